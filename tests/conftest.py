@@ -1,0 +1,63 @@
+"""Options and fixtures shared by every test: the same suite runs on another device or precision."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    import torch
+
+# The same examples on every run and every machine; the time of one example is not what is tested.
+hypothesis.settings.register_profile("priornet", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.load_profile("priornet")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--device", default="cpu", help="what the `device` fixture gives: cpu, cuda")
+    parser.addoption(
+        "--dtype",
+        default="float64",
+        choices=("float32", "float64"),
+        help="what the `dtype` fixture gives",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give each process one thread: xdist already keeps the cores busy.
+
+    xdist's controller runs no test and so is spared the import of torch.
+    """
+    if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    import torch
+
+    torch.set_num_threads(1)
+    device = torch.device(str(config.getoption("--device")))
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise pytest.UsageError(f"--device {device}: torch sees no CUDA device on this machine")
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> torch.device:
+    import torch
+
+    return torch.device(str(request.config.getoption("--device")))
+
+
+@pytest.fixture(scope="session")
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    import torch
+
+    return getattr(torch, str(request.config.getoption("--dtype")))
+
+
+@pytest.fixture
+def generator(device: torch.device) -> torch.Generator:
+    """A freshly seeded generator on the device under test."""
+    import torch
+
+    return torch.Generator(device).manual_seed(0)

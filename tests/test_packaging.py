@@ -1,0 +1,42 @@
+"""The files that describe the package agree with each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import priornet
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REQUIREMENTS = [
+    Requirement(text)
+    for group in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    for text in group
+]
+PINS = {
+    canonicalize_name(line.split("==")[0]): line.split("==")[1]
+    for line in (ROOT / "constraints.txt").read_text().split("\n")
+    if line and not line.startswith("#")
+}
+
+
+@pytest.mark.parametrize(
+    "requirement", [r for r in REQUIREMENTS if r.name != "priornet"], ids=lambda r: r.name
+)
+def test_tested_version_is_pinned_and_satisfies_the_lower_bound(requirement):
+    assert [s.operator for s in requirement.specifier] == [">="]
+    assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)])
+
+
+def test_citation_names_the_current_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {priornet.__version__}\n" in citation
+
+
+def test_changelog_has_an_unreleased_section_on_top():
+    sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    assert sections[0] == "[Unreleased]"
