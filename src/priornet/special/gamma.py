@@ -1,0 +1,397 @@
+r"""Stable gamma-function combinations for Wishart-like formulas.
+
+The closed forms of the paper subtract log-gamma and digamma values that agree to many digits once
+the degrees of freedom grow: in float32 the mutual information is noise from :math:`\nu = 10^4` on.
+Everything here is written with the *differences* instead, which are small and smooth:
+
+.. math::
+    h(x) = \psi(x) - \ln x \qquad
+    g(x) = \ln\Gamma(x + 1/2) - \ln\Gamma(x) - \tfrac12 \ln x \qquad
+    \Delta\psi(x) = \psi(x + 1/2) - \psi(x)
+
+Each is moved up by a fixed number of unit steps (exact rational terms) and then summed as its
+asymptotic series, so the code is elementwise arithmetic without branches: it fuses, it compiles, it
+vectorises, and its derivative is another such series.
+
+The grouped forms take the excess :math:`d = \nu - K - 1` and write
+:math:`x_j = d/2 + 1 + j/2`, :math:`j = 0, \dots, K-1`, and :math:`n = \nu/2 = x_{K-1}`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "delta_psi",
+    "digamma_gap",
+    "entropy_gap",
+    "log_gamma_gap",
+    "phi",
+    "plain_phi",
+    "psi_gap",
+    "scalar_gaps",
+    "stirling_bregman",
+    "stirling_gap",
+    "trigamma_gap",
+]
+
+# Bernoulli numbers B_2, B_4, ..., B_16.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+# Coefficients in 1/y^2, for k = 1, 2, ...; the odd or even leading power is applied by the caller.
+_PSI = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))  # h + 1/(2y): y^-2k
+_BINET = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))  # y^-(2k-1)
+_LOG_GAMMA = tuple(  # g: y^-(2k-1)
+    (2.0 ** (1 - 2 * k) - 2) * b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)
+)
+_DELTA_PSI = tuple(-(2 * k - 1) * c for k, c in enumerate(_LOG_GAMMA, 1))  # y^-2k, after 1/(2y)
+_D_ODD = tuple(-2 * k * c for k, c in enumerate(_LOG_GAMMA, 1))[1:]  # y^-(2k+1); y^-1 cancels
+_D_EVEN = tuple(c / 2 for c in _PSI)  # y^-2k
+_PSI_SLOPE = tuple(-2 * k * c for k, c in enumerate(_PSI, 1))  # h' - 1/(2y^2): y^-(2k+1)
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@cache
+def _plan(dtype: torch.dtype) -> tuple[int, int]:
+    """Unit steps up and series terms that reach the precision of ``dtype``."""
+    return (10, 8) if dtype == torch.float64 else (4, 4)
+
+
+def _horner(z: Tensor, coefficients: tuple[float, ...], terms: int) -> Tensor:
+    """c_1 + c_2 z + c_3 z^2 + ... over the first ``terms`` coefficients."""
+    total = torch.full_like(z, coefficients[terms - 1])
+    for c in reversed(coefficients[: terms - 1]):
+        total = total * z + c
+    return total
+
+
+def psi_gap(x: Tensor) -> Tensor:
+    r"""Digamma minus logarithm, :math:`h(x) = \psi(x) - \ln x`, for ``x > 0``."""
+    steps, terms = _plan(x.dtype)
+    inverse = (x + steps).reciprocal()
+    z = inverse * inverse
+    series = z * _horner(z, _PSI, terms) - 0.5 * inverse
+    return series + torch.log1p(steps / x) - _reciprocal_sum(x, steps)
+
+
+def _reciprocal_sum(x: Tensor, steps: int) -> Tensor:
+    """Sum of 1/(x + k) over k < steps."""
+    total = x.reciprocal()
+    for k in range(1, steps):
+        total = total + (x + k).reciprocal()
+    return total
+
+
+def log_gamma_gap(x: Tensor) -> Tensor:
+    r"""Half-step log-gamma gap :math:`g(x) = \ln\Gamma(x+1/2) - \ln\Gamma(x) - \frac12\ln x`."""
+    steps, terms = _plan(x.dtype)
+    inverse = (x + steps).reciprocal()
+    series = inverse * _horner(inverse * inverse, _LOG_GAMMA, terms)
+    # Down a unit step: g(x) = g(x + 1) + 1/2 ln(1 - 1/(2x + 1)^2). Carrying the product of these
+    # factors minus one keeps its relative precision for large x.
+    product = torch.zeros_like(x)
+    for k in range(steps):
+        odd = 2 * x + (2 * k + 1)
+        step = (odd * odd).reciprocal()
+        product = product - step - product * step
+    return series + 0.5 * torch.log1p(product)
+
+
+def delta_psi(x: Tensor) -> Tensor:
+    r"""Half-step digamma difference :math:`\Delta\psi(x) = \psi(x + 1/2) - \psi(x)`."""
+    steps, terms = _plan(x.dtype)
+    inverse = (x + steps).reciprocal()
+    z = inverse * inverse
+    total = z * _horner(z, _DELTA_PSI, terms) + 0.5 * inverse
+    for k in range(steps):
+        total = total + 0.5 / ((x + k) * (x + (k + 0.5)))
+    return total
+
+
+def _d_gap(x: Tensor) -> Tensor:
+    r"""D(x) = x Dpsi(x) - 1/2 + h(x)/2 - g(x), of order 1/x^2: what is left after cancellation."""
+    steps, terms = _plan(x.dtype)
+    # Direct for small x (no cancellation there yet), series for large x; both sides are evaluated
+    # inside their own range, so that the unused one cannot poison the gradient.
+    near, far = x.clamp(max=steps), x.clamp(min=steps)
+    direct = near * delta_psi(near) - 0.5 + 0.5 * psi_gap(near) - log_gamma_gap(near)
+    inverse = far.reciprocal()
+    z = inverse * inverse
+    odd = inverse * z * _horner(z, _D_ODD, terms - 1)
+    return torch.where(x < steps, direct, odd + z * _horner(z, _D_EVEN, terms))
+
+
+def entropy_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""The part of the mutual information that comes from the unknown precision.
+
+    .. math:: f_K = \sum_{j<K} \left[\tfrac{K-j}{2}\,\Delta\psi(x_j) + D(x_j)\right]
+        \to \frac{K(K+1)}{4\nu}
+
+    so that Eq. (36), arXiv:2006.11590v2, is :math:`\frac K2\ln(1 + 1/\kappa) + f_K`.
+    """
+    total = torch.zeros_like(excess)
+    for j in range(k_dim):
+        x = 0.5 * excess + (1 + 0.5 * j)
+        total = total + 0.5 * (k_dim - j) * delta_psi(x) + _d_gap(x)
+    return total
+
+
+def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""Slope of the digamma gap in n: :math:`\psi'_K(n) - K/n`, positive."""
+    steps, terms = _plan(excess.dtype)
+    n = 0.5 * excess + 0.5 * (k_dim + 1)
+    total = torch.zeros_like(excess)
+    for j in range(k_dim):
+        x = 0.5 * excess + (1 + 0.5 * j)
+        inverse = (x + steps).reciprocal()
+        z = inverse * inverse
+        total = total + 0.5 * z + inverse * z * _horner(z, _PSI_SLOPE, terms)  # h'(y)
+        total = total - (steps - 0.5 * (k_dim - 1 - j)) * inverse / n  # 1/y - 1/n
+        for k in range(steps):
+            step = (x + k).reciprocal()
+            total = total + step * step
+    return total
+
+
+def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
+    steps, terms = _plan(excess.dtype)
+    n = 0.5 * excess + 0.5 * (k_dim + 1)
+    total = torch.zeros_like(excess)
+    for j in range(k_dim):
+        x = 0.5 * excess + (1 + 0.5 * j)
+        inverse = (x + steps).reciprocal()
+        z = inverse * inverse
+        total = total + z * _horner(z, _PSI, terms) - 0.5 * inverse  # h(y)
+        total = total + torch.log1p((steps - 0.5 * (k_dim - 1 - j)) / n)  # ln(y/n)
+        total = total - _reciprocal_sum(x, steps)
+    return total
+
+
+class _DigammaGap(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(excess: Tensor, k_dim: int) -> Tensor:
+        return _digamma_gap(excess, k_dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0])
+        ctx.k_dim = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (excess,) = ctx.saved_tensors
+        return grad * (0.5 * trigamma_gap(excess, ctx.k_dim)), None
+
+
+def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""Multivariate digamma minus logarithm, :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
+
+    Negative, rising to 0 like :math:`-K(K+1)/(4n)`. It is what the expected log-determinant of a
+    Wishart lacks to the log-determinant of its mean:
+    :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n`.
+    """
+    return _DigammaGap.apply(excess, k_dim)  # type: ignore[no-any-return]
+
+
+def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
+    steps, terms = _plan(excess.dtype)
+    n = 0.5 * excess + 0.5 * (k_dim + 1)
+    constant = -k_dim * _HALF_LOG_2PI - 0.25 * k_dim * (k_dim - 1) * math.log(math.pi)
+    total = torch.full_like(excess, constant)
+    for j in range(k_dim):
+        c = 0.5 * (k_dim - 1 - j)  # n - x
+        x = 0.5 * excess + (1 + 0.5 * j)
+        y = x + steps
+        inverse = y.reciprocal()
+        # n ln n - n - lnGamma(x), with lnGamma(x) = lnGamma(y) - sum ln(x + k), Stirling at y.
+        ratio = x * inverse
+        for k in range(1, steps):
+            ratio = ratio * ((x + k) * inverse)
+        total = total + n * torch.log1p((c - steps) * inverse) + (steps - c)
+        total = total + (c + 0.5) * torch.log(y) + torch.log(ratio)
+        total = total - inverse * _horner(inverse * inverse, _BINET, terms)
+    return total
+
+
+class _StirlingGap(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(excess: Tensor, k_dim: int) -> Tensor:
+        return _stirling_gap(excess, k_dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0])
+        ctx.k_dim = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (excess,) = ctx.saved_tensors
+        return grad * (-0.5 * digamma_gap(excess, ctx.k_dim)), None
+
+
+def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""Normaliser of a Wishart seen from its own mean.
+
+    .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2
+
+    grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
+    """
+    return _StirlingGap.apply(excess, k_dim)  # type: ignore[no-any-return]
+
+
+def scalar_gaps(excess: Tensor) -> tuple[Tensor, Tensor]:
+    """Digamma gap and Stirling gap at K = 1 together, no gradient: for closed-form backwards.
+
+    In float32 the two share their logarithm and their rational part, written for four unit steps:
+    with q = x(x+3), the product x(x+1)(x+2)(x+3) is q(q+2) and the sum of the four reciprocals is
+    (2x+3)(1/q + 1/(q+2)). In-place operations, because this is the inner loop of a depth loss.
+    """
+    if excess.dtype == torch.float64:
+        return _digamma_gap(excess, 1), _stirling_gap(excess, 1)
+    x = torch.mul(excess, 0.5).add_(1)
+    y = x + 4
+    inverse = y.reciprocal()
+    z = inverse * inverse
+    log_ratio = (-4 * inverse).log1p_()  # ln(x / y)
+    a = (x + 3).mul_(x).mul_(z)  # q / y^2, so that nothing overflows
+    b = torch.add(a, z, alpha=2)
+    product = a * b
+    reciprocals = a.add_(b).mul_(z).mul_(torch.mul(x, 2).add_(3)).div_(product)
+    psi = torch.mul(z, _PSI[2]).add_(_PSI[1]).mul_(z).add_(_PSI[0]).mul_(z)
+    psi.sub_(inverse, alpha=0.5).sub_(log_ratio).sub_(reciprocals)
+    series = torch.mul(z, _BINET[2]).add_(_BINET[1]).mul_(z).add_(_BINET[0]).mul_(inverse)
+    gap = product.mul_(y.sqrt_()).log_().addcmul_(x, log_ratio).sub_(series)
+    return psi, gap.add_(4 - _HALF_LOG_2PI)
+
+
+def _stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
+    steps, terms = _plan(excess.dtype)
+    delta = 0.5 * (excess0 - excess)
+    n, n0 = 0.5 * excess + 0.5 * (k_dim + 1), 0.5 * excess0 + 0.5 * (k_dim + 1)
+    total = torch.zeros_like(delta)
+    for j in range(k_dim):
+        c = 0.5 * (k_dim - 1 - j) - steps  # n - y
+        x, x0 = 0.5 * excess + (1 + 0.5 * j), 0.5 * excess0 + (1 + 0.5 * j)
+        y, y0 = x + steps, x0 + steps
+        for k in range(steps):  # -ln(x + k)
+            total = total + _phi(delta / (x + k), (x0 + k) / (x + k))
+        total = total + (c + 0.5) * _phi(delta / y, y0 / y)  # -(c + 1/2) ln y
+        # -n ln(n / y): its first-order part cancels in closed form.
+        shift = c * delta
+        total = total + n0 * _phi(-shift / (y0 * n), (n0 / n) * (y / y0))
+        total = total - (shift / y) * (shift / y0) / n
+        total = total + _binet_bregman(y, y0, delta, terms)
+    return total
+
+
+def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
+    r"""Bregman divergence of the Binet series.
+
+    A term :math:`y^{-p}` has :math:`(\delta/y)^2 S_p` with
+    :math:`S_p = \sum_{i<p} (i + 1)\, y^{-i} y_0^{i-p}`, built up by
+    :math:`S_{p+1} = (S_p + (p+1)\, y^{-p}) / y_0`.
+    """
+    a, b = y.reciprocal(), y0.reciprocal()
+    s, a_power = b, torch.ones_like(a)
+    total = _BINET[0] * s
+    for p in range(1, 2 * terms - 1):
+        a_power = a_power * a
+        s = (s + (p + 1) * a_power) * b
+        if p % 2 == 0:
+            total = total + _BINET[p // 2] * s  # s is now S_(p+1)
+    step = delta * a
+    return step * step * total
+
+
+class _StirlingBregman(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
+        return _stirling_bregman(excess0, excess, k_dim)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.k_dim = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        excess0, excess = ctx.saved_tensors
+        grad0 = grad1 = None
+        if ctx.needs_input_grad[0]:
+            slope = digamma_gap(excess0, ctx.k_dim) - digamma_gap(excess, ctx.k_dim)
+            grad0 = grad * (0.5 * slope)
+        if ctx.needs_input_grad[1]:
+            slope = trigamma_gap(excess, ctx.k_dim) * (excess - excess0)
+            grad1 = grad * (0.25 * slope)
+        return grad0, grad1, None
+
+
+def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
+    r"""Bregman divergence :math:`B_F(n_0, n)` of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)`.
+
+    This is the Kullback-Leibler divergence between two Wisharts with the same mean,
+    :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`. Each piece of F (unit steps, Stirling, Binet)
+    enters with its own Bregman divergence, a second-order quantity, so nothing cancels when n is
+    near n0. Both arguments have the same shape.
+    """
+    return _StirlingBregman.apply(excess0, excess, k_dim)  # type: ignore[no-any-return]
+
+
+_ATANH = tuple(1 / (2 * k + 1) for k in range(1, 11))
+
+
+def _phi(delta: Tensor, ratio: Tensor) -> Tensor:
+    """Delta - ln(ratio), where ratio = 1 + delta is known better than that sum would give it."""
+    # Near 0: with s = delta / (2 + delta), log1p(delta) = 2 atanh(s) and delta - 2s = delta s.
+    small = delta.clamp(-0.25, 0.25)
+    s = small / (2 + small)
+    z = s * s
+    near = small * s - 2 * s * z * _horner(z, _ATANH, 10 if z.dtype == torch.float64 else 5)
+    return torch.where(delta.abs() < 0.25, near, delta - torch.log(ratio))
+
+
+class _Phi(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, b: Tensor) -> Tensor:
+        return _phi((a - b) / b, a / b)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        a, b = ctx.saved_tensors
+        slope = grad * ((a - b) / b)
+        return (
+            slope / a if ctx.needs_input_grad[0] else None,
+            -slope / b if ctx.needs_input_grad[1] else None,
+        )
+
+
+def phi(a: Tensor, b: Tensor) -> Tensor:
+    r"""Relative-entropy kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
+
+    Exact to rounding also where a and b nearly agree. Both are positive and of the same shape.
+    """
+    return _Phi.apply(a, b)  # type: ignore[no-any-return]
+
+
+def plain_phi(a: Tensor, b: Tensor) -> Tensor:
+    """The same kernel, straight from its definition: relative error of eps over t - 1."""
+    ratio = a / b
+    return (ratio - 1) - torch.log(ratio)
