@@ -1,0 +1,36 @@
+"""Distributions over targets and over Gaussians."""
+
+from priornet.distributions.averages import (
+    CovarianceAverages,
+    PrecisionAverages,
+    covariance_averages,
+    precision_averages,
+)
+from priornet.distributions.base import Decomposition, GaussianParameters
+from priornet.distributions.ensemble import GaussianEnsemble
+from priornet.distributions.gaussian import Gaussian
+from priornet.distributions.kl import as_gaussian
+from priornet.distributions.mixture import GaussianMixture, NormalMixture
+from priornet.distributions.normal_wishart import NormalWishart
+from priornet.distributions.product import ProductNormalWishart
+from priornet.distributions.student_t import MultivariateStudentT, StudentT
+from priornet.distributions.wishart import Wishart
+
+__all__ = [
+    "CovarianceAverages",
+    "Decomposition",
+    "Gaussian",
+    "GaussianEnsemble",
+    "GaussianMixture",
+    "GaussianParameters",
+    "MultivariateStudentT",
+    "NormalMixture",
+    "NormalWishart",
+    "PrecisionAverages",
+    "ProductNormalWishart",
+    "StudentT",
+    "Wishart",
+    "as_gaussian",
+    "covariance_averages",
+    "precision_averages",
+]

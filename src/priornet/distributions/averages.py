@@ -1,0 +1,145 @@
+r"""What distillation needs of a teacher: averages over its members, computed once.
+
+The likelihood of M Gaussians under a Normal-Wishart depends on them only through four averages, so
+the EnD2 loss costs the same for five members as for fifty. They are formed with the temperature of
+Eq. (16), arXiv:2006.11590v2, already applied, and without gradient: a teacher is a constant.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Size, Tensor
+
+from priornet.distributions.ensemble import GaussianEnsemble
+from priornet.special import triangular
+from priornet.special.gamma import plain_phi
+from priornet.special.pieces import cache_pieces
+
+__all__ = ["CovarianceAverages", "PrecisionAverages", "covariance_averages", "precision_averages"]
+
+
+class PrecisionAverages(NamedTuple):
+    r"""Averages that EnD2 sees, for a batch of inputs.
+
+    Attributes:
+        anchor: Mean of the first member, ``(*batch, K)``.
+        shift: From there to the precision-weighted mean
+            :math:`m_w = (\sum\Lambda)^{-1}\sum\Lambda\mu`. Kept apart: their sum would round away
+            the disagreement of members whose means are large and close.
+        precision_tril: Cholesky factor of the mean precision :math:`\bar\Lambda`.
+        spread: :math:`S = \frac1M\sum(\mu-m_w)^\top\Lambda(\mu-m_w)`, ``(*batch,)``.
+        gap: Jensen gap :math:`\ln|\bar\Lambda| - \frac1M\sum\ln|\Lambda| \ge 0`, ``(*batch,)``.
+    """
+
+    anchor: Tensor
+    shift: Tensor
+    precision_tril: Tensor
+    spread: Tensor
+    gap: Tensor
+
+    @property
+    def loc(self) -> Tensor:
+        """Precision-weighted mean of the members."""
+        return self.anchor + self.shift
+
+
+class CovarianceAverages(NamedTuple):
+    r"""Averages that EnD sees, for a batch of inputs.
+
+    Attributes:
+        anchor: Mean of the first member, ``(*batch, K)``.
+        shift: From there to the mean of the member means.
+        precision_tril: Cholesky factor of :math:`\bar\Sigma^{-1}`.
+        scatter: Covariance of the member means, ``(*batch, K, K)``.
+        gap: Jensen gap :math:`\ln|\bar\Sigma| - \frac1M\sum\ln|\Sigma| \ge 0`, ``(*batch,)``.
+    """
+
+    anchor: Tensor
+    shift: Tensor
+    precision_tril: Tensor
+    scatter: Tensor
+    gap: Tensor
+
+
+@torch.no_grad()
+def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> PrecisionAverages:
+    """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16)."""
+    if temperature < 1:
+        raise ValueError(f"`temperature` must be at least 1; got {temperature:g}.")
+    keep = 2 / (temperature + 1)
+    batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
+    means = teacher.means.reshape(n_members, -1, k_dim)
+    scalar = k_dim == 1
+    # The factors, where they are known and the temperature leaves them as they are.
+    by_tril = teacher.has_precision_tril and keep == 1 and not scalar
+    matrices = teacher.precision_tril if by_tril else teacher.covariances
+    matrices = matrices.reshape(n_members, -1, k_dim, k_dim)
+    parts: list[PrecisionAverages] = []
+    for at in cache_pieces(means.shape[1], means.device):
+        if scalar:
+            parts.append(_scalar_piece(means[:, at, 0], matrices[:, at, 0, 0], keep))
+        else:
+            tril = matrices[:, at] if by_tril else _tempered_tril(matrices[:, at], keep)
+            parts.append(_matrix_piece(means[:, at], tril, keep))
+    return PrecisionAverages(*(_join(columns, batch) for columns in zip(*parts, strict=True)))
+
+
+def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
+    """Pieces ``(n, *event)`` to ``(*batch, *event)``, entries of vectors and matrices kept apart."""
+    event = columns[0].shape[1:]
+    if len(columns) == 1:
+        return columns[0].reshape(batch + event)
+    if not event:
+        return torch.cat(columns).reshape(batch)
+    planes = torch.cat([c.movedim(0, -1) for c in columns], -1)  # (*event, N)
+    order = tuple(range(len(event)))
+    return planes.unflatten(-1, batch).movedim(order, tuple(i - len(event) for i in order))
+
+
+def _scalar_piece(means: Tensor, variances: Tensor, keep: float) -> PrecisionAverages:
+    """K = 1: plain weighted averages over the leading axis."""
+    offsets = means - means[0]  # differences first: exact between nearby numbers
+    if keep != 1:
+        offsets = torch.lerp(offsets.mean(0), offsets, keep)
+        variances = torch.lerp(variances.mean(0), variances, keep)
+    precisions = variances.reciprocal()
+    mean_precision = precisions.mean(0)
+    shift = (precisions * offsets).mean(0) / mean_precision
+    off = offsets - shift
+    spread = (off * off * precisions).mean(0)
+    # phi(t) = t - 1 - ln t averages to the gap, and is small where members agree.
+    gap = plain_phi(precisions, mean_precision).mean(0)
+    tril = mean_precision.sqrt()[:, None, None]
+    return PrecisionAverages(means[0].unsqueeze(-1), shift.unsqueeze(-1), tril, spread, gap)
+
+
+def _tempered_tril(covariances: Tensor, keep: float) -> Tensor:
+    if keep != 1:
+        covariances = torch.lerp(covariances.mean(0), covariances, keep)
+    return triangular.precision_cholesky(triangular.in_planes(covariances))
+
+
+def _matrix_piece(means: Tensor, tril: Tensor, keep: float) -> PrecisionAverages:
+    offsets = means - means[0]
+    if keep != 1:
+        offsets = torch.lerp(offsets.mean(0), offsets, keep)
+    mean_tril = triangular.cholesky(triangular.outer(tril).mean(0))
+    weighted = triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)).mean(0)
+    shift = triangular.transpose_solve(mean_tril, triangular.solve(mean_tril, weighted))
+    off = triangular.transpose_matvec(tril, offsets - shift)
+    gap = triangular.logdet_divergence(tril, mean_tril.expand_as(tril), plain_phi).mean(0)
+    spread = triangular.sum_of_squares(off).mean(0)
+    return PrecisionAverages(means[0], shift, mean_tril, spread, gap)
+
+
+@torch.no_grad()
+def covariance_averages(teacher: GaussianEnsemble) -> CovarianceAverages:
+    """Averages of the teacher's covariances and means."""
+    tril = triangular.precision_cholesky(teacher.data_covariance())
+    member_tril = teacher.precision_tril
+    gap = triangular.logdet_divergence(tril.expand_as(member_tril), member_tril).mean(0)
+    anchor = teacher.means[0]
+    shift = (teacher.means - anchor).mean(0)
+    return CovarianceAverages(anchor, shift, tril, teacher.knowledge_covariance(), gap)

@@ -1,0 +1,138 @@
+"""What every distribution here shares: parameters with a batch shape, and how they expand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+
+import torch
+from torch import Size, Tensor
+from torch.distributions import Distribution
+
+from priornet.checks import broadcast_batch, check_same_kind, values_visible
+
+__all__ = [
+    "BatchDistribution",
+    "Decomposition",
+    "GaussianParameters",
+    "MarginalQuantiles",
+    "Shape",
+    "wants_check",
+]
+
+Shape: TypeAlias = Size | Sequence[int]
+
+
+class GaussianParameters(NamedTuple):
+    """A point in the space of Gaussians: mean ``(*batch, K)`` and precision ``(*batch, K, K)``."""
+
+    mean: Tensor
+    precision: Tensor
+
+
+class Decomposition(NamedTuple):
+    """The same measure of total, data and knowledge uncertainty."""
+
+    total: Tensor
+    data: Tensor
+    knowledge: Tensor
+
+
+def wants_check(validate_args: bool | None, *parameters: Tensor) -> bool:
+    """Whether to look at parameter values: as torch does by default, where they can be seen."""
+    wanted = Distribution._validate_args if validate_args is None else validate_args  # pyright: ignore[reportPrivateUsage]
+    return bool(wanted) and values_visible(*parameters)
+
+
+class BatchDistribution(Distribution):
+    """A distribution whose parameters are tensors ``(*batch, *event)``.
+
+    A subclass names its parameters in ``_event_dims``, with the number of trailing axes that are
+    not batch, and hands them to :meth:`_set`.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    # torch declares a property here and assigns class attributes in its own subclasses.
+    support: Any = None  # pyright: ignore[reportIncompatibleVariableOverride]
+    _event_dims: ClassVar[dict[str, int]] = {}
+
+    def _set(self, event_shape: Shape, **parameters: Tensor) -> Size:
+        """Broadcast the parameters to their common batch shape and store them."""
+        shapes = {
+            name: value.shape[: value.dim() - self._event_dims[name]]
+            for name, value in parameters.items()
+        }
+        batch = broadcast_batch(**shapes)
+        for name, value in parameters.items():
+            if shapes[name] != batch:
+                value = value.expand(batch + value.shape[value.dim() - self._event_dims[name] :])
+            setattr(self, name, value)
+        Distribution.__init__(self, batch, Size(event_shape), validate_args=False)
+        return batch
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating type of the parameters."""
+        return self._first.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the parameters."""
+        return self._first.device
+
+    @property
+    def _first(self) -> Tensor:
+        return getattr(self, next(iter(self._event_dims)))
+
+    def _wants_check(self, validate_args: bool | None) -> bool:
+        return wants_check(validate_args, *(getattr(self, name) for name in self._event_dims))
+
+    def _value(self, name: str, value: Tensor, event: Shape) -> Tensor:
+        """A value to evaluate at: half precision lifted, event shape and batch shape checked."""
+        if not isinstance(value, Tensor):
+            raise TypeError(f"`{name}` must be a tensor; got {type(value).__name__}.")
+        if value.dtype in (torch.bfloat16, torch.float16):
+            value = value.float()
+        check_same_kind(name, value, next(iter(self._event_dims)), self._first)
+        split = value.dim() - len(event)
+        if split < 0 or tuple(value.shape[split:]) != tuple(event):
+            raise ValueError(
+                f"`{name}` must end in shape {tuple(event)}; got {tuple(value.shape)}."
+            )
+        broadcast_batch(**{name: value.shape[:split], "distribution": self.batch_shape})
+        return value
+
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
+        """The same distribution with its parameters expanded to ``batch_shape``."""
+        new = type(self).__new__(type(self))
+        batch = Size(batch_shape)
+        for name, event_dims in self._event_dims.items():
+            value: Tensor = getattr(self, name)
+            setattr(new, name, value.expand(batch + value.shape[value.dim() - event_dims :]))
+        Distribution.__init__(new, batch, self.event_shape, validate_args=False)
+        return new
+
+
+class MarginalQuantiles(BatchDistribution):
+    """A distribution over vectors whose coordinates have quantiles: exposes them for K = 1."""
+
+    def marginals(self) -> Distribution:
+        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Probability of a smaller value, K = 1; shape ``(*batch,)``."""
+        self._one_dimensional("cdf")
+        return self.marginals().cdf(self._value("value", value, (1,))).squeeze(-1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Quantile ``(*batch, 1)`` at probabilities ``(*batch,)``, K = 1."""
+        self._one_dimensional("icdf")
+        return self.marginals().icdf(self._value("value", value, ()).unsqueeze(-1))
+
+    def _one_dimensional(self, what: str) -> None:
+        if self.event_shape[0] != 1:
+            raise NotImplementedError(
+                f"`{what}` of a vector is not defined for K = {self.event_shape[0]}; "
+                f"use `marginals().{what}` for each coordinate."
+            )

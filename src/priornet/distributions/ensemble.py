@@ -1,0 +1,323 @@
+"""A finite ensemble of Gaussians, answering the same questions as a Normal-Wishart."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, Self
+
+import torch
+from torch import Generator, Size, Tensor
+from torch.distributions import Distribution
+
+from priornet.checks import check_same_kind, check_shape, check_values, common_tensors
+from priornet.distributions.base import Decomposition, GaussianParameters, Shape, wants_check
+from priornet.distributions.gaussian import Gaussian
+from priornet.distributions.mixture import GaussianMixture
+from priornet.special import triangular
+
+__all__ = ["GaussianEnsemble"]
+
+
+class GaussianEnsemble(Distribution):
+    r"""M Gaussians per input, seen as M draws from an unknown belief over Gaussians.
+
+    The empirical distribution of Eq. (14), arXiv:2006.11590v2: what an ensemble of networks, a
+    Monte-Carlo dropout model or any other committee says about an input. Its measures of
+    uncertainty have the names and meaning that they have on :class:`NormalWishart`; those without
+    a closed form say so and name the sampled one.
+
+    Args:
+        means: Member means, shape ``(M, *batch, K)``.
+        covariances: Member covariances ``(M, *batch, K, K)``, or variances ``(M, *batch, K)`` of
+            independent coordinates.
+        validate_args: Check parameter values; torch's default when None.
+
+    Example:
+        >>> ensemble = GaussianEnsemble(torch.tensor([[-1.0], [1.0]]), torch.ones(2, 1))
+        >>> ensemble.knowledge_covariance()
+        tensor([[1.]])
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    has_rsample = False
+    means: Tensor
+    is_diagonal: bool
+    _covariances: Tensor | None  # (M, *batch, K, K), or None when only the factor was given
+    _given_tril: Tensor | None
+
+    def __init__(
+        self, means: Tensor, covariances: Tensor, validate_args: bool | None = None
+    ) -> None:
+        means, covariances = common_tensors(means=means, covariances=covariances)
+        shape = _member_shape(means)
+        full = (*shape, shape[-1])
+        if tuple(covariances.shape) not in (tuple(shape), full):
+            raise ValueError(
+                f"`covariances` must have shape {full} (full) or {tuple(shape)} (variances) to go "
+                f"with `means` {tuple(shape)}; got {tuple(covariances.shape)}."
+            )
+        diagonal = covariances.dim() == means.dim()
+        if wants_check(validate_args, means, covariances):
+            check_values("means", means, torch.isfinite(means), "finite")
+            variances = covariances if diagonal else covariances.diagonal(dim1=-2, dim2=-1)
+            good = (variances > 0) & torch.isfinite(variances)
+            check_values("covariances", variances, good, "positive and finite (the variances)")
+        if diagonal:
+            one = means.shape[-1] == 1
+            covariances = covariances.unsqueeze(-1) if one else torch.diag_embed(covariances)
+        self._init(means, covariances, None, diagonal or means.shape[-1] == 1)
+        if not self.is_diagonal and wants_check(validate_args, means, covariances):
+            good = torch.isfinite(self.precision_tril).all(-1).all(-1)
+            check_values("covariances", covariances, good, "positive definite")
+
+    @classmethod
+    def from_precision_tril(cls, means: Tensor, precision_tril: Tensor) -> Self:
+        """From Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
+        means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
+        shape = _member_shape(means)
+        if tuple(precision_tril.shape) != (*shape, shape[-1]):
+            raise ValueError(
+                f"`precision_tril` must have shape {(*shape, shape[-1])} to go with `means` "
+                f"{tuple(shape)}; got {tuple(precision_tril.shape)}."
+            )
+        new = cls.__new__(cls)
+        new._init(means, None, precision_tril, means.shape[-1] == 1)
+        return new
+
+    def _init(
+        self, means: Tensor, covariances: Tensor | None, tril: Tensor | None, diagonal: bool
+    ) -> None:
+        self.means, self._covariances, self._given_tril = means, covariances, tril
+        self.is_diagonal = diagonal
+        Distribution.__init__(self, means.shape[1:-1], means.shape[-1:], validate_args=False)
+
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
+        """The same ensemble with its batch expanded to ``batch_shape``."""
+        lead = (self.n_members, *batch_shape)
+        k_dim = self.k_dim
+
+        def stretch(value: Tensor, event: tuple[int, ...]) -> Tensor:
+            missing = len(lead) + len(event) - value.dim()
+            shape = (value.shape[0], *(1,) * missing, *value.shape[1:])
+            return value.reshape(shape).expand(lead + event)
+
+        new = type(self).__new__(type(self))
+        new._init(
+            stretch(self.means, (k_dim,)),
+            None if self._covariances is None else stretch(self._covariances, (k_dim, k_dim)),
+            None if self._given_tril is None else stretch(self._given_tril, (k_dim, k_dim)),
+            self.is_diagonal,
+        )
+        return new
+
+    @property
+    def n_members(self) -> int:
+        """Number of members M."""
+        return self.means.shape[0]
+
+    @property
+    def k_dim(self) -> int:
+        """Target dimension K."""
+        return self.means.shape[-1]
+
+    @cached_property
+    def covariances(self) -> Tensor:
+        """Member covariances, ``(M, *batch, K, K)``."""
+        if self._covariances is not None:
+            return self._covariances
+        return triangular.inverse_outer(self.precision_tril)
+
+    @property
+    def has_precision_tril(self) -> bool:
+        """Whether the precision factors are at hand already."""
+        return self._given_tril is not None or "precision_tril" in self.__dict__
+
+    @cached_property
+    def precision_tril(self) -> Tensor:
+        """Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
+        if self._given_tril is not None:
+            return self._given_tril
+        return triangular.precision_cholesky(self.covariances)
+
+    @property
+    def members(self) -> Gaussian:
+        """The members as one Gaussian with batch ``(M, *batch)``."""
+        return Gaussian(self.means, precision_tril=self.precision_tril, validate_args=False)
+
+    def coordinates(self) -> GaussianEnsemble:
+        """Independent coordinates as one-dimensional ensembles with batch ``(*batch, K)``."""
+        if not self.is_diagonal:
+            raise ValueError(
+                "the members have full covariances: coordinates are not independent; "
+                "pass variances, or use a full-covariance student."
+            )
+        variances = self.covariances.diagonal(dim1=-2, dim2=-1)
+        return GaussianEnsemble(self.means.unsqueeze(-1), variances.unsqueeze(-1), False)
+
+    @property
+    def mean(self) -> GaussianParameters:
+        """Average mean and average precision of the members."""
+        precision = triangular.outer(self.precision_tril).mean(0)
+        return GaussianParameters(self.means.mean(0), precision)
+
+    def sample(
+        self, sample_shape: Shape = (), generator: Generator | None = None
+    ) -> GaussianParameters:
+        """Members picked at random, independently per batch element."""
+        shape = (*sample_shape, *self.batch_shape)
+        index = torch.randint(self.n_members, shape, device=self.means.device, generator=generator)
+        with torch.no_grad():
+            mean = _pick(self.means, index, 1)
+            return GaussianParameters(mean, triangular.outer(_pick(self.precision_tril, index, 2)))
+
+    # -- the target y -----------------------------------------------------------------------------
+
+    def predictive(self) -> GaussianMixture:
+        """The mixture of the members."""
+        return GaussianMixture(self.means, self.precision_tril)
+
+    def expected_log_prob(self, y: Tensor) -> Tensor:
+        """Average log-likelihood of a target under the members."""
+        check_same_kind("y", y, "means", self.means)
+        check_shape("y", y, self.means.shape[1:])
+        return self.members.log_prob(y.unsqueeze(0).expand_as(self.means)).mean(0)
+
+    # -- measures of uncertainty ------------------------------------------------------------------
+
+    def expected_entropy(self) -> Tensor:
+        """Data uncertainty: average entropy of the members."""
+        return self.members.entropy().mean(0)
+
+    def expected_pairwise_kl(self) -> Tensor:
+        r"""Knowledge uncertainty: average KL over all ordered pairs of members, Eq. (6).
+
+        :math:`\frac1{M^2}\sum_{ij} KL(i\|j)`; the log-determinants cancel, and the rest needs only
+        averages over members:
+
+        .. math:: \tfrac12\left[\mathrm{tr}(\bar\Lambda\bar\Sigma) - K + \mathrm{tr}(\bar\Lambda
+        V[\mu])
+            + \tfrac1M\sum_j (\mu_j-\bar\mu)^\top\Lambda_j(\mu_j-\bar\mu)\right]
+        """
+        precisions = triangular.outer(self.precision_tril)
+        mean_precision = precisions.mean(0)
+        # tr(mean Lambda mean Sigma) - K, as a covariance of deviations: small where they agree.
+        deviations = (precisions - mean_precision) * (self.covariances - self.data_covariance())
+        centred = self._centred()
+        own = triangular.sum_of_squares(triangular.transpose_matvec(self.precision_tril, centred))
+        cross = (mean_precision * self.knowledge_covariance()).sum((-2, -1))
+        return 0.5 * (own.mean(0) + cross - deviations.sum((-2, -1)).mean(0))
+
+    def mutual_information(self) -> NoReturn:
+        """Not available in closed form for a mixture of Gaussians."""
+        raise NotImplementedError(
+            "a mixture of Gaussians has no closed-form mutual information; use its upper bound "
+            "`expected_pairwise_kl()`, or `mutual_information_mc(n, generator)`."
+        )
+
+    def predictive_entropy(self) -> NoReturn:
+        """Not available in closed form for a mixture of Gaussians."""
+        raise NotImplementedError(
+            "a mixture of Gaussians has no closed-form entropy; use `predictive_entropy_mc(n, "
+            "generator)`, or the variances `total_covariance()`."
+        )
+
+    def mutual_information_mc(self, n: int, generator: Generator | None = None) -> Tensor:
+        r"""Monte-Carlo mutual information, from ``n`` draws of each member.
+
+        Averages :math:`\ln \mathcal N_m(y) - \ln p(y)` over draws :math:`y \sim \mathcal N_m`:
+        unbiased, and exactly zero where the members agree.
+        """
+        if n < 1:
+            raise ValueError(f"`n` must be at least 1; got {n}.")
+        members = self.members
+        mixture = GaussianMixture(self.means, self.precision_tril)
+        total = torch.zeros_like(self.means[0, ..., 0])
+        for _ in range(n):  # one draw per member at a time: memory does not grow with n
+            y = members.rsample(generator=generator)  # (M, *batch, K)
+            total = total + (members.log_prob(y) - mixture.log_prob(y)).mean(0)
+        return total / n
+
+    def predictive_entropy_mc(self, n: int, generator: Generator | None = None) -> Tensor:
+        """Monte-Carlo total uncertainty: exact data uncertainty plus sampled mutual information."""
+        return self.expected_entropy() + self.mutual_information_mc(n, generator)
+
+    def data_covariance(self) -> Tensor:
+        """Average covariance of the members."""
+        return self.covariances.mean(0)
+
+    def knowledge_covariance(self) -> Tensor:
+        r"""Covariance of the member means, :math:`\frac1M\sum(\mu-\bar\mu)(\mu-\bar\mu)^\top`.
+
+        Its rank is at most M - 1: for :math:`M \le K` the log-determinant is ``-inf``, use the
+        trace.
+        """
+        centred = self._centred()
+        return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
+
+    def _centred(self) -> Tensor:
+        """Member means around their mean.
+
+        Differences first, average second: the mean of large, close numbers would be rounded to
+        their size, and the spread with it.
+        """
+        offsets = self.means - self.means[0]
+        return offsets - offsets.mean(0)
+
+    def total_covariance(self) -> Tensor:
+        """Covariance of the mixture: data plus knowledge, Eq. (7)."""
+        return self.data_covariance() + self.knowledge_covariance()
+
+    def covariance_logdet(self) -> Decomposition:
+        """Log-determinants of the total, data and knowledge covariances."""
+        data, knowledge = self.data_covariance(), self.knowledge_covariance()
+        if self.n_members <= self.k_dim:
+            between = torch.full_like(self.means[0, ..., 0], -torch.inf)
+        else:
+            between = triangular.logdet(triangular.cholesky(knowledge))
+            between = torch.where(torch.isnan(between), -torch.inf, between)  # singular
+        return Decomposition(
+            total=triangular.logdet(triangular.cholesky(data + knowledge)),
+            data=triangular.logdet(triangular.cholesky(data)),
+            knowledge=between,
+        )
+
+    def covariance_trace(self) -> Decomposition:
+        """Traces of the total, data and knowledge covariances: summed variances."""
+        data = self.data_covariance().diagonal(dim1=-2, dim2=-1).sum(-1)
+        centred = self._centred()
+        knowledge = centred.square().sum(-1).mean(0)
+        return Decomposition(total=data + knowledge, data=data, knowledge=knowledge)
+
+    def moment_matched(self) -> Gaussian:
+        """The Gaussian with the mixture's mean and covariance: the optimum of EnD, Eq. (12)."""
+        tril = triangular.precision_cholesky(self.total_covariance())
+        return Gaussian(self.means.mean(0), precision_tril=tril, validate_args=False)
+
+    def moment_matched_log_prob(self, y: Tensor) -> Tensor:
+        """Log-likelihood of a target under :meth:`moment_matched`, without rounding its mean."""
+        check_same_kind("y", y, "means", self.means)
+        check_shape("y", y, self.means.shape[1:])
+        tril = triangular.precision_cholesky(self.total_covariance())
+        off = (y - self.means).mean(0)
+        return Gaussian(torch.zeros_like(off), precision_tril=tril, validate_args=False).log_prob(
+            off
+        )
+
+
+def _member_shape(means: Tensor) -> Size:
+    if means.dim() < 2 or means.shape[0] < 1 or means.shape[-1] < 1:
+        raise ValueError(
+            "`means` must have shape (M, *batch, K) with at least one member; got "
+            f"{tuple(means.shape)}."
+        )
+    return means.shape
+
+
+def _pick(members: Tensor, index: Tensor, event_dims: int) -> Tensor:
+    """Gather ``members`` (M, *batch, *event) at ``index`` (*sample, *batch)."""
+    event = members.shape[members.dim() - event_dims :]
+    lead = members.movedim(0, members.dim() - 1 - event_dims)  # (*batch, M, *event)
+    stretched = lead.expand((*index.shape, members.shape[0], *event))
+    where = index.reshape((*index.shape, *(1,) * (event_dims + 1)))
+    where = where.expand((*index.shape, 1, *event))
+    return stretched.gather(index.dim(), where).squeeze(index.dim())

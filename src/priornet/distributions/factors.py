@@ -1,0 +1,112 @@
+"""A positive-definite matrix known by a Cholesky factor: of itself, or of its inverse.
+
+Networks predict precisions, samplers want covariances. Converting one factor to the other costs a
+factorisation and digits, so the Gaussian and the Student-T keep whichever they were given and ask
+these two classes the same questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from priornet.special import triangular
+
+__all__ = ["CovarianceFactor", "Factor", "PrecisionFactor"]
+
+
+class Factor(Protocol):
+    """Questions about the matrix S, asked through its factor."""
+
+    @property
+    def tril(self) -> Tensor:
+        """The stored factor."""
+        ...
+
+    def whiten(self, v: Tensor) -> Tensor:
+        r"""A vector whose squared length is :math:`v^\top S^{-1} v`."""
+        ...
+
+    def colour(self, z: Tensor) -> Tensor:
+        """White noise to noise with covariance S."""
+        ...
+
+    def logdet(self) -> Tensor:
+        r"""Log-determinant :math:`\ln|S|`."""
+        ...
+
+    def matrix(self) -> Tensor:
+        """S itself."""
+        ...
+
+    def precision_tril(self) -> Tensor:
+        r"""Cholesky factor of :math:`S^{-1}`."""
+        ...
+
+    def covariance_tril(self) -> Tensor:
+        """Cholesky factor of S."""
+        ...
+
+
+@dataclass(frozen=True)
+class CovarianceFactor:
+    r"""S by its own factor, :math:`S = T T^\top`."""
+
+    tril: Tensor
+
+    def whiten(self, v: Tensor) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.solve(self.tril, v)
+
+    def colour(self, z: Tensor) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.matvec(self.tril, z)
+
+    def logdet(self) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.logdet(self.tril)
+
+    def matrix(self) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.outer(self.tril)
+
+    def precision_tril(self) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.precision_cholesky(self.matrix())
+
+    def covariance_tril(self) -> Tensor:
+        """See :class:`Factor`."""
+        return self.tril
+
+
+@dataclass(frozen=True)
+class PrecisionFactor:
+    r"""S by the factor of its inverse, :math:`S^{-1} = C C^\top`."""
+
+    tril: Tensor
+
+    def whiten(self, v: Tensor) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.transpose_matvec(self.tril, v)
+
+    def colour(self, z: Tensor) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.transpose_solve(self.tril, z)
+
+    def logdet(self) -> Tensor:
+        """See :class:`Factor`."""
+        return -triangular.logdet(self.tril)
+
+    def matrix(self) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.inverse_outer(self.tril)
+
+    def precision_tril(self) -> Tensor:
+        """See :class:`Factor`."""
+        return self.tril
+
+    def covariance_tril(self) -> Tensor:
+        """See :class:`Factor`."""
+        return triangular.cholesky(self.matrix())

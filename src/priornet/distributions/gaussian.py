@@ -1,0 +1,197 @@
+"""A Gaussian by its precision or covariance factor, answering the belief protocol."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Generator, Size, Tensor
+from torch.distributions import Normal, constraints
+
+from priornet.checks import check_values, common_tensors
+from priornet.distributions.base import Decomposition, MarginalQuantiles, Shape, wants_check
+from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
+from priornet.distributions.wishart import check_tril
+from priornet.special import triangular
+
+__all__ = ["Gaussian"]
+
+
+class Gaussian(MarginalQuantiles):
+    r"""Gaussian over vectors, Eq. (1), by whichever factor is at hand.
+
+    torch's ``MultivariateNormal`` always factorises in batched linear algebra; this one is
+    elementwise for K up to 3 and accepts the precision factor that networks predict. As a belief
+    about the target it is certain of its own parameters: all its uncertainty is data uncertainty.
+
+    Args:
+        loc: Mean, shape ``(*batch, K)``.
+        precision_tril: Cholesky factor of the precision, ``(*batch, K, K)``.
+        scale_tril: Or the Cholesky factor of the covariance.
+        variance: Or the variances of independent coordinates, ``(*batch, K)``.
+        validate_args: Check parameter values; torch's default when None.
+
+    Example:
+        >>> Gaussian(torch.zeros(1), variance=torch.tensor([4.0])).entropy()
+        tensor(2.1121)
+    """
+
+    _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "_tril": 2}
+    arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real_vector}
+    support = constraints.real_vector
+    has_rsample = True
+    loc: Tensor
+    _tril: Tensor
+    _kind: type[CovarianceFactor] | type[PrecisionFactor]
+
+    def __init__(
+        self,
+        loc: Tensor,
+        precision_tril: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        variance: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "precision_tril": precision_tril,
+            "scale_tril": scale_tril,
+            "variance": variance,
+        }
+        named = {name: value for name, value in given.items() if value is not None}
+        if len(named) != 1:
+            raise ValueError(
+                "give exactly one of `precision_tril`, `scale_tril`, `variance`; "
+                f"got {', '.join(named) or 'none'}."
+            )
+        ((name, matrix),) = named.items()
+        loc, matrix = common_tensors(loc=loc, **{name: matrix})
+        event = (1,) if name == "variance" else (2,)
+        k_dim = loc.shape[-1] if loc.dim() else 0
+        if k_dim < 1 or tuple(matrix.shape[-event[0] :]) != (k_dim,) * event[0]:
+            raise ValueError(
+                f"`loc` and `{name}` must have shapes (*batch, K) and (*batch, "
+                f"{'K' if name == 'variance' else 'K, K'}); got {tuple(loc.shape)} and "
+                f"{tuple(matrix.shape)}."
+            )
+        if wants_check(validate_args, loc, matrix):
+            check_values("loc", loc, torch.isfinite(loc), "finite")
+            if name == "variance":
+                good = (matrix > 0) & torch.isfinite(matrix)
+                check_values(name, matrix, good, "positive and finite")
+            else:
+                check_tril(name, matrix)
+        if name == "variance":
+            matrix = torch.diag_embed(matrix.sqrt()) if k_dim > 1 else matrix.sqrt().unsqueeze(-1)
+        self._kind = PrecisionFactor if name == "precision_tril" else CovarianceFactor
+        self._set(loc.shape[-1:], loc=loc, _tril=matrix)
+
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
+        """The same distribution with its parameters expanded to ``batch_shape``."""
+        new = super().expand(batch_shape)
+        new._kind = self._kind
+        return new
+
+    @property
+    def _factor(self) -> Factor:
+        return self._kind(self._tril)
+
+    @property
+    def precision_tril(self) -> Tensor:
+        """Cholesky factor of the precision."""
+        return self._factor.precision_tril()
+
+    @property
+    def scale_tril(self) -> Tensor:
+        """Cholesky factor of the covariance."""
+        return self._factor.covariance_tril()
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """Covariance matrix."""
+        return self._factor.matrix()
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean."""
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        """Mode."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance of each coordinate."""
+        return self.covariance_matrix.diagonal(dim1=-2, dim2=-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log-density, Eq. (19)."""
+        value = self._value("value", value, self.event_shape)
+        square = triangular.sum_of_squares(self._factor.whiten(value - self.loc))
+        constant = self.event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * (square + self._factor.logdet() + constant)
+
+    def entropy(self) -> Tensor:
+        """Differential entropy."""
+        constant = self.event_shape[0] * (1 + math.log(2 * math.pi))
+        return 0.5 * (constant + self._factor.logdet())
+
+    def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
+        """Reparameterised draws."""
+        shape = Size(sample_shape) + self.batch_shape + self.event_shape
+        noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
+        return self.loc + self._factor.colour(noise)
+
+    def marginals(self) -> Normal:
+        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        return Normal(self.loc, self.variance.sqrt(), validate_args=False)
+
+    # -- the belief protocol: no knowledge uncertainty --------------------------------------------
+
+    def predictive(self) -> Self:
+        """The distribution of the target: itself."""
+        return self
+
+    def expected_log_prob(self, y: Tensor) -> Tensor:
+        """Log-likelihood of a target."""
+        return self.log_prob(y)
+
+    def predictive_entropy(self) -> Tensor:
+        """Total uncertainty: the entropy."""
+        return self.entropy()
+
+    def expected_entropy(self) -> Tensor:
+        """Data uncertainty: the entropy."""
+        return self.entropy()
+
+    def mutual_information(self) -> Tensor:
+        """Knowledge uncertainty: zero."""
+        return torch.zeros_like(self.loc[..., 0])
+
+    def expected_pairwise_kl(self) -> Tensor:
+        """Knowledge uncertainty: zero."""
+        return torch.zeros_like(self.loc[..., 0])
+
+    def data_covariance(self) -> Tensor:
+        """Covariance."""
+        return self.covariance_matrix
+
+    def total_covariance(self) -> Tensor:
+        """Covariance."""
+        return self.covariance_matrix
+
+    def knowledge_covariance(self) -> Tensor:
+        """Zero."""
+        return torch.zeros_like(self.covariance_matrix)
+
+    def covariance_logdet(self) -> Decomposition:
+        """Log-determinants of the total, data and knowledge covariances."""
+        logdet = self._factor.logdet()
+        return Decomposition(logdet, logdet, torch.full_like(logdet, -torch.inf))
+
+    def covariance_trace(self) -> Decomposition:
+        """Traces of the total, data and knowledge covariances."""
+        trace = self.variance.sum(-1)
+        return Decomposition(trace, trace, torch.zeros_like(trace))

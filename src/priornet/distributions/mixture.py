@@ -1,0 +1,194 @@
+"""Equal-weight mixtures of Gaussians: the predictive of an ensemble."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Generator, Size, Tensor
+from torch.distributions import constraints
+
+from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape
+from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.gaussian import Gaussian
+from priornet.special import triangular
+
+__all__ = ["GaussianMixture", "NormalMixture"]
+
+
+class NormalMixture(BatchDistribution):
+    r"""Mixture of M normals over a number.
+
+    .. math:: p(y) = \frac1M\sum_m \mathcal N(y \mid \mu_m, \sigma_m^2)
+
+    Args:
+        means: Component means, shape ``(M, *batch)``.
+        scales: Component standard deviations, same shape.
+
+    Example:
+        >>> mixture = NormalMixture(torch.tensor([-1.0, 1.0]), torch.ones(2))
+        >>> mixture.variance
+        tensor(2.)
+    """
+
+    # The component axis leads the batch; it is stored last so that batches expand as usual.
+    _event_dims: ClassVar[dict[str, int]] = {"_means": 1, "_scales": 1}
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    support = constraints.real
+    _means: Tensor
+    _scales: Tensor
+
+    def __init__(self, means: Tensor, scales: Tensor) -> None:
+        self._set((), _means=means.movedim(0, -1), _scales=scales.movedim(0, -1))
+
+    @property
+    def n_components(self) -> int:
+        """Number of components M."""
+        return self._means.shape[-1]
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean."""
+        return self._means.mean(-1)
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance: mean of the variances plus variance of the means."""
+        centred = self._means - self.mean.unsqueeze(-1)
+        return self._scales.square().mean(-1) + centred.square().mean(-1)
+
+    def _standardised(self, value: Tensor) -> Tensor:
+        return (value.unsqueeze(-1) - self._means) / self._scales
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log-density."""
+        z = self._standardised(self._value("value", value, ()))
+        components = -0.5 * z * z - torch.log(self._scales)
+        constant = math.log(self.n_components) + 0.5 * math.log(2 * math.pi)
+        return components.logsumexp(-1) - constant
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Probability of a smaller value."""
+        z = self._standardised(self._value("value", value, ()))
+        return torch.special.ndtr(z).mean(-1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Quantile at a probability, by bracketed Newton steps; differentiable."""
+        value = self._value("value", value, ())
+        with torch.no_grad():
+            root = self._solve(value)
+        # A Newton step from the converged root carries the implicit derivative, and no value.
+        inside = (value > 0) & (value < 1)
+        at = torch.where(inside, root, self.mean.detach())
+        step = (self.cdf(at) - value) / torch.exp(self.log_prob(at)).detach()
+        return torch.where(inside, at - (step - step.detach()), root)
+
+    def _solve(self, probability: Tensor) -> Tensor:
+        """Safeguarded Newton between the extreme component quantiles."""
+        # Upper-tail quantiles are those of the mirrored mixture, where the cdf keeps its digits.
+        mirror = torch.where(probability > 0.5, -1.0, 1.0)
+        p = torch.where(probability > 0.5, 1 - probability, probability)
+        means = self._means * mirror.unsqueeze(-1)
+        quantiles = means + self._scales * torch.special.ndtri(p).unsqueeze(-1)
+        low, high = quantiles.amin(-1), quantiles.amax(-1)
+        x = 0.5 * (low + high)
+        for _ in range(80 if x.dtype == torch.float64 else 50):
+            z = (x.unsqueeze(-1) - means) / self._scales
+            excess = torch.special.ndtr(z).mean(-1) - p
+            low, high = torch.where(excess < 0, x, low), torch.where(excess < 0, high, x)
+            density = (torch.exp(-0.5 * z * z) / self._scales).mean(-1) / math.sqrt(2 * math.pi)
+            newton = x - excess / density
+            good = (newton > low) & (newton < high)
+            x = torch.where(good, newton, 0.5 * (low + high))
+        return x * mirror
+
+    def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
+        """Draws without gradient."""
+        shape = Size(sample_shape) + self.batch_shape
+        with torch.no_grad():
+            index = torch.randint(
+                self.n_components, (*shape, 1), device=self.device, generator=generator
+            )
+            mean = self._means.expand((*shape, -1)).gather(-1, index).squeeze(-1)
+            scale = self._scales.expand((*shape, -1)).gather(-1, index).squeeze(-1)
+            noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
+            return mean + scale * noise
+
+
+class GaussianMixture(MarginalQuantiles):
+    r"""Mixture of M Gaussians over vectors, :math:`\frac1M\sum_m \mathcal N(y\mid\mu_m, \Sigma_m)`.
+
+    Args:
+        means: Component means, shape ``(M, *batch, K)``.
+        precision_tril: Cholesky factors of the component precisions, ``(M, *batch, K, K)``.
+
+    Example:
+        >>> mixture = GaussianMixture(torch.zeros(3, 2), torch.eye(2).expand(3, 2, 2))
+        >>> mixture.log_prob(torch.zeros(2))
+        tensor(-1.8379)
+    """
+
+    _event_dims: ClassVar[dict[str, int]] = {"_means": 2, "_tril": 3}
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    support = constraints.real_vector
+    _means: Tensor  # (*batch, M, K)
+    _tril: Tensor  # (*batch, M, K, K)
+
+    def __init__(self, means: Tensor, precision_tril: Tensor) -> None:
+        self._set(
+            means.shape[-1:], _means=means.movedim(0, -2), _tril=precision_tril.movedim(0, -3)
+        )
+
+    @property
+    def _components(self) -> Gaussian:
+        return Gaussian(self._means, precision_tril=self._tril, validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean."""
+        return self._means.mean(-2)
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """Covariance: mean of the covariances plus covariance of the means."""
+        centred = self._means - self.mean.unsqueeze(-2)
+        between = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
+        return PrecisionFactor(self._tril).matrix().mean(-3) + between
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance of each coordinate."""
+        return self.covariance_matrix.diagonal(dim1=-2, dim2=-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log-density."""
+        value = self._value("value", value, self.event_shape)
+        off = value.unsqueeze(-2) - self._means
+        square = triangular.sum_of_squares(triangular.transpose_matvec(self._tril, off))
+        components = 0.5 * (triangular.logdet(self._tril) - square)
+        constant = 0.5 * self.event_shape[0] * math.log(2 * math.pi)
+        return components.logsumexp(-1) - constant - math.log(self._means.shape[-2])
+
+    def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
+        """Draws without gradient."""
+        shape = Size(sample_shape) + self.batch_shape
+        n_components, k_dim = self._means.shape[-2:]
+        with torch.no_grad():
+            index = torch.randint(
+                n_components, (*shape, 1, 1), device=self.device, generator=generator
+            )
+            means = self._means.expand((*shape, -1, -1))
+            mean = means.gather(-2, index.expand((*shape, 1, k_dim))).squeeze(-2)
+            trils = self._tril.expand((*shape, -1, -1, -1))
+            picks = index.unsqueeze(-1).expand((*shape, 1, k_dim, k_dim))
+            tril = trils.gather(-3, picks).squeeze(-3)
+            noise = torch.randn(
+                (*shape, k_dim), dtype=self.dtype, device=self.device, generator=generator
+            )
+            return mean + triangular.transpose_solve(tril, noise)
+
+    def marginals(self) -> NormalMixture:
+        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        scales = PrecisionFactor(self._tril).matrix().diagonal(dim1=-2, dim2=-1).sqrt()
+        return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0))

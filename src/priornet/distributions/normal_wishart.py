@@ -1,0 +1,403 @@
+"""Normal-Wishart distribution over Gaussians: what a regression prior network predicts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import torch
+from torch import Generator, Size, Tensor
+from torch.distributions import constraints
+
+from priornet.checks import check_greater, check_shape, check_values, common_tensors
+from priornet.distributions.base import (
+    BatchDistribution,
+    Decomposition,
+    GaussianParameters,
+    Shape,
+)
+from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.student_t import MultivariateStudentT
+from priornet.distributions.wishart import Wishart, check_evidence, check_tril
+from priornet.special import triangular
+from priornet.special.gamma import entropy_gap
+
+if TYPE_CHECKING:
+    from priornet.distributions.ensemble import GaussianEnsemble
+
+__all__ = ["NormalWishart"]
+
+
+class NormalWishart(BatchDistribution):
+    r"""Conjugate prior over the mean and precision matrix of a Gaussian.
+
+    .. math:: p(\mu, \Lambda) = \mathcal{N}(\mu \mid m, (\kappa\Lambda)^{-1})\,
+        \mathcal{W}(\Lambda \mid L, \nu)
+
+    Paper: Eq. (2), arXiv:2006.11590v2. Inside it carries the expected precision
+    :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`, in which every quantity below is
+    numerically sound in float32 (see :meth:`from_excess`).
+
+    Args:
+        loc: Prior mean :math:`m`, shape ``(*batch, K)``.
+        scale_tril: Cholesky factor of the Wishart scale :math:`L`, shape ``(*batch, K, K)``.
+        belief: Pseudo-count :math:`\kappa > 0` behind the mean, shape ``(*batch,)``.
+        df: Degrees of freedom :math:`\nu > K - 1`, shape ``(*batch,)``.
+        validate_args: Check parameter values; torch's default when None.
+
+    Example:
+        >>> prior = NormalWishart(torch.zeros(2), torch.eye(2), belief=1.0, df=4.0)
+        >>> prior.predictive().df
+        tensor(3.)
+    """
+
+    _event_dims: ClassVar[dict[str, int]] = {
+        "loc": 1,
+        "precision_tril": 2,
+        "belief": 0,
+        "excess": 0,
+    }
+    arg_constraints: ClassVar = {
+        "loc": constraints.real_vector,
+        "precision_tril": constraints.lower_cholesky,
+        "belief": constraints.positive,
+        "excess": constraints.greater_than(-2),
+    }
+    has_rsample = True
+    loc: Tensor
+    precision_tril: Tensor
+    belief: Tensor
+    excess: Tensor
+
+    def __init__(
+        self,
+        loc: Tensor,
+        scale_tril: Tensor,
+        belief: Tensor | float,
+        df: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> None:
+        loc, scale_tril, belief, df = common_tensors(
+            loc=loc, scale_tril=scale_tril, belief=belief, df=df
+        )
+        _check_matrix_shape("scale_tril", scale_tril, loc)
+        precision_tril = scale_tril * df.sqrt()[..., None, None]
+        self._init(loc, precision_tril, belief, df - (loc.shape[-1] + 1), validate_args)
+
+    @classmethod
+    def from_excess(
+        cls,
+        loc: Tensor,
+        precision_tril: Tensor,
+        belief: Tensor | float,
+        excess: Tensor | float,
+        validate_args: bool | None = None,
+    ) -> Self:
+        r"""From the expected precision and the excess: what heads use.
+
+        A tiny excess keeps all its digits here; as ``df = K + 1 + excess`` it would be rounded
+        away.
+
+        Args:
+            loc: Prior mean :math:`m`, shape ``(*batch, K)``.
+            precision_tril: Cholesky factor of :math:`P = \nu L = E[\Lambda]`.
+            belief: Pseudo-count :math:`\kappa > 0`.
+            excess: :math:`d = \nu - K - 1 > -2`; the variances are finite for d > 0.
+            validate_args: Check parameter values; torch's default when None.
+        """
+        loc, precision_tril, belief, excess = common_tensors(
+            loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
+        )
+        _check_matrix_shape("precision_tril", precision_tril, loc)
+        new = cls.__new__(cls)
+        new._init(loc, precision_tril, belief, excess, validate_args)
+        return new
+
+    def _init(
+        self,
+        loc: Tensor,
+        precision_tril: Tensor,
+        belief: Tensor,
+        excess: Tensor,
+        validate_args: bool | None,
+    ) -> None:
+        self._set(
+            loc.shape[-1:], loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
+        )
+        if self._wants_check(validate_args):
+            check_values("loc", loc, torch.isfinite(loc), "finite")
+            check_greater("belief", belief, 0.0)
+            check_evidence(excess, loc.shape[-1])
+            check_tril("scale_tril", precision_tril)
+
+    @classmethod
+    def fit(
+        cls,
+        ensemble: GaussianEnsemble,
+        max_belief: float = 1e8,
+        max_excess: float = 1e8,
+    ) -> NormalWishart:
+        r"""Maximum-likelihood Normal-Wishart of the members of an ensemble, in closed form.
+
+        See :func:`priornet.distributions.fitting.fit_normal_wishart`.
+        """
+        from priornet.distributions.fitting import fit_normal_wishart
+
+        return fit_normal_wishart(ensemble, max_belief=max_belief, max_excess=max_excess)
+
+    # -- parameters -------------------------------------------------------------------------------
+
+    @property
+    def k_dim(self) -> int:
+        """Target dimension K."""
+        return self.event_shape[0]
+
+    @property
+    def df(self) -> Tensor:
+        r"""Degrees of freedom :math:`\nu`."""
+        return self.excess + (self.k_dim + 1)
+
+    @property
+    def scale_tril(self) -> Tensor:
+        """Cholesky factor of the Wishart scale L."""
+        return self.precision_tril * self.df.rsqrt()[..., None, None]
+
+    @property
+    def wishart(self) -> Wishart:
+        """The marginal over the precision."""
+        return Wishart.from_excess(self.precision_tril, self.excess, validate_args=False)
+
+    @property
+    def mean(self) -> GaussianParameters:
+        r"""Expected mean and precision, :math:`(m, \nu L)`."""
+        return GaussianParameters(self.loc, triangular.outer(self.precision_tril))
+
+    @property
+    def mode(self) -> GaussianParameters:
+        r"""Joint mode :math:`(m, (\nu - K) L)`; precision ``nan`` where :math:`\nu \le K`."""
+        shrink = torch.where(self.excess > -1, self.excess + 1, torch.nan) / self.df
+        return GaussianParameters(self.loc, self.mean.precision * shrink[..., None, None])
+
+    # -- the density ------------------------------------------------------------------------------
+
+    def log_prob(self, value: tuple[Tensor, Tensor]) -> Tensor:
+        r"""Log-density at ``(mean, precision)``, Eqs. (2) and (19).
+
+        Args:
+            value: A pair: mean ``(*sample, *batch, K)`` and precision ``(*sample, *batch, K, K)``.
+        """
+        mean, precision = self._pair(value, "precision")
+        return self._log_prob_tril(mean, triangular.cholesky(precision))
+
+    def log_prob_covariance(self, value: tuple[Tensor, Tensor]) -> Tensor:
+        r"""Log-density of the same belief over ``(mean, covariance)``: the Normal-inverse-Wishart.
+
+        The change of variables adds :math:`(K+1)\ln|\Lambda|`; gradients in the parameters agree.
+        """
+        mean, covariance = self._pair(value, "covariance")
+        tril = triangular.precision_cholesky(covariance)
+        return self._log_prob_tril(mean, tril) + (self.k_dim + 1) * triangular.logdet(tril)
+
+    def _pair(self, value: tuple[Tensor, Tensor], second: str) -> tuple[Tensor, Tensor]:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise TypeError(f"`value` must be a pair (mean, {second}); got {type(value).__name__}.")
+        k_dim = self.k_dim
+        mean = self._value("mean", value[0], (k_dim,))
+        return mean, self._value(second, value[1], (k_dim, k_dim))
+
+    def _log_prob_tril(self, mean: Tensor, tril: Tensor) -> Tensor:
+        off = triangular.sum_of_squares(triangular.transpose_matvec(tril, mean - self.loc))
+        normal = self.k_dim * torch.log(self.belief / (2 * math.pi)) + triangular.logdet(tril)
+        return 0.5 * (normal - self.belief * off) + self.wishart.log_prob_tril(tril)
+
+    def entropy(self) -> Tensor:
+        """Differential entropy of the joint over mean and precision."""
+        wishart = self.wishart
+        constant = self.k_dim * (math.log(2 * math.pi) + 1)
+        normal = constant - self.k_dim * torch.log(self.belief) - wishart.expected_logdet()
+        return wishart.entropy() + 0.5 * normal
+
+    def rsample(
+        self, sample_shape: Shape = (), generator: Generator | None = None
+    ) -> GaussianParameters:
+        """Reparameterised draws of Gaussians, differentiable in every parameter."""
+        tril = self.wishart.rsample_tril(sample_shape, generator)
+        shape = Size(sample_shape) + self.batch_shape + self.event_shape
+        noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
+        offset = triangular.transpose_solve(tril, noise) * self.belief.rsqrt().unsqueeze(-1)
+        return GaussianParameters(self.loc + offset, triangular.outer(tril))
+
+    def sample(
+        self, sample_shape: Shape = (), generator: Generator | None = None
+    ) -> GaussianParameters:
+        """Draws of Gaussians without gradient."""
+        with torch.no_grad():
+            return self.rsample(sample_shape, generator)
+
+    # -- the target y -----------------------------------------------------------------------------
+
+    def predictive(self) -> MultivariateStudentT:
+        r"""Posterior predictive of y: a Student-T, Eq. (4).
+
+        Degrees of freedom :math:`\nu - K + 1`, location m, scale matrix
+        :math:`\frac{\kappa+1}{\kappa(\nu-K+1)} L^{-1}`. Its excess over 2 is this excess.
+        """
+        # S^-1 = P / ((1 + 1/kappa) (nu / df)), with nu / df = 1 + (K - 1) / df.
+        widening = (1 + self.belief.reciprocal()) * (1 + (self.k_dim - 1) / (self.excess + 2))
+        tril = self.precision_tril * widening.rsqrt()[..., None, None]
+        return MultivariateStudentT.from_excess(self.excess, self.loc, PrecisionFactor(tril))
+
+    def expected_log_prob(self, y: Tensor) -> Tensor:
+        r"""Expected log-likelihood of a target, minus Eq. (25).
+
+        .. math:: E[\ln p(y \mid \mu, \Lambda)] = -\tfrac12\left[(y-m)^\top P (y-m) + K/\kappa
+            + K\ln 2\pi - E\ln|\Lambda|\right]
+        """
+        y = self._value("y", y, self.event_shape)
+        off = triangular.sum_of_squares(
+            triangular.transpose_matvec(self.precision_tril, y - self.loc)
+        )
+        spread = self.k_dim * (self.belief.reciprocal() + math.log(2 * math.pi))
+        return -0.5 * (off + (spread - self.wishart.expected_logdet()))
+
+    def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> NormalWishart:
+        r"""Belief after seeing ``y`` for ``beta`` times: tempered conjugate update, Eq. (9).
+
+        The update :math:`\hat L^{-1} = L^{-1} + \frac{\kappa\beta}{\kappa+\beta}(y-m)(y-m)^\top`
+        is done on the factor: :math:`\hat L = C_L (I + a w w^\top)^{-1} C_L^\top` has a closed-form
+        Cholesky factor, so nothing is inverted or refactored.
+        """
+        y = self._value("y", y, self.event_shape)
+        (beta,) = common_tensors(beta=beta) if isinstance(beta, Tensor) else (y.new_tensor(beta),)
+        belief, excess = self.belief + beta, self.excess + beta
+        step = y - self.loc
+        loc = self.loc + (beta / belief).unsqueeze(-1) * step
+        w = triangular.transpose_matvec(self.precision_tril, step)
+        a = self.belief * (beta / belief) / self.df
+        factor = triangular.product(*_same_batch(self.precision_tril, _downdate(a, w)))
+        growth = (1 + beta / self.df).sqrt()  # P is nu L, and nu grows by beta
+        return NormalWishart.from_excess(
+            loc, factor * growth[..., None, None], belief, excess, validate_args=False
+        )
+
+    def log_evidence(self, y: Tensor, beta: Tensor | float = 1.0) -> Tensor:
+        r"""Log-normaliser of the tempered posterior.
+
+        .. math:: Z = \ln\int p(y \mid \mu, \Lambda)^\beta\, p(\mu, \Lambda)\, d\mu\, d\Lambda
+
+        With it :math:`KL[q \| \text{posterior}] = \beta E_q[-\ln p(y)] + KL[q \| p] + Z`, Eq. (11).
+        """
+        after = self.posterior(y, beta)
+        constant = self.k_dim * math.log(2 * math.pi)
+        ratio = self.k_dim * torch.log(self.belief / after.belief)
+        normal = 0.5 * (ratio - (after.belief - self.belief) * constant)
+        return normal + after.wishart.log_normalizer() - self.wishart.log_normalizer()
+
+    # -- measures of uncertainty ------------------------------------------------------------------
+
+    def expected_entropy(self) -> Tensor:
+        r"""Data uncertainty: expected entropy of the Gaussians, Eq. (35)."""
+        constant = self.k_dim * (math.log(2 * math.pi) + 1)
+        return 0.5 * (constant - self.wishart.expected_logdet())
+
+    def mutual_information(self) -> Tensor:
+        r"""Knowledge uncertainty: mutual information of y and its Gaussian, Eqs. (5) and (36).
+
+        It does not depend on the scale of the target.
+        """
+        from_mean = 0.5 * self.k_dim * torch.log1p(self.belief.reciprocal())
+        return from_mean + entropy_gap(self.excess, self.k_dim)
+
+    def predictive_entropy(self) -> Tensor:
+        """Total uncertainty: entropy of the predictive, Eq. (33); data plus knowledge."""
+        return self.expected_entropy() + self.mutual_information()
+
+    def expected_pairwise_kl(self) -> Tensor:
+        r"""Knowledge uncertainty: expected KL between two drawn Gaussians, Eqs. (6) and (40).
+
+        .. math:: \tfrac K2\left[\tfrac{K+1}{d} + \left(2 +
+        \tfrac{K+1}{d}\right)\tfrac1\kappa\right]
+
+        ``inf`` where :math:`\nu \le K + 1`; never below the mutual information.
+        """
+        ratio = (self.k_dim + 1) * self._inverse_excess()
+        return 0.5 * self.k_dim * (ratio + (2 + ratio) / self.belief)
+
+    def _inverse_excess(self) -> Tensor:
+        """1/d, and inf where the variances do not exist, without a stray gradient."""
+        proper = self.excess > 0
+        return torch.where(proper, torch.where(proper, self.excess, 1.0).reciprocal(), torch.inf)
+
+    def data_covariance(self) -> Tensor:
+        r"""Expected covariance :math:`E[\Lambda^{-1}] = L^{-1}/d`, Eq. (42).
+
+        Where :math:`\nu \le K + 1` the variances are ``inf`` and the covariances ``nan``.
+        """
+        return self._covariance(torch.ones_like(self.belief))
+
+    def knowledge_covariance(self) -> Tensor:
+        r"""Covariance of the mean :math:`V[\mu] = L^{-1}/(\kappa d)`, Eq. (43)."""
+        return self._covariance(self.belief.reciprocal())
+
+    def total_covariance(self) -> Tensor:
+        r"""Covariance of the target :math:`V[y] = (1 + 1/\kappa) L^{-1}/d`, Eqs. (7) and (44)."""
+        return self._covariance(1 + self.belief.reciprocal())
+
+    def _covariance(self, factor: Tensor) -> Tensor:
+        scale = factor * self._mean_to_inverse()
+        infinite = torch.isinf(scale)[..., None, None]
+        scale = torch.where(infinite, 1.0, scale[..., None, None])
+        covariance = triangular.inverse_outer(self.precision_tril) * scale
+        eye = torch.eye(self.k_dim, dtype=torch.bool, device=self.device)
+        return torch.where(infinite, torch.where(eye, torch.inf, torch.nan), covariance)
+
+    def _mean_to_inverse(self) -> Tensor:
+        r"""The factor nu / d of :math:`E[\Lambda^{-1}] = (\nu/d)\,P^{-1}`."""
+        return 1 + (self.k_dim + 1) * self._inverse_excess()
+
+    def covariance_logdet(self) -> Decomposition:
+        """Log-determinants of the total, data and knowledge covariances."""
+        scale = torch.log(self._mean_to_inverse())
+        data = self.k_dim * scale - triangular.logdet(self.precision_tril)
+        return Decomposition(
+            total=data + self.k_dim * torch.log1p(self.belief.reciprocal()),
+            data=data,
+            knowledge=data - self.k_dim * torch.log(self.belief),
+        )
+
+    def covariance_trace(self) -> Decomposition:
+        """Traces of the total, data and knowledge covariances: summed variances."""
+        data = self._mean_to_inverse() * triangular.inverse_trace(self.precision_tril)
+        inverse_belief = self.belief.reciprocal()
+        return Decomposition(
+            total=data * (1 + inverse_belief), data=data, knowledge=data * inverse_belief
+        )
+
+
+def _check_matrix_shape(name: str, matrix: Tensor, loc: Tensor) -> None:
+    if loc.dim() < 1 or loc.shape[-1] < 1:
+        raise ValueError(f"`loc` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}.")
+    k_dim = loc.shape[-1]
+    if tuple(matrix.shape[-2:]) != (k_dim, k_dim):
+        check_shape(name, matrix, (*matrix.shape[:-2], k_dim, k_dim))
+
+
+def _same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    batch = torch.broadcast_shapes(a.shape, b.shape)
+    return a.expand(batch), b.expand(batch)
+
+
+def _downdate(a: Tensor, w: Tensor) -> Tensor:
+    r"""Cholesky factor of :math:`(I + a w w^\top)^{-1}`.
+
+    With :math:`t_j = 1 + a\sum_{k>j} w_k^2` the factor has diagonal :math:`\sqrt{t_j/t_{j-1}}` and
+    entries :math:`-a w_i w_j/\sqrt{t_j t_{j-1}}` below it: sums of squares, no cancellation.
+    """
+    a = a.unsqueeze(-1)
+    squares = a * w * w
+    from_here = 1 + squares.flip(-1).cumsum(-1).flip(-1)  # t_(j-1)
+    after = torch.cat([from_here[..., 1:], torch.ones_like(from_here[..., :1])], -1)  # t_j
+    diagonal = (after / from_here).sqrt()
+    scaled = (a * w) * (after * from_here).rsqrt()
+    below = -(w.unsqueeze(-1) * scaled.unsqueeze(-2)).tril(-1)
+    return below + torch.diag_embed(diagonal)
