@@ -1,0 +1,20 @@
+"""Losses: a prediction and a target to a value per element, constants kept, nothing reduced."""
+
+from priornet.losses.distillation import end, endd, md_end, proxy
+from priornet.losses.evidential import evidential
+from priornet.losses.likelihood import beta_nll, gaussian_nll
+from priornet.losses.prior_network import MultiTaskLoss, forward_kl, multi_task, reverse_kl
+
+__all__ = [
+    "MultiTaskLoss",
+    "beta_nll",
+    "end",
+    "endd",
+    "evidential",
+    "forward_kl",
+    "gaussian_nll",
+    "md_end",
+    "multi_task",
+    "proxy",
+    "reverse_kl",
+]

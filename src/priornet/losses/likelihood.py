@@ -1,0 +1,65 @@
+"""Likelihood losses for networks that predict one Gaussian."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+from torch.distributions import Distribution
+
+from priornet.distributions import Gaussian
+from priornet.losses.reduction import masked, prepare_target
+
+__all__ = ["beta_nll", "gaussian_nll"]
+
+
+@runtime_checkable
+class _HasMean(Protocol):
+    @property
+    def mean(self) -> Tensor: ...
+
+
+def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = None) -> Tensor:
+    r"""Negative log-likelihood, constants kept.
+
+    .. math:: \tfrac12[(y-\mu)^\top\Lambda(y-\mu) - \ln|\Lambda| + K\ln 2\pi]
+
+    Any predictive with a ``log_prob`` over vectors is accepted, not only a Gaussian.
+
+    Args:
+        distribution: Prediction with batch shape ``(*batch,)`` and event ``(K,)``.
+        y: Targets, shape ``(*batch, K)``.
+        mask: True where the target counts, shape ``(*batch,)``.
+
+    Returns:
+        Loss per element, shape ``(*batch,)``; lower is better.
+
+    Example:
+        >>> prediction = Gaussian(torch.zeros(3, 1), variance=torch.ones(3, 1))
+        >>> gaussian_nll(prediction, torch.zeros(3, 1))
+        tensor([0.9189, 0.9189, 0.9189])
+    """
+    like = distribution.mean if isinstance(distribution, _HasMean) else y
+    y = prepare_target(distribution, like, y, mask)
+    return masked(-distribution.log_prob(y), mask)
+
+
+def beta_nll(
+    gaussian: Gaussian, y: Tensor, beta: float = 0.5, mask: Tensor | None = None
+) -> Tensor:
+    r"""Gaussian NLL weighted by :math:`|\Sigma|^{\beta/K}` without gradient (Seitzer et al., 2022).
+
+    ``beta`` = 0 is the plain NLL; 1 gives the mean the gradient of a squared error. It keeps
+    networks from giving up on points whose variance they have blown up.
+
+    Args:
+        gaussian: Prediction.
+        y: Targets, shape ``(*batch, K)``.
+        beta: Between 0 and 1.
+        mask: True where the target counts, shape ``(*batch,)``.
+    """
+    if not 0 <= beta <= 1:
+        raise ValueError(f"`beta` must lie in [0, 1]; got {beta:g}.")
+    nll = gaussian_nll(gaussian, y, mask)
+    logdet = gaussian.covariance_logdet().total.detach()
+    return masked(nll * (logdet * (beta / gaussian.event_shape[0])).exp(), mask)

@@ -1,0 +1,247 @@
+"""Heads: features in, distributions out.
+
+Every head is a linear map (per row, or per pixel as a 1x1 convolution) followed by one function
+that splits its outputs into parameters. All maps from the real line to constrained parameters live
+here, each bound a named argument. The linear map starts at zero, so the first prediction is the
+prior of standardised targets: mean 0, variance 1, and the initial evidence.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from priornet.distributions import (
+    Gaussian,
+    GaussianEnsemble,
+    NormalWishart,
+    ProductNormalWishart,
+)
+from priornet.nn.maps import BoundedExp
+
+__all__ = ["GaussianHead", "GaussianMixtureHead", "NormalWishartHead"]
+
+Covariance = Literal["full", "diagonal"]
+
+
+def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> nn.Module:
+    layer = nn.Conv2d(in_features, n_outputs, 1) if per_pixel else nn.Linear(in_features, n_outputs)
+    with torch.no_grad():
+        layer.weight.mul_(init_gain)
+        assert layer.bias is not None
+        layer.bias.zero_()
+    return layer
+
+
+def _check_covariance(covariance: str) -> None:
+    if covariance not in ("full", "diagonal"):
+        raise ValueError(f'unknown covariance "{covariance}"; choose one of: full, diagonal.')
+
+
+def _n_factor(k_dim: int, covariance: str) -> int:
+    return k_dim * (k_dim + 1) // 2 if covariance == "full" else k_dim
+
+
+def split_gaussian(
+    raw: Tensor, k_dim: int, covariance: Covariance, inverse_scale: BoundedExp
+) -> tuple[Tensor, Tensor]:
+    r"""Split outputs ``(*batch, n)`` into a mean and the Cholesky factor of a precision.
+
+    The factor is :math:`C = \mathrm{diag}(s)\,U` with inverse scales s and U unit lower
+    triangular: its free entries are pure numbers, whatever the units of the target.
+    """
+    loc, scales, lower = raw.split([k_dim, k_dim, _n_factor(k_dim, covariance) - k_dim], -1)
+    s = inverse_scale(scales)
+    if k_dim == 1:
+        return loc, s.unsqueeze(-1)
+    if covariance == "diagonal":
+        return loc, torch.diag_embed(s)
+    zero = torch.zeros_like(s[..., 0])
+    planes: list[Tensor] = []
+    free = iter(lower.unbind(-1))
+    for i in range(k_dim):
+        row = s[..., i]
+        planes += [row * next(free) for _ in range(i)] + [row] + [zero] * (k_dim - 1 - i)
+    stacked = torch.stack(planes)  # (K*K, *batch): each entry stays contiguous
+    return loc, stacked.unflatten(0, (k_dim, k_dim)).movedim((0, 1), (-2, -1))
+
+
+class _Head(nn.Module):
+    """A projection whose outputs come last, per row or per pixel, in at least float32."""
+
+    def __init__(self, in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> None:
+        super().__init__()
+        self.per_pixel = per_pixel
+        self.projection = _projection(in_features, n_outputs, per_pixel, init_gain)
+
+    def raw(self, features: Tensor) -> Tensor:
+        """Unconstrained outputs ``(*batch, n)``."""
+        out = self.projection(features)
+        out = out.movedim(1, -1) if self.per_pixel else out
+        return out.float() if out.dtype in (torch.bfloat16, torch.float16) else out
+
+
+class GaussianHead(_Head):
+    """Features to a :class:`~priornet.distributions.Gaussian`.
+
+    Args:
+        in_features: Width of the features (channels, per pixel).
+        n_targets: Target dimension K.
+        covariance: Full, or independent coordinates.
+        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
+        min_scale: Smallest conditional standard deviation.
+        max_scale: Largest conditional standard deviation.
+        init_gain: Scale of the initial weights; 0 starts at the prior exactly.
+
+    Example:
+        >>> GaussianHead(8, 2)(torch.randn(5, 8)).variance.shape
+        torch.Size([5, 2])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_targets: int = 1,
+        *,
+        covariance: Covariance = "full",
+        per_pixel: bool = False,
+        min_scale: float = 1e-4,
+        max_scale: float = 1e4,
+        init_gain: float = 0.0,
+    ) -> None:
+        _check_covariance(covariance)
+        n_outputs = n_targets + _n_factor(n_targets, covariance)
+        super().__init__(in_features, n_outputs, per_pixel, init_gain)
+        self.n_targets = n_targets
+        self.covariance: Covariance = covariance
+        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+
+    def forward(self, features: Tensor) -> Gaussian:
+        """Predict."""
+        loc, tril = split_gaussian(
+            self.raw(features), self.n_targets, self.covariance, self._inverse_scale
+        )
+        return Gaussian(loc, precision_tril=tril, validate_args=False)
+
+
+class NormalWishartHead(_Head):
+    r"""Features to a Normal-Wishart, or to a product of them for diagonal targets.
+
+    Belief and excess are bounded exponentials (:class:`~priornet.nn.maps.BoundedExp`): never zero,
+    never infinite, at the prior's values for zero outputs.
+
+    Args:
+        in_features: Width of the features (channels, per pixel).
+        n_targets: Target dimension K.
+        covariance: Full, or a product of K one-dimensional Normal-Wisharts.
+        tied_evidence: One output drives both: excess = belief (the paper's public code ties them).
+        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
+        min_scale: Smallest value of the root of an inverse expected precision.
+        max_scale: Largest such value.
+        min_evidence: Lower bound of belief and excess.
+        max_evidence: Upper bound of belief and excess.
+        initial_belief: Belief before training.
+        initial_excess: Excess before training.
+        init_gain: Scale of the initial weights; 0 starts at the prior exactly.
+
+    Example:
+        >>> head = NormalWishartHead(8, 2)
+        >>> head(torch.randn(5, 8)).mutual_information().shape
+        torch.Size([5])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_targets: int = 1,
+        *,
+        covariance: Covariance = "full",
+        tied_evidence: bool = False,
+        per_pixel: bool = False,
+        min_scale: float = 1e-4,
+        max_scale: float = 1e4,
+        min_evidence: float = 1e-4,
+        max_evidence: float = 1e6,
+        initial_belief: float = 1e-2,
+        initial_excess: float = 1e-2,
+        init_gain: float = 0.0,
+    ) -> None:
+        _check_covariance(covariance)
+        if tied_evidence and initial_belief != initial_excess:
+            raise ValueError(
+                "`tied_evidence` uses one number for both; `initial_belief` and `initial_excess` "
+                f"must agree, got {initial_belief:g} and {initial_excess:g}."
+            )
+        self_evidence = n_targets if covariance == "diagonal" else 1
+        n_evidence = self_evidence * (1 if tied_evidence else 2)
+        n_gaussian = n_targets + _n_factor(n_targets, covariance)
+        super().__init__(in_features, n_gaussian + n_evidence, per_pixel, init_gain)
+        self.n_targets, self.covariance, self.tied_evidence = n_targets, covariance, tied_evidence
+        self._n_gaussian = n_gaussian
+        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+        self._belief = BoundedExp(min_evidence, max_evidence, initial_belief)
+        self._excess = BoundedExp(min_evidence, max_evidence, initial_excess)
+
+    def forward(self, features: Tensor) -> NormalWishart | ProductNormalWishart:
+        """Predict."""
+        raw = self.raw(features)
+        gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]
+        if self.tied_evidence:
+            belief = excess = self._belief(evidence)
+        else:
+            z_belief, z_excess = evidence.chunk(2, -1)
+            belief, excess = self._belief(z_belief), self._excess(z_excess)
+        if self.covariance == "diagonal":
+            loc, scales = gaussian.split(self.n_targets, -1)
+            precision = torch.exp(2 * self._inverse_scale.log(scales))
+            return ProductNormalWishart(loc, precision, belief, excess, validate_args=False)
+        loc, tril = split_gaussian(gaussian, self.n_targets, "full", self._inverse_scale)
+        return NormalWishart.from_excess(
+            loc, tril, belief.squeeze(-1), excess.squeeze(-1), validate_args=False
+        )
+
+
+class GaussianMixtureHead(_Head):
+    """Features to M Gaussians, one per member of an ensemble to distil (MD-EnD).
+
+    Args:
+        in_features: Width of the features (channels, per pixel).
+        n_targets: Target dimension K.
+        n_members: Number of Gaussians M.
+        covariance: Full, or independent coordinates.
+        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
+        min_scale: Smallest conditional standard deviation.
+        max_scale: Largest conditional standard deviation.
+        init_gain: Scale of the initial weights; 0 starts every member at the prior.
+
+    Example:
+        >>> GaussianMixtureHead(8, 1, n_members=5)(torch.randn(3, 8)).n_members
+        5
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_targets: int = 1,
+        *,
+        n_members: int,
+        covariance: Covariance = "full",
+        per_pixel: bool = False,
+        min_scale: float = 1e-4,
+        max_scale: float = 1e4,
+        init_gain: float = 0.0,
+    ) -> None:
+        _check_covariance(covariance)
+        n_outputs = n_members * (n_targets + _n_factor(n_targets, covariance))
+        super().__init__(in_features, n_outputs, per_pixel, init_gain)
+        self.n_targets, self.n_members = n_targets, n_members
+        self.covariance: Covariance = covariance
+        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+
+    def forward(self, features: Tensor) -> GaussianEnsemble:
+        """Predict."""
+        members = self.raw(features).unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
+        loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
+        return GaussianEnsemble.from_precision_tril(loc, tril)

@@ -1,0 +1,47 @@
+"""Maps from unconstrained outputs to positive parameters, bounded on both sides."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["BoundedExp"]
+
+
+class BoundedExp:
+    r"""Smooth map of the real line onto ``(low, high)``, an exponential in between.
+
+    .. math:: \ln f(z) = \ln low + \ln(high/low)\;\sigma\!\left(\frac{4 (z -
+    z_0)}{\ln(high/low)}\right)
+
+    with :math:`z_0` such that :math:`f(0)` is ``initial``. Halfway (in logs) between the bounds
+    one unit of z is one e-fold; towards a bound the slope fades, so a network that runs away
+    saturates instead of overflowing, and an ensemble whose members coincide asks for ``high``, not
+    for infinity.
+
+    Args:
+        low: Lower bound, positive.
+        high: Upper bound.
+        initial: Value at z = 0, strictly between the bounds.
+    """
+
+    def __init__(self, low: float, high: float, initial: float) -> None:
+        if not 0 < low < initial < high < math.inf:
+            raise ValueError(
+                f"bounds must satisfy 0 < low < initial < high; got low = {low:g}, initial = "
+                f"{initial:g}, high = {high:g}."
+            )
+        self.low, self.high, self.initial = low, high, initial
+        self._log_low, self._range = math.log(low), math.log(high / low)
+        share = math.log(initial / low) / self._range
+        self._shift = math.log(share / (1 - share))  # logit: f(0) = initial
+
+    def log(self, z: Tensor) -> Tensor:
+        """Logarithm of the value."""
+        return self._log_low + self._range * torch.sigmoid(z * (4 / self._range) + self._shift)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return torch.exp(self.log(z))
