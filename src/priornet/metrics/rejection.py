@@ -1,0 +1,180 @@
+r"""Does the uncertainty find the errors? Rejection curves and the prediction rejection ratio.
+
+Reject the :math:`k` most uncertain of :math:`N` examples, let an expert answer those without error,
+and average what error is left over all :math:`N`:
+
+.. math:: R_k = \frac1N \sum_{i\ \mathrm{retained}} e_i, \qquad k = 0, \dots, N, \quad R_N = 0.
+
+Random rejection falls on the line :math:`R_0 (1 - k/N)`; rejecting the largest errors first, the
+oracle, falls fastest. Where examples tie, the curve is the average over every order of the tied
+ones: a straight line across the tie.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from priornet.checks import check_shape, check_values, common_tensors
+
+__all__ = ["RejectionCurve", "prediction_rejection_ratio", "rankable", "rejection_curve"]
+
+
+class RejectionCurve(NamedTuple):
+    """Error left after rejecting a share of the examples, in the error's units; lower is better."""
+
+    fraction: Tensor
+    """Share of the examples rejected, ``k / N``, shape ``(N + 1,)``."""
+    uncertainty: Tensor
+    """Error left when the most uncertain go first, shape ``(N + 1,)``."""
+    random: Tensor
+    """Error left, in expectation, when chance decides, shape ``(N + 1,)``."""
+    oracle: Tensor
+    """Error left when the largest errors go first, the lowest curve, shape ``(N + 1,)``."""
+
+
+@torch.no_grad()
+def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
+    r"""Share of the oracle's gain over random rejection that the uncertainty's order achieves.
+
+    The area between the random and the uncertainty curve over the area between the random and the
+    oracle curve, which is a ratio of two covariances with midranks (ties share their average rank):
+
+    .. math::
+        \mathrm{PRR} = \frac{A_\mathrm{random} - A_\mathrm{uncertainty}}
+                            {A_\mathrm{random} - A_\mathrm{oracle}}
+                     = \frac{\operatorname{cov}(e, \operatorname{rank} u)}
+                            {\operatorname{cov}(e, \operatorname{rank} e)}
+
+    Higher is better; no unit. 1 is perfect (the order of the errors themselves), 0 is what chance
+    or a constant uncertainty scores, -1 is the reverse of perfect. Only the order of the
+    uncertainty counts, so any measure will do, in any unit; scaling or shifting the error changes
+    nothing either.
+
+    Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2.
+
+    Note:
+        The error left is divided by N throughout. Dividing by the number of examples *retained*, or
+        ending the curves before the last example, gives other numbers under the same name; those
+        forms are no ratio of covariances, and the first can fall below -1.
+
+        float32 stays float32: at N = 10^6 on CPU the result is within 1e-6 of that of float64, for
+        heavy tails and for errors that differ in their last digits only.
+
+    Args:
+        error: Error of each prediction, such as the squared error, finite, shape ``(N,)``, N >= 2.
+        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``.
+            Infinite values are fine.
+
+    Returns:
+        Scalar tensor in [-1, 1]; ``nan`` when all errors are equal, for then no order is better
+        than another.
+
+    Example:
+        >>> error = torch.tensor([0.1, 4.0, 0.2, 1.0])
+        >>> prediction_rejection_ratio(error, uncertainty=torch.tensor([1.0, 9.0, 2.0, 3.0]))
+        tensor(1.)
+        >>> prediction_rejection_ratio(error, uncertainty=torch.ones(4))
+        tensor(0.)
+    """
+    error, uncertainty = _check_pair(error, uncertainty)
+    # Dividing by a power of two is exact, and the sums then neither overflow nor underflow.
+    peak = error.abs().max()
+    power_of_two = peak / (2 * torch.frexp(peak).mantissa)
+    error = error / power_of_two
+    # Centred ranks make the mean irrelevant in exact arithmetic; without it the sums round less.
+    deviation = error - error.mean()
+    achieved = (deviation * _centred_midranks(uncertainty)).sum()
+    achievable = (deviation * _centred_midranks(error)).sum()
+    return torch.where(achievable > 0, achieved / achievable, torch.nan)
+
+
+@torch.no_grad()
+def rejection_curve(error: Tensor, uncertainty: Tensor) -> RejectionCurve:
+    r"""Error left after rejecting the k most uncertain examples, with the random and oracle curves.
+
+    .. math:: R_k = \frac1N \sum_{i\ \mathrm{retained}} e_i, \qquad k = 0, \dots, N
+
+    Ties are averaged. The trapezoid areas of the curves give :func:`prediction_rejection_ratio`,
+    which is itself the more accurate where errors hardly differ: there the areas nearly cancel.
+
+    Lower is better, in units of the error; the oracle curve is perfect, the random line is chance.
+
+    Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2.
+
+    Args:
+        error: Error of each prediction, such as the squared error, finite, shape ``(N,)``, N >= 2.
+        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``.
+            Infinite values are fine.
+
+    Returns:
+        Four tensors of shape ``(N + 1,)``, from nothing rejected (the mean error) to all (zero).
+        With non-negative errors the float32 values are relatively accurate to 1e-6 at N = 10^6 on
+        CPU.
+
+    Example:
+        >>> curve = rejection_curve(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0.2, 0.1, 0.3]))
+        >>> curve.uncertainty
+        tensor([2.6667, 1.0000, 0.6667, 0.0000])
+        >>> curve.oracle
+        tensor([2.6667, 1.0000, 0.3333, 0.0000])
+    """
+    error, uncertainty = _check_pair(error, uncertainty)
+    n = len(error)
+    fraction = torch.arange(n + 1, device=error.device).to(error.dtype) / n
+    share = error / n
+    return RejectionCurve(
+        fraction=fraction,
+        uncertainty=_left_after_rejection(share, uncertainty),
+        random=share.sum() * fraction.flip(0),
+        oracle=_left_after_rejection(share, error),
+    )
+
+
+def _left_after_rejection(share: Tensor, score: Tensor) -> Tensor:
+    """Sum of the shares left after rejecting the k highest scores, k = 0..N, linear across ties."""
+    ordered, order = score.sort()
+    # Summed from the retained end, so that the small values near full rejection keep their digits.
+    kept = torch.cat([share.new_zeros(1), share[order].cumsum(0)])  # (N + 1,), by number retained
+    start, stop = _tie_bounds(ordered)
+    retained = torch.arange(1, len(share) + 1, device=share.device)
+    across_tie = (retained - start).to(share.dtype) / (stop - start)  # 1 where there is no tie
+    kept[1:] = torch.lerp(kept[start], kept[stop], across_tie)
+    return kept.flip(0)
+
+
+def _centred_midranks(values: Tensor) -> Tensor:
+    """Twice the midrank less twice its mean, ``2 r - (N + 1)``: exact integers that sum to zero."""
+    ordered, order = values.sort()
+    start, stop = _tie_bounds(ordered)
+    return torch.empty_like(order).scatter_(0, order, start + stop - len(values))
+
+
+def _tie_bounds(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """For each place of a sorted vector, how many values are below and how many at most equal."""
+    _, group, count = torch.unique_consecutive(ordered, return_inverse=True, return_counts=True)
+    up_to = count.cumsum(0)
+    return (up_to - count)[group], up_to[group]
+
+
+def _check_pair(error: Tensor, uncertainty: Tensor) -> tuple[Tensor, Tensor]:
+    error, uncertainty = common_tensors(error=error, uncertainty=uncertainty)
+    error, uncertainty = rankable("error", error), rankable("uncertainty", uncertainty)
+    check_shape("uncertainty", uncertainty, error.shape, " Give one value per error.")
+    if len(error) < 2:
+        raise ValueError(f"`error` must hold two examples or more to rank; it holds {len(error)}.")
+    check_values("error", error, error.isfinite(), "finite (leave out what overflowed)")
+    return error, uncertainty
+
+
+def rankable(name: str, value: Tensor) -> Tensor:
+    """The vector, contiguous, once it is known to be one and to hold nothing without a rank."""
+    if value.ndim != 1:
+        raise ValueError(
+            f"`{name}` must have one axis, one value per example; got shape {tuple(value.shape)}. "
+            "Flatten it, or reduce it to one value per example."
+        )
+    check_values(name, value, ~value.isnan(), "free of NaN (leave out what failed)")
+    return value.contiguous()
