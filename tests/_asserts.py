@@ -10,7 +10,9 @@ from torch import Tensor
 
 def _float64(value: Any) -> Tensor:
     """Copy a tensor, array, number or nested list to a float64 tensor on the CPU."""
-    return torch.as_tensor(value).detach().to("cpu", torch.float64)
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(value, dtype=torch.float64)  # plain numbers would become float32
+    return value.detach().to("cpu", torch.float64)
 
 
 def assert_close(

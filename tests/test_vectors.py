@@ -1,17 +1,17 @@
 """Every field of the reference vectors, in float64 and in float32.
 
-Eqs. (2), (4) to (7), (9), (11) to (13), (15) to (17), (19), (21), (25), (27), (28), (33), (35), (36),
-(40) and (42) to (44) of arXiv:2006.11590v2, against 60-digit arithmetic.
+Eqs. (2), (4) to (7), (9), (11) to (13), (15) to (17), (19), (21), (25), (27), (28), (33), (35),
+(36), (40) and (42) to (44) of arXiv:2006.11590v2, against 60-digit arithmetic.
 """
 
 from __future__ import annotations
 
 import pytest
 import torch
-from _vectors import cases, expected, tensors
 from torch import Tensor
 from torch.distributions import kl_divergence
 
+from _vectors import cases, expected, tensors
 from priornet import losses
 from priornet.distributions import (
     Gaussian,
@@ -42,7 +42,7 @@ def compare(case, field: str, actual: Tensor, *path) -> None:
     else:
         rel = 2e-4 if any(part in field for part in DENSITIES) else 3e-5
         rel = {"offset": 2e-3}.get(case["tag"], rel)
-        rel, floor = (3e-2 if case["tag"] in WIDE else rel), 3e-5
+        rel, floor = (3e-2 if case["tag"] in WIDE else rel), (2e-4 if field == "Z" else 3e-5)
     got = actual.double()
     assert got.shape == reference.shape, f"{field}: shape {tuple(got.shape)}"
     size = reference.abs()

@@ -51,13 +51,17 @@ def semi_informative_prior(
     (y,) = common_tensors(y=y)
     if y.dim() != 2 or y.shape[0] < 2:
         raise ValueError(f"`y` must have shape (N, K) with N >= 2; got {tuple(y.shape)}.")
-    loc = y.mean(0)
-    centred = y - loc
+    offsets = y - y[0]  # differences first: the mean of equal numbers would be rounded
+    shift = offsets.mean(0)
+    loc, centred = y[0] + shift, offsets - shift
     covariance = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
     tril = triangular.precision_cholesky(covariance)
     if values_visible(y):
         check_values("y", y, torch.isfinite(y), "finite")
-        if not bool(torch.isfinite(tril).all()):
+        # What each coordinate varies by, given the others, as a share of its variance.
+        own = (tril.diagonal().square() * covariance.diagonal()).reciprocal()
+        varied = bool((own > 16 * y.shape[1] * torch.finfo(y.dtype).eps).all())
+        if y.shape[0] <= y.shape[1] or not varied:
             raise ValueError(
                 "`y` must vary in every direction: its covariance is singular, so it has no "
                 "precision (a constant or duplicated target column, or fewer rows than columns)."

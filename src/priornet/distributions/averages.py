@@ -7,6 +7,7 @@ Eq. (16), arXiv:2006.11590v2, already applied, and without gradient: a teacher i
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -14,10 +15,13 @@ from torch import Size, Tensor
 
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
-from priornet.special.gamma import plain_phi
+from priornet.special.phi import plain_phi
 from priornet.special.pieces import cache_pieces
 
 __all__ = ["CovarianceAverages", "PrecisionAverages", "covariance_averages", "precision_averages"]
+
+
+_FEW_MEMBERS = 16
 
 
 class PrecisionAverages(NamedTuple):
@@ -70,7 +74,7 @@ def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> P
         raise ValueError(f"`temperature` must be at least 1; got {temperature:g}.")
     keep = 2 / (temperature + 1)
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
-    means = teacher.means.reshape(n_members, -1, k_dim)
+    means = teacher.means.detach().reshape(n_members, -1, k_dim)
     scalar = k_dim == 1
     # The factors, where they are known and the temperature leaves them as they are.
     by_tril = teacher.has_precision_tril and keep == 1 and not scalar
@@ -87,7 +91,7 @@ def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> P
 
 
 def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
-    """Pieces ``(n, *event)`` to ``(*batch, *event)``, entries of vectors and matrices kept apart."""
+    """Pieces ``(n, *event)`` to ``(*batch, *event)``, each matrix entry contiguous."""
     event = columns[0].shape[1:]
     if len(columns) == 1:
         return columns[0].reshape(batch + event)
@@ -98,39 +102,50 @@ def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
     return planes.unflatten(-1, batch).movedim(order, tuple(i - len(event) for i in order))
 
 
+def _average(members: Tensor) -> Tensor:
+    """Mean over the members, the leading axis.
+
+    Written out for the compiler: a sum of a few tensors fuses with everything around it into one
+    kernel, a reduction does not.
+    """
+    if torch.compiler.is_compiling() and len(members) <= _FEW_MEMBERS:
+        return functools.reduce(torch.add, members.unbind(0)) / len(members)
+    return members.mean(0)
+
+
 def _scalar_piece(means: Tensor, variances: Tensor, keep: float) -> PrecisionAverages:
     """K = 1: plain weighted averages over the leading axis."""
     offsets = means - means[0]  # differences first: exact between nearby numbers
     if keep != 1:
-        offsets = torch.lerp(offsets.mean(0), offsets, keep)
-        variances = torch.lerp(variances.mean(0), variances, keep)
+        offsets = torch.lerp(_average(offsets), offsets, keep)
+        variances = torch.lerp(_average(variances), variances, keep)
     precisions = variances.reciprocal()
-    mean_precision = precisions.mean(0)
-    shift = (precisions * offsets).mean(0) / mean_precision
+    mean_precision = _average(precisions)
+    shift = _average(precisions * offsets) / mean_precision
     off = offsets - shift
-    spread = (off * off * precisions).mean(0)
+    spread = _average(off * off * precisions)
     # phi(t) = t - 1 - ln t averages to the gap, and is small where members agree.
-    gap = plain_phi(precisions, mean_precision).mean(0)
+    gap = _average(plain_phi(precisions, mean_precision))
     tril = mean_precision.sqrt()[:, None, None]
     return PrecisionAverages(means[0].unsqueeze(-1), shift.unsqueeze(-1), tril, spread, gap)
 
 
 def _tempered_tril(covariances: Tensor, keep: float) -> Tensor:
     if keep != 1:
-        covariances = torch.lerp(covariances.mean(0), covariances, keep)
+        covariances = torch.lerp(_average(covariances), covariances, keep)
     return triangular.precision_cholesky(triangular.in_planes(covariances))
 
 
 def _matrix_piece(means: Tensor, tril: Tensor, keep: float) -> PrecisionAverages:
     offsets = means - means[0]
     if keep != 1:
-        offsets = torch.lerp(offsets.mean(0), offsets, keep)
-    mean_tril = triangular.cholesky(triangular.outer(tril).mean(0))
-    weighted = triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)).mean(0)
+        offsets = torch.lerp(_average(offsets), offsets, keep)
+    mean_tril = triangular.cholesky(_average(triangular.outer(tril)))
+    weighted = _average(triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)))
     shift = triangular.transpose_solve(mean_tril, triangular.solve(mean_tril, weighted))
     off = triangular.transpose_matvec(tril, offsets - shift)
-    gap = triangular.logdet_divergence(tril, mean_tril.expand_as(tril), plain_phi).mean(0)
-    spread = triangular.sum_of_squares(off).mean(0)
+    gap = _average(triangular.logdet_divergence(tril, mean_tril.expand_as(tril), plain_phi))
+    spread = _average(triangular.sum_of_squares(off))
     return PrecisionAverages(means[0], shift, mean_tril, spread, gap)
 
 
@@ -140,6 +155,6 @@ def covariance_averages(teacher: GaussianEnsemble) -> CovarianceAverages:
     tril = triangular.precision_cholesky(teacher.data_covariance())
     member_tril = teacher.precision_tril
     gap = triangular.logdet_divergence(tril.expand_as(member_tril), member_tril).mean(0)
-    anchor = teacher.means[0]
+    anchor = teacher.means[0].detach()
     shift = (teacher.means - anchor).mean(0)
     return CovarianceAverages(anchor, shift, tril, teacher.knowledge_covariance(), gap)

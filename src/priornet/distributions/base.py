@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import torch
-from torch import Size, Tensor
+from torch import Generator, Size, Tensor
 from torch.distributions import Distribution
 
 from priornet.checks import broadcast_batch, check_same_kind, values_visible
@@ -101,6 +101,11 @@ class BatchDistribution(Distribution):
             )
         broadcast_batch(**{name: value.shape[:split], "distribution": self.batch_shape})
         return value
+
+    def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Any:
+        """Draws without gradient."""
+        with torch.no_grad():
+            return self.rsample(sample_shape, generator)  # pyright: ignore[reportCallIssue]
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
         """The same distribution with its parameters expanded to ``batch_shape``."""

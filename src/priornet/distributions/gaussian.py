@@ -14,8 +14,21 @@ from priornet.distributions.base import Decomposition, MarginalQuantiles, Shape,
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
 from priornet.distributions.wishart import check_tril
 from priornet.special import triangular
+from priornet.special.normal import normal_cdf
 
 __all__ = ["Gaussian"]
+
+
+class _TailNormal(Normal):
+    """torch's normal with quantiles that hold in the tails."""
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Probability of a smaller value."""
+        return normal_cdf((value - self.loc) / self.scale)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Quantile at a probability."""
+        return self.loc + self.scale * torch.special.ndtri(value)
 
 
 class Gaussian(MarginalQuantiles):
@@ -146,7 +159,7 @@ class Gaussian(MarginalQuantiles):
 
     def marginals(self) -> Normal:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        return Normal(self.loc, self.variance.sqrt(), validate_args=False)
+        return _TailNormal(self.loc, self.variance.sqrt(), validate_args=False)
 
     # -- the belief protocol: no knowledge uncertainty --------------------------------------------
 

@@ -9,10 +9,12 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
+from priornet.checks import check_shape, common_tensors
 from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.gaussian import Gaussian
 from priornet.special import triangular
+from priornet.special.normal import normal_cdf
 
 __all__ = ["GaussianMixture", "NormalMixture"]
 
@@ -40,6 +42,8 @@ class NormalMixture(BatchDistribution):
     _scales: Tensor
 
     def __init__(self, means: Tensor, scales: Tensor) -> None:
+        means, scales = common_tensors(means=means, scales=scales)
+        check_shape("scales", scales, means.shape)
         self._set((), _means=means.movedim(0, -1), _scales=scales.movedim(0, -1))
 
     @property
@@ -71,7 +75,7 @@ class NormalMixture(BatchDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value."""
         z = self._standardised(self._value("value", value, ()))
-        return torch.special.ndtr(z).mean(-1)
+        return normal_cdf(z).mean(-1)
 
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile at a probability, by bracketed Newton steps; differentiable."""
@@ -81,7 +85,8 @@ class NormalMixture(BatchDistribution):
         # A Newton step from the converged root carries the implicit derivative, and no value.
         inside = (value > 0) & (value < 1)
         at = torch.where(inside, root, self.mean.detach())
-        step = (self.cdf(at) - value) / torch.exp(self.log_prob(at)).detach()
+        density = torch.exp(self.log_prob(at)).detach().clamp(min=torch.finfo(at.dtype).tiny)
+        step = (self.cdf(at) - value) / density
         return torch.where(inside, at - (step - step.detach()), root)
 
     def _solve(self, probability: Tensor) -> Tensor:
@@ -95,11 +100,13 @@ class NormalMixture(BatchDistribution):
         x = 0.5 * (low + high)
         for _ in range(80 if x.dtype == torch.float64 else 50):
             z = (x.unsqueeze(-1) - means) / self._scales
-            excess = torch.special.ndtr(z).mean(-1) - p
-            low, high = torch.where(excess < 0, x, low), torch.where(excess < 0, high, x)
+            # cdf(x) - p as whole members below x plus tails: between far members only tails differ.
+            below, tail = z > 0, normal_cdf(-z.abs())
+            excess = below.to(z.dtype).mean(-1) - p + torch.where(below, -tail, tail).mean(-1)
+            low, high = torch.where(excess > 0, low, x), torch.where(excess < 0, high, x)
             density = (torch.exp(-0.5 * z * z) / self._scales).mean(-1) / math.sqrt(2 * math.pi)
             newton = x - excess / density
-            good = (newton > low) & (newton < high)
+            good = (newton >= low) & (newton <= high)
             x = torch.where(good, newton, 0.5 * (low + high))
         return x * mirror
 
@@ -136,6 +143,8 @@ class GaussianMixture(MarginalQuantiles):
     _tril: Tensor  # (*batch, M, K, K)
 
     def __init__(self, means: Tensor, precision_tril: Tensor) -> None:
+        means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
+        check_shape("precision_tril", precision_tril, (*means.shape, means.shape[-1]))
         self._set(
             means.shape[-1:], _means=means.movedim(0, -2), _tril=precision_tril.movedim(0, -3)
         )

@@ -20,7 +20,7 @@ from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.student_t import MultivariateStudentT
 from priornet.distributions.wishart import Wishart, check_evidence, check_tril
 from priornet.special import triangular
-from priornet.special.gamma import entropy_gap
+from priornet.special.gamma import entropy_gap, stirling_gap
 
 if TYPE_CHECKING:
     from priornet.distributions.ensemble import GaussianEnsemble
@@ -227,13 +227,6 @@ class NormalWishart(BatchDistribution):
         offset = triangular.transpose_solve(tril, noise) * self.belief.rsqrt().unsqueeze(-1)
         return GaussianParameters(self.loc + offset, triangular.outer(tril))
 
-    def sample(
-        self, sample_shape: Shape = (), generator: Generator | None = None
-    ) -> GaussianParameters:
-        """Draws of Gaussians without gradient."""
-        with torch.no_grad():
-            return self.rsample(sample_shape, generator)
-
     # -- the target y -----------------------------------------------------------------------------
 
     def predictive(self) -> MultivariateStudentT:
@@ -287,11 +280,20 @@ class NormalWishart(BatchDistribution):
 
         With it :math:`KL[q \| \text{posterior}] = \beta E_q[-\ln p(y)] + KL[q \| p] + Z`, Eq. (11).
         """
-        after = self.posterior(y, beta)
-        constant = self.k_dim * math.log(2 * math.pi)
-        ratio = self.k_dim * torch.log(self.belief / after.belief)
-        normal = 0.5 * (ratio - (after.belief - self.belief) * constant)
-        return normal + after.wishart.log_normalizer() - self.wishart.log_normalizer()
+        y = self._value("y", y, self.event_shape)
+        (beta,) = common_tensors(beta=beta) if isinstance(beta, Tensor) else (y.new_tensor(beta),)
+        k_dim = self.k_dim
+        off = triangular.sum_of_squares(
+            triangular.transpose_matvec(self.precision_tril, y - self.loc)
+        )
+        seen = torch.log1p(self.belief * (beta / (self.belief + beta)) / self.df * off)
+        # Two log-normalisers subtracted term by term: each is far larger than the difference.
+        likelihood = triangular.logdet(self.precision_tril) - k_dim * math.log(2 * math.pi)
+        counts = (self.df + beta) * torch.log1p(beta / self.df) - beta
+        normal = beta * likelihood - k_dim * torch.log1p(beta / self.belief)
+        wishart = k_dim * counts - (self.df + beta) * seen
+        gaps = stirling_gap(self.excess, k_dim) - stirling_gap(self.excess + beta, k_dim)
+        return 0.5 * (normal + wishart) + gaps
 
     # -- measures of uncertainty ------------------------------------------------------------------
 

@@ -115,13 +115,6 @@ class ProductNormalWishart(BatchDistribution):
         mean, precision = self.factors.rsample(sample_shape, generator)
         return GaussianParameters(mean.squeeze(-1), precision[..., 0, 0])
 
-    def sample(
-        self, sample_shape: Shape = (), generator: Generator | None = None
-    ) -> GaussianParameters:
-        """Draws without gradient."""
-        with torch.no_grad():
-            return self.rsample(sample_shape, generator)
-
     # -- the target y -----------------------------------------------------------------------------
 
     def marginals(self) -> StudentT:

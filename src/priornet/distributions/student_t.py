@@ -16,6 +16,7 @@ from priornet.distributions.sampling import standard_gamma
 from priornet.distributions.wishart import check_tril
 from priornet.special import triangular
 from priornet.special.gamma import entropy_gap, log_gamma_gap, psi_gap
+from priornet.special.phi import log_tail
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 
 __all__ = ["MultivariateStudentT", "StudentT"]
@@ -133,8 +134,9 @@ class StudentT(BatchDistribution):
         """Log-density, Eq. (21) with K = 1."""
         value = self._value("value", value, ())
         z = (value - self.loc) / self.scale
-        log_tail = 0.5 * (self.df + 1) * torch.log1p(z * z / self.df)
-        return _log_constant(self.excess, 1) - torch.log(self.scale) - log_tail
+        square, df = torch.broadcast_tensors(z * z, self.df)
+        tail = log_tail(square, df, 1)
+        return _log_constant(self.excess, 1) - torch.log(self.scale) - tail
 
     def entropy(self) -> Tensor:
         """Differential entropy, Eq. (33)."""
@@ -278,11 +280,12 @@ class MultivariateStudentT(MarginalQuantiles):
         value = self._value("value", value, self.event_shape)
         k_dim = self.event_shape[0]
         square = triangular.sum_of_squares(self._factor.whiten(value - self.loc))
-        log_tail = 0.5 * (self.df + k_dim) * torch.log1p(square / self.df)
-        return _log_constant(self.excess, k_dim) - 0.5 * self._factor.logdet() - log_tail
+        square, df = torch.broadcast_tensors(square, self.df)
+        tail = log_tail(square, df, k_dim)
+        return _log_constant(self.excess, k_dim) - 0.5 * self._factor.logdet() - tail
 
     def entropy(self) -> Tensor:
-        """Differential entropy, Eq. (33)."""
+        """Differential entropy, Eqs. (32) and (33)."""
         return _entropy_constant(self.excess, self.event_shape[0]) + 0.5 * self._factor.logdet()
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.distributions import kl_divergence
+from torch.distributions import Distribution, kl_divergence
 
-from priornet.checks import check_same_kind, values_visible
+from priornet.checks import check_mask, check_same_kind, values_visible
 from priornet.distributions import (
     CovarianceAverages,
     Gaussian,
@@ -20,7 +20,7 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
-from priornet.losses.reduction import masked
+from priornet.losses.reduction import hidden, masked
 from priornet.losses.scalar_endd import scalar_endd
 from priornet.special import triangular
 from priornet.special.gamma import stirling_gap
@@ -28,6 +28,8 @@ from priornet.special.gamma import stirling_gap
 __all__ = ["Tempering", "end", "endd", "md_end", "proxy"]
 
 Tempering = Literal["paper", "mean-preserving", "exact"]
+
+_TARGET = ("loc", "precision_tril", "belief", "excess")
 
 
 def endd(
@@ -74,6 +76,8 @@ def endd(
         if isinstance(nw, ProductNormalWishart):
             teacher = teacher.coordinates()
         teacher = precision_averages(teacher, temperature)
+    _check_mask(mask, nw)
+    teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
     if isinstance(nw, ProductNormalWishart):
         return masked(_endd(nw.factors, teacher, temperature, tempering).sum(-1), mask)
     return masked(_endd(nw, teacher, temperature, tempering), mask)
@@ -155,10 +159,17 @@ def proxy(
     if isinstance(teacher, GaussianEnsemble):
         _check_teacher(nw.loc, teacher)
         if isinstance(nw, ProductNormalWishart):
-            fitted = NormalWishart.fit(teacher.coordinates(), max_belief, max_excess)
-            return masked(kl_divergence(nw.factors, fitted).sum(-1), mask)
+            teacher = teacher.coordinates()
         teacher = NormalWishart.fit(teacher, max_belief, max_excess)
-    return masked(kl_divergence(nw, teacher), mask)
+    if isinstance(teacher, ProductNormalWishart):
+        teacher = teacher.factors
+    _check_mask(mask, nw)
+    target = NormalWishart.from_excess(
+        **hidden(mask, **{name: getattr(teacher, name) for name in _TARGET}), validate_args=False
+    )
+    if isinstance(nw, ProductNormalWishart):
+        return masked(kl_divergence(nw.factors, target).sum(-1), mask)
+    return masked(kl_divergence(nw, target), mask)
 
 
 def end(
@@ -180,6 +191,8 @@ def end(
     if isinstance(teacher, GaussianEnsemble):
         _check_teacher(gaussian.loc, teacher)
         teacher = covariance_averages(teacher)
+    _check_mask(mask, gaussian)
+    teacher = CovarianceAverages(**hidden(mask, **teacher._asdict()))
     tril = gaussian.precision_tril
     to_teacher = (teacher.anchor - gaussian.loc) + teacher.shift
     off = triangular.sum_of_squares(triangular.transpose_matvec(tril, to_teacher))
@@ -206,7 +219,16 @@ def md_end(
             "members; MD-EnD pairs them one to one."
         )
     _check_teacher(mixture.means[0], teacher)
-    return masked(kl_divergence(teacher.members, mixture.members).mean(0), mask)
+    _check_mask(mask, mixture)
+    stacked = None if mask is None else mask.expand((teacher.n_members, *mask.shape))
+    members = hidden(stacked, loc=teacher.means, precision_tril=teacher.precision_tril)
+    targets = Gaussian(**members, validate_args=False)
+    return masked(kl_divergence(targets, mixture.members).mean(0), mask)
+
+
+def _check_mask(mask: Tensor | None, prediction: Distribution) -> None:
+    if mask is not None:
+        check_mask(mask, prediction.batch_shape)
 
 
 def _check_teacher(loc: Tensor, teacher: GaussianEnsemble) -> None:

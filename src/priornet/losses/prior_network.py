@@ -7,6 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.distributions import kl_divergence
 
+from priornet.checks import check_mask
 from priornet.distributions import NormalWishart, ProductNormalWishart
 from priornet.losses.reduction import masked, prepare_target
 
@@ -58,6 +59,8 @@ def reverse_kl(
         raise ValueError(f"`beta` must not be negative; got {beta:g}.")
     to_prior = kl_divergence(nw, _prior_for(nw, prior))
     if beta == 0:
+        if mask is not None:
+            check_mask(mask, nw.batch_shape)
         return masked(to_prior, mask)
     if y is None:
         raise ValueError("`y` is needed unless `beta` is 0 (out-of-domain inputs have no target).")

@@ -8,7 +8,7 @@ from torch.distributions import Distribution
 
 from priornet.checks import check_batch, check_mask, check_same_kind, values_visible
 
-__all__ = ["masked", "prepare_target"]
+__all__ = ["hidden", "masked", "prepare_target"]
 
 
 def prepare_target(
@@ -39,8 +39,28 @@ def prepare_target(
     return y
 
 
+def hidden(mask: Tensor | None, **parameters: Tensor) -> dict[str, Tensor]:
+    """Teacher parameters with harmless numbers where masked: a teacher may be nan there.
+
+    Masking the loss alone is not enough: the gradient of what was masked would be 0 times nan.
+    Factors become the identity, beliefs and excesses 1, everything else 0.
+    """
+    if mask is None:
+        return parameters
+    return {name: _hide(name, value, mask) for name, value in parameters.items()}
+
+
+def _hide(name: str, value: Tensor, mask: Tensor) -> Tensor:
+    mask = mask.reshape(mask.shape + (1,) * (value.dim() - mask.dim()))
+    if name == "precision_tril":
+        neutral = torch.eye(value.shape[-1], dtype=value.dtype, device=value.device)
+    else:
+        neutral = value.new_tensor(1.0 if name in ("belief", "excess") else 0.0)
+    return torch.where(mask, value, neutral)
+
+
 def masked(loss: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero where masked, with zero gradient even if the loss there is not finite."""
+    """Zero where masked, with zero gradient wherever the loss there is finite."""
     if mask is None:
         return loss
     return torch.where(mask, loss, torch.zeros_like(loss))

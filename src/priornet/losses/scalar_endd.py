@@ -1,8 +1,8 @@
 """EnD2 for one-dimensional targets, with its gradient in closed form.
 
 Eager autograd would write some sixty image-sized tensors for one loss; here value and gradient come
-out of one pass over cache-sized pieces. Used where it pays: eager mode, K = 1 (every depth
-map). Under ``torch.compile`` and ``torch.func`` the composed formula is used, which those fuse or batch.
+out of one pass over cache-sized pieces. Used where it pays: eager mode, K = 1 (every depth map).
+Under ``torch.compile`` and ``torch.func`` the composed formula is used, which they fuse or batch.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _one_piece(
     square = torch.addcmul(spread, pull, to_teacher)
     torch.mul(pull, belief, out=grads[0]).neg_()
 
-    # phi(t) = t - 1 - ln t at t = mean precision / P; its slope in the root of P is 2 (1 - t) / root.
+    # phi(t) = t - 1 - ln t at t = mean precision / P; its slope in root P is 2 (1 - t) / root P.
     ratio = (mean_tril / tril).square_()
     from_mean = torch.log(ratio).neg_().add_(ratio.sub_(1)).add_(gap)
     torch.mul(ratio, df, out=grads[1]).div_(tril).neg_()

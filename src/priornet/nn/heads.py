@@ -127,7 +127,7 @@ class GaussianHead(_Head):
 
 
 class NormalWishartHead(_Head):
-    r"""Features to a Normal-Wishart, or to a product of them for diagonal targets.
+    r"""Features to a Normal-Wishart, Eq. (3), or to a product of them for diagonal targets.
 
     Belief and excess are bounded exponentials (:class:`~priornet.nn.maps.BoundedExp`): never zero,
     never infinite, at the prior's values for zero outputs.

@@ -1,5 +1,5 @@
 """Stable special functions and the algebra of small matrices."""
 
-from priornet.special import gamma, student_t, triangular
+from priornet.special import gamma, normal, phi, student_t, triangular
 
-__all__ = ["gamma", "student_t", "triangular"]
+__all__ = ["gamma", "normal", "phi", "student_t", "triangular"]

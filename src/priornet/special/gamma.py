@@ -20,19 +20,18 @@ The grouped forms take the excess :math:`d = \nu - K - 1` and write
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from priornet.special.phi import horner, phi_value
 
 __all__ = [
     "delta_psi",
     "digamma_gap",
     "entropy_gap",
     "log_gamma_gap",
-    "phi",
-    "plain_phi",
     "psi_gap",
     "scalar_gaps",
     "stirling_bregman",
@@ -57,18 +56,9 @@ _PSI_SLOPE = tuple(-2 * k * c for k, c in enumerate(_PSI, 1))  # h' - 1/(2y^2): 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-@cache
 def _plan(dtype: torch.dtype) -> tuple[int, int]:
     """Unit steps up and series terms that reach the precision of ``dtype``."""
     return (10, 8) if dtype == torch.float64 else (4, 4)
-
-
-def _horner(z: Tensor, coefficients: tuple[float, ...], terms: int) -> Tensor:
-    """c_1 + c_2 z + c_3 z^2 + ... over the first ``terms`` coefficients."""
-    total = torch.full_like(z, coefficients[terms - 1])
-    for c in reversed(coefficients[: terms - 1]):
-        total = total * z + c
-    return total
 
 
 def psi_gap(x: Tensor) -> Tensor:
@@ -76,7 +66,7 @@ def psi_gap(x: Tensor) -> Tensor:
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     z = inverse * inverse
-    series = z * _horner(z, _PSI, terms) - 0.5 * inverse
+    series = z * horner(z, _PSI, terms) - 0.5 * inverse
     return series + torch.log1p(steps / x) - _reciprocal_sum(x, steps)
 
 
@@ -92,7 +82,7 @@ def log_gamma_gap(x: Tensor) -> Tensor:
     r"""Half-step log-gamma gap :math:`g(x) = \ln\Gamma(x+1/2) - \ln\Gamma(x) - \frac12\ln x`."""
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
-    series = inverse * _horner(inverse * inverse, _LOG_GAMMA, terms)
+    series = inverse * horner(inverse * inverse, _LOG_GAMMA, terms)
     # Down a unit step: g(x) = g(x + 1) + 1/2 ln(1 - 1/(2x + 1)^2). Carrying the product of these
     # factors minus one keeps its relative precision for large x.
     product = torch.zeros_like(x)
@@ -108,7 +98,7 @@ def delta_psi(x: Tensor) -> Tensor:
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     z = inverse * inverse
-    total = z * _horner(z, _DELTA_PSI, terms) + 0.5 * inverse
+    total = z * horner(z, _DELTA_PSI, terms) + 0.5 * inverse
     for k in range(steps):
         total = total + 0.5 / ((x + k) * (x + (k + 0.5)))
     return total
@@ -119,12 +109,13 @@ def _d_gap(x: Tensor) -> Tensor:
     steps, terms = _plan(x.dtype)
     # Direct for small x (no cancellation there yet), series for large x; both sides are evaluated
     # inside their own range, so that the unused one cannot poison the gradient.
+    terms = min(terms + 2, len(_D_EVEN))
     near, far = x.clamp(max=steps), x.clamp(min=steps)
     direct = near * delta_psi(near) - 0.5 + 0.5 * psi_gap(near) - log_gamma_gap(near)
     inverse = far.reciprocal()
     z = inverse * inverse
-    odd = inverse * z * _horner(z, _D_ODD, terms - 1)
-    return torch.where(x < steps, direct, odd + z * _horner(z, _D_EVEN, terms))
+    odd = inverse * z * horner(z, _D_ODD, terms - 1)
+    return torch.where(x < steps, direct, odd + z * horner(z, _D_EVEN, terms))
 
 
 def entropy_gap(excess: Tensor, k_dim: int) -> Tensor:
@@ -151,7 +142,7 @@ def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
         x = 0.5 * excess + (1 + 0.5 * j)
         inverse = (x + steps).reciprocal()
         z = inverse * inverse
-        total = total + 0.5 * z + inverse * z * _horner(z, _PSI_SLOPE, terms)  # h'(y)
+        total = total + 0.5 * z + inverse * z * horner(z, _PSI_SLOPE, terms)  # h'(y)
         total = total - (steps - 0.5 * (k_dim - 1 - j)) * inverse / n  # 1/y - 1/n
         for k in range(steps):
             step = (x + k).reciprocal()
@@ -167,7 +158,7 @@ def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
         x = 0.5 * excess + (1 + 0.5 * j)
         inverse = (x + steps).reciprocal()
         z = inverse * inverse
-        total = total + z * _horner(z, _PSI, terms) - 0.5 * inverse  # h(y)
+        total = total + z * horner(z, _PSI, terms) - 0.5 * inverse  # h(y)
         total = total + torch.log1p((steps - 0.5 * (k_dim - 1 - j)) / n)  # ln(y/n)
         total = total - _reciprocal_sum(x, steps)
     return total
@@ -217,7 +208,7 @@ def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
             ratio = ratio * ((x + k) * inverse)
         total = total + n * torch.log1p((c - steps) * inverse) + (steps - c)
         total = total + (c + 0.5) * torch.log(y) + torch.log(ratio)
-        total = total - inverse * _horner(inverse * inverse, _BINET, terms)
+        total = total - inverse * horner(inverse * inverse, _BINET, terms)
     return total
 
 
@@ -284,11 +275,11 @@ def _stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
         x, x0 = 0.5 * excess + (1 + 0.5 * j), 0.5 * excess0 + (1 + 0.5 * j)
         y, y0 = x + steps, x0 + steps
         for k in range(steps):  # -ln(x + k)
-            total = total + _phi(delta / (x + k), (x0 + k) / (x + k))
-        total = total + (c + 0.5) * _phi(delta / y, y0 / y)  # -(c + 1/2) ln y
+            total = total + phi_value(delta / (x + k), (x0 + k) / (x + k))
+        total = total + (c + 0.5) * phi_value(delta / y, y0 / y)  # -(c + 1/2) ln y
         # -n ln(n / y): its first-order part cancels in closed form.
         shift = c * delta
-        total = total + n0 * _phi(-shift / (y0 * n), (n0 / n) * (y / y0))
+        total = total + n0 * phi_value(-shift / (y0 * n), (n0 / n) * (y / y0))
         total = total - (shift / y) * (shift / y0) / n
         total = total + _binet_bregman(y, y0, delta, terms)
     return total
@@ -347,51 +338,3 @@ def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     near n0. Both arguments have the same shape.
     """
     return _StirlingBregman.apply(excess0, excess, k_dim)  # type: ignore[no-any-return]
-
-
-_ATANH = tuple(1 / (2 * k + 1) for k in range(1, 11))
-
-
-def _phi(delta: Tensor, ratio: Tensor) -> Tensor:
-    """Delta - ln(ratio), where ratio = 1 + delta is known better than that sum would give it."""
-    # Near 0: with s = delta / (2 + delta), log1p(delta) = 2 atanh(s) and delta - 2s = delta s.
-    small = delta.clamp(-0.25, 0.25)
-    s = small / (2 + small)
-    z = s * s
-    near = small * s - 2 * s * z * _horner(z, _ATANH, 10 if z.dtype == torch.float64 else 5)
-    return torch.where(delta.abs() < 0.25, near, delta - torch.log(ratio))
-
-
-class _Phi(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(a: Tensor, b: Tensor) -> Tensor:
-        return _phi((a - b) / b, a / b)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        a, b = ctx.saved_tensors
-        slope = grad * ((a - b) / b)
-        return (
-            slope / a if ctx.needs_input_grad[0] else None,
-            -slope / b if ctx.needs_input_grad[1] else None,
-        )
-
-
-def phi(a: Tensor, b: Tensor) -> Tensor:
-    r"""Relative-entropy kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
-
-    Exact to rounding also where a and b nearly agree. Both are positive and of the same shape.
-    """
-    return _Phi.apply(a, b)  # type: ignore[no-any-return]
-
-
-def plain_phi(a: Tensor, b: Tensor) -> Tensor:
-    """The same kernel, straight from its definition: relative error of eps over t - 1."""
-    ratio = a / b
-    return (ratio - 1) - torch.log(ratio)

@@ -52,9 +52,9 @@ def _rule(dtype: torch.dtype, shift: int, n_nodes: int, halley: int) -> _Rule:
 
 _DOUBLE = _rule(torch.float64, shift=8, n_nodes=20, halley=3)
 _SINGLE = _rule(torch.float32, shift=3, n_nodes=9, halley=2)
-_FEW = 2048  # elements up to which the nodes form an axis of their own; beyond, memory is slower
+_FEW = 2048  # elements up to which an axis of nodes is faster than a loop over them
 
-# lnGamma(x + 1/2) - lnGamma(x) - 1/2 ln x, coefficients of 1/x, 1/x^3, ....
+# lnGamma(x + 1/2) - lnGamma(x) - 1/2 ln x, coefficients of 1/x, 1/x^3, ...
 _GAP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224, -5461 / 425984)
 _GAP_SLOPE = tuple(-(2 * k + 1) * c for k, c in enumerate(_GAP))
 # 1/z - 1/(e^z - 1) - 1/2, coefficients -B_2k / (2k)! of z, z^3, ...
@@ -123,13 +123,13 @@ def _scale(df: Tensor) -> Tensor:
     return weight * torch.sqrt(df)
 
 
-def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, list[Tensor]]:
     r"""Integral of :math:`e^{-R^2/2} q(R^2/\nu)` over the centre, or over the tail after the shift.
 
     Returns:
         Which elements are central: they cover :math:`(0, \kappa)` at ``df``. The others cover
         :math:`(\kappa, \infty)` at ``df + 2 shift``, divided by :math:`e^{-\kappa^2/2}`.
-        The integral. When asked for, the same with a factor :math:`2 z q'(z)/q(z)`.
+        A list of the integral and, when asked for, the same with a factor :math:`2 z q'(z)/q(z)`.
     """
     rule = _rule_of(growth)
     growth = growth.clamp(max=16.0)  # beyond, the integral is lost beside the recurrence's sum
@@ -140,23 +140,22 @@ def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, T
     start, width = torch.where(central, 0.0, kappa), torch.where(central, kappa, reach)
     half_inverse = 0.5 / df
 
-    def terms(node: float | Tensor, weight: float | Tensor) -> tuple[Tensor, Tensor]:
+    def terms(node: float | Tensor, weight: float | Tensor) -> list[Tensor]:
         step = node * width
         at = start + step
         h = at * at * half_inverse  # z / 2, so that q = exp(h/2) sqrt(h / sinh h)
         fall = torch.exp(0.5 * h - step * (start + 0.5 * step))
         term = weight * (fall * torch.sqrt(h / torch.sinh(h)))
-        return term, term * (2 * h * _bend_slope(2 * h)) if with_spread else term
+        return [term, term * (2 * h * _bend_slope(2 * h))] if with_spread else [term]
 
     if torch.compiler.is_compiling() or width.numel() <= _FEW:
         rows = width.new_tensor(rule.nodes).T.reshape(2, -1, *[1] * width.dim())
-        value, spread = (term.sum(0) for term in terms(rows[0], rows[1]))
+        sums = [term.sum(0) for term in terms(rows[0], rows[1])]
     else:
-        value = spread = torch.zeros_like(width)
+        sums = [torch.zeros_like(width)] * (1 + with_spread)
         for node, weight in rule.nodes:
-            term, slope = terms(node, weight)
-            value, spread = value + term, spread + slope if with_spread else spread
-    return central, value * width, spread * width
+            sums = [total + term for total, term in zip(sums, terms(node, weight), strict=True)]
+    return central, [total * width for total in sums]
 
 
 def _mass(growth: Tensor, df: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,7 +164,7 @@ def _mass(growth: Tensor, df: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     The mass is :math:`P(0 < T < |t|)` in the centre and :math:`e^{\kappa^2/2} Q_\nu` in the tail.
     """
     half_df, shift = 0.5 * df, _rule_of(growth).shift
-    central, integral, _ = _integrate(growth, df, with_spread=False)
+    central, (integral,) = _integrate(growth, df, with_spread=False)
     b, root = torch.exp(-growth), torch.sqrt(_one_minus_exp(growth))
     x = half_df + shift
     weight = _top_weight(x)
@@ -185,7 +184,7 @@ def _df_slope(growth: Tensor, df: Tensor) -> Tensor:
     """
     half_df, shift = 0.5 * df, _rule_of(growth).shift
     growth = growth.clamp(min=_rule_of(growth).smallest)
-    central, integral, spread = _integrate(growth, df, with_spread=True)
+    central, (integral, spread) = _integrate(growth, df, with_spread=True)
     bend, b, root = _bend(growth), torch.exp(-growth), torch.sqrt(_one_minus_exp(growth))
     d_b = b * growth / df
     d_root = -0.5 * d_b / root

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from priornet.special.gamma import phi
+from priornet.special.phi import phi
 
 __all__ = [
     "cholesky",
@@ -274,7 +274,7 @@ def logdet_divergence(
     Args:
         c: Cholesky factor of P, shape ``(*batch, K, K)``.
         c0: Cholesky factor of the reference :math:`P_0`, same shape.
-        kernel: How to evaluate :math:`\varphi(a/b)`; :func:`~priornet.special.gamma.plain_phi` is
+        kernel: How to evaluate :math:`\varphi(a/b)`; :func:`~priornet.special.phi.plain_phi` is
             cheaper and good to eps over the relative difference.
     """
     k_dim = c.shape[-1]

@@ -1,0 +1,229 @@
+"""Cost of the EnD2 loss on depth maps, forward and backward, against what else one could write.
+
+One run prints ratios: EnD2 with the teacher's averages included, on 8 x 240 x 320 pixels and five
+members, against (a) the same loss composed of ``torch.distributions``, with its log-gammas (in
+matrix form, as one would write it for any K, and at K = 1 also as a Normal and a Gamma), and (b) a
+Gaussian negative log-likelihood against the same five targets, from ``torch.distributions`` too.
+Gradients go to every parameter of the prediction.
+
+    python benchmarks/losses.py [--device cuda] [--compile] [--threads 2] [--json out.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.distributions import Gamma, MultivariateNormal, Normal, Wishart
+
+from priornet import losses
+from priornet.distributions import GaussianEnsemble, NormalWishart
+
+MEMBERS = 5
+SHAPE = (8, 240, 320)
+Run = Callable[[], object]
+
+
+def make_problem(k_dim: int, shape: tuple[int, ...], device: str) -> dict[str, Tensor]:
+    """A teacher and a student's parameters, laid out as a channels-first network leaves them."""
+    generator = torch.Generator().manual_seed(0)
+
+    def planes(*lead: int, channels: int) -> Tensor:
+        """Random numbers (*lead, B, H, W, channels), stored channels first."""
+        batch, height, width = shape
+        raw = torch.randn((*lead, batch, channels, height, width), generator=generator)
+        return raw.to(device).movedim(-3, -1)
+
+    def tril(*lead: int) -> Tensor:
+        n_free = k_dim * (k_dim + 1) // 2
+        raw = 0.3 * planes(*lead, channels=n_free)
+        rows, columns = torch.tril_indices(k_dim, k_dim)
+        storage = torch.zeros((k_dim * k_dim, *lead, *shape), device=device)
+        storage[rows * k_dim + columns] = raw.movedim(-1, 0)
+        storage[:: k_dim + 1] = storage[:: k_dim + 1].exp()
+        return storage.unflatten(0, (k_dim, k_dim)).movedim((0, 1), (-2, -1))
+
+    factor = tril(MEMBERS)
+    return {
+        "means": planes(MEMBERS, channels=k_dim),
+        "covariances": (factor @ factor.mT).contiguous(),
+        "loc": planes(channels=k_dim),
+        "precision_tril": tril(),
+        "belief": planes(channels=1)[..., 0].exp(),
+        "excess": planes(channels=1)[..., 0].exp(),
+    }
+
+
+STUDENT = ("loc", "precision_tril", "belief", "excess")
+
+
+def endd(p: dict[str, Tensor]) -> Tensor:
+    """Ours: averages of the teacher, then the loss."""
+    nw = NormalWishart.from_excess(*(p[name] for name in STUDENT), validate_args=False)
+    return losses.endd(nw, GaussianEnsemble(p["means"], p["covariances"], validate_args=False))
+
+
+def endd_composed(p: dict[str, Tensor]) -> Tensor:
+    """The same number from torch.distributions: a density per member, then the average."""
+    k_dim = p["loc"].shape[-1]
+    if k_dim > 1:
+        return endd_composed_matrix(p)
+    df = p["excess"] + 2
+    precision = p["covariances"][..., 0, 0].reciprocal()
+    rate = 0.5 * df / p["precision_tril"][..., 0, 0].square()
+    wishart = Gamma(0.5 * df, rate, validate_args=False).log_prob(precision)
+    scale = (p["belief"] * precision).rsqrt()
+    normal = Normal(p["loc"][..., 0], scale, validate_args=False).log_prob(p["means"][..., 0])
+    return -(wishart + normal).mean(0)
+
+
+def endd_composed_matrix(p: dict[str, Tensor]) -> Tensor:
+    """The form that one would write for any K."""
+    df = p["excess"] + (p["loc"].shape[-1] + 1)
+    precision = torch.linalg.inv(p["covariances"])
+    scale_tril = p["precision_tril"] * df.rsqrt()[..., None, None]
+    wishart = Wishart(df, scale_tril=scale_tril, validate_args=False).log_prob(precision)
+    normal = MultivariateNormal(
+        p["loc"],
+        precision_matrix=p["belief"][..., None, None] * precision,
+        validate_args=False,
+    ).log_prob(p["means"])
+    return -(wishart + normal).mean(0)
+
+
+def gaussian_nll(p: dict[str, Tensor]) -> Tensor:
+    """A Gaussian's NLL against the members' means."""
+    if p["loc"].shape[-1] == 1:
+        scale = p["precision_tril"][..., 0].reciprocal()
+        return -Normal(p["loc"], scale, validate_args=False).log_prob(p["means"]).mean(0)
+    gaussian = MultivariateNormal(p["loc"], scale_tril=p["precision_tril"], validate_args=False)
+    return -gaussian.log_prob(p["means"]).mean(0)
+
+
+def step(loss: Callable[[dict[str, Tensor]], Tensor], p: dict[str, Tensor]) -> list[Tensor]:
+    """Forward and backward: the gradient in every parameter of the student."""
+    return list(torch.autograd.grad(loss(p).mean(), [p[name] for name in STUDENT]))
+
+
+def timed(run: Run, device: str, repeats: int, warm_up: int = 3) -> list[float]:
+    """Milliseconds of each repeat, after warm-up and with the device synchronised."""
+    for _ in range(warm_up):
+        run()
+    times: list[float] = []
+    for _ in range(repeats):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def graphed(run: Run) -> Run:
+    """The step as a CUDA graph: what remains is the device's own time."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        run()
+    return graph.replay
+
+
+def check(p: dict[str, Tensor]) -> float:
+    """Largest relative difference between ours and the composed loss, gradients included."""
+    found: list[list[Tensor]] = []
+    for loss in (endd, endd_composed):
+        grads = [g.tril() if g.dim() > 4 else g for g in step(loss, p)]
+        found.append([loss(p).detach(), *grads])
+    scaled = [(a - b).abs().max() / b.abs().max() for a, b in zip(*found, strict=True)]
+    return float(max(scaled))
+
+
+def contenders(p: dict[str, Tensor], device: str, with_compile: bool) -> dict[str, Run]:
+    """Name to a step to time."""
+    rows: dict[str, Run] = {
+        "EnD2": lambda: step(endd, p),
+        "(a) composed, matrices": lambda: step(endd_composed_matrix, p),
+        "(b) Gaussian NLL": lambda: step(gaussian_nll, p),
+    }
+    if p["loc"].shape[-1] == 1:
+        rows["(a) composed, Normal + Gamma"] = lambda: step(endd_composed, p)
+    if with_compile:
+        compiled, compiled_nll = torch.compile(endd), torch.compile(gaussian_nll)
+        rows["EnD2, compiled"] = lambda: step(compiled, p)
+        rows["(b) Gaussian NLL, compiled"] = lambda: step(compiled_nll, p)
+    if device == "cuda":
+        rows |= {
+            f"{key}, CUDA graph": graphed(run) for key, run in rows.items() if "(a)" not in key
+        }
+    return rows
+
+
+def measure(rows: dict[str, Run], device: str, repeats: int) -> dict[str, list[float]]:
+    """Milliseconds per contender, interleaved so that a noisy moment hits all of them."""
+    times: dict[str, list[float]] = {key: [] for key in rows}
+    for turn in range(3):
+        for key, run in rows.items():
+            slow = "matrices" in key and device == "cpu"
+            if not slow:
+                times[key] += timed(run, device, max(repeats // 3, 1))
+            elif turn == 0:  # up to a minute: once is enough to see the ratio
+                times[key] += timed(run, device, 1, warm_up=0)
+    return times
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--compile", action="store_true", help="time torch.compile'd steps too")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--repeats", type=int, default=0, help="0: 15 on cpu, 200 on cuda")
+    parser.add_argument("--dims", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    repeats = args.repeats or (200 if args.device == "cuda" else 15)
+    report: dict[str, object] = {
+        "shape": SHAPE,
+        "members": MEMBERS,
+        "device": torch.cuda.get_device_name() if args.device == "cuda" else "cpu",
+        "threads": args.threads,
+        "torch": torch.__version__,
+        "repeats": repeats,
+    }
+    print(f"EnD2, {SHAPE} pixels, {MEMBERS} members, torch {torch.__version__}, {report['device']}")
+    print(f"{'K':>2} {'what':<40} {'median ms':>10} {'spread':>8} {'x EnD2':>8}")
+    rows: list[dict[str, object]] = []
+    for k_dim in args.dims:
+        p = make_problem(k_dim, SHAPE, args.device)
+        for field in STUDENT:
+            p[field].requires_grad_()
+        difference = check(p)
+        times = measure(contenders(p, args.device, args.compile), args.device, repeats)
+        base = statistics.median(times["EnD2"])
+        for key, values in times.items():
+            median = statistics.median(values)
+            spread = statistics.stdev(values) if len(values) > 1 else None
+            shown = f"{spread:>8.3f}" if spread is not None else f"{'once':>8}"
+            print(f"{k_dim:>2} {key:<40} {median:>10.3f} {shown} {median / base:>8.2f}")
+            rows.append({"K": k_dim, "what": key, "median_ms": median, "spread_ms": spread})
+        print(f"   EnD2 against (a), gradients included: relative difference {difference:.1e}")
+        report[f"difference_K{k_dim}"] = difference
+    if args.json:
+        report["rows"] = rows
+        args.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""Heads: features to distributions, Eq. (3), arXiv:2006.11590v2.
+
+Where they start, what they can reach, and that the dense and the per-pixel head are one head.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import gradcheck
+from torch.distributions import kl_divergence
+from torch.func import functional_call
+
+from _asserts import assert_close
+from _beliefs import random_ensemble, random_normal
+from priornet import losses
+from priornet.distributions import (
+    Gaussian,
+    GaussianEnsemble,
+    NormalWishart,
+    ProductNormalWishart,
+)
+from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.priors import semi_informative_prior
+
+FEATURES = 6
+HEADS = {
+    "gaussian": (GaussianHead, {}),
+    "gaussian diagonal": (GaussianHead, {"covariance": "diagonal"}),
+    "normal-wishart": (NormalWishartHead, {}),
+    "normal-wishart tied": (NormalWishartHead, {"tied_evidence": True}),
+    "product": (NormalWishartHead, {"covariance": "diagonal"}),
+    "product tied": (NormalWishartHead, {"covariance": "diagonal", "tied_evidence": True}),
+    "mixture": (GaussianMixtureHead, {"n_members": 3}),
+    "mixture diagonal": (GaussianMixtureHead, {"n_members": 3, "covariance": "diagonal"}),
+}
+
+
+def make(name, k_dim, seed=0, **options):
+    """A head with weights away from its start."""
+    kind, own = HEADS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kind(FEATURES, k_dim, init_gain=1.0, **own, **options)
+
+
+def parameters_of(belief) -> dict[str, torch.Tensor]:
+    """The tensors that make up a prediction."""
+    if isinstance(belief, GaussianEnsemble):
+        return {"means": belief.means, "precision_tril": belief.precision_tril}
+    names = ["loc", "precision", "precision_tril", "belief", "excess"]
+    return {name: getattr(belief, name) for name in names if hasattr(belief, name)}
+
+
+def loss_of(belief):
+    """A loss that feels every output of the head."""
+    k_dim, batch = belief.event_shape[-1], tuple(belief.batch_shape)
+    dtype = next(iter(parameters_of(belief).values())).dtype
+    if isinstance(belief, GaussianEnsemble):
+        return losses.md_end(belief, random_ensemble(3, k_dim, batch, seed=2, dtype=dtype))
+    if isinstance(belief, Gaussian):
+        return losses.gaussian_nll(belief, random_normal((*batch, k_dim), 2, dtype))
+    diagonal = isinstance(belief, ProductNormalWishart)
+    return losses.endd(belief, random_ensemble(3, k_dim, batch, diagonal, 2, dtype))
+
+
+# -- where they start -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("per_pixel", [False, True])
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+def test_first_gaussian_is_standard_whatever_the_features(k_dim, per_pixel, covariance):
+    features = random_normal((2, FEATURES, 3, 4) if per_pixel else (2, 3, FEATURES))
+    batch = (2, 3, 4) if per_pixel else (2, 3)
+    options = {"covariance": covariance, "per_pixel": per_pixel}
+    gaussian = GaussianHead(FEATURES, k_dim, **options).double()(100 * features)
+    assert gaussian.batch_shape == batch
+    assert_close(gaussian.loc, torch.zeros(*batch, k_dim), abs=0.0)
+    eye = torch.eye(k_dim).expand(*batch, k_dim, k_dim)
+    assert_close(gaussian.covariance_matrix, eye, rel=1e-14)
+    mixture = GaussianMixtureHead(FEATURES, k_dim, n_members=4, **options).double()(features)
+    assert_close(mixture.covariances, eye.expand(4, *eye.shape), rel=1e-14)
+    assert_close(mixture.means, torch.zeros(4, *batch, k_dim), abs=0.0)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+def test_first_normal_wishart_is_the_prior_of_standardised_targets(k_dim, tied):
+    y = random_normal((100, k_dim))
+    centred = y - y.mean(0)
+    white = torch.linalg.solve(torch.linalg.cholesky(torch.cov(y.T, correction=0).reshape(
+        k_dim, k_dim)), centred.T).T  # fmt: skip
+    prior = semi_informative_prior(white)
+    head = NormalWishartHead(FEATURES, k_dim, tied_evidence=tied).double()
+    first = head(random_normal((4, FEATURES)))
+    assert_close(kl_divergence(first, prior), torch.zeros(4), abs=1e-13)
+    assert_close(losses.reverse_kl(first, None, prior, 0.0), torch.zeros(4), abs=1e-13)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_first_product_is_the_prior_of_each_standardised_coordinate(tied):
+    y = random_normal((100, 3))
+    y = (y - y.mean(0)) / y.std(0, correction=0)
+    head = NormalWishartHead(FEATURES, 3, covariance="diagonal", tied_evidence=tied).double()
+    first = head(random_normal((4, FEATURES)))
+    assert isinstance(first, ProductNormalWishart)
+    for k in range(3):
+        prior = semi_informative_prior(y[:, k : k + 1])
+        one = NormalWishart.from_excess(
+            first.loc[:, k, None], first.precision[:, k, None, None].sqrt(), first.belief[:, k],
+            first.excess[:, k],
+        )  # fmt: skip
+        assert_close(kl_divergence(one, prior), torch.zeros(4), abs=1e-13)
+
+
+def test_initial_evidence_is_an_argument():
+    head = NormalWishartHead(FEATURES, initial_belief=3.0, initial_excess=7.0).double()
+    first = head(random_normal((2, FEATURES)))
+    assert_close(first.belief, torch.full((2,), 3.0), rel=1e-12)
+    assert_close(first.excess, torch.full((2,), 7.0), rel=1e-12)
+
+
+def test_weights_receive_gradient_from_the_start():
+    # Zero weights are no dead end: the features' own gradient waits only for the first step.
+    for name, (kind, own) in HEADS.items():
+        head = kind(FEATURES, 2, **own).double()
+        loss_of(head(random_normal((5, FEATURES)))).sum().backward()
+        rows = head.projection.weight.grad.abs().sum(1)
+        assert (rows > 0).all(), f"{name}: some outputs cannot learn"
+
+
+# -- what they return -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+def test_per_pixel_head_is_the_dense_head_at_every_pixel(name, k_dim):
+    dense = make(name, k_dim).double()
+    pixels = make(name, k_dim, per_pixel=True).double()
+    with torch.no_grad():
+        pixels.projection.weight.copy_(dense.projection.weight[:, :, None, None])
+        pixels.projection.bias.copy_(dense.projection.bias)
+    image = random_normal((2, FEATURES, 3, 4))
+    ours = parameters_of(pixels(image))
+    theirs = parameters_of(dense(image.permute(0, 2, 3, 1)))  # (2, 3, 4, features)
+    assert ours.keys() == theirs.keys()
+    for key, value in theirs.items():
+        assert_close(ours[key], value, rel=1e-12, abs=1e-14)
+
+
+def test_diagonal_covariance_gives_independent_coordinates():
+    features = random_normal((5, FEATURES))
+    assert isinstance(make("product", 3).double()(features), ProductNormalWishart)
+    for name in ("gaussian diagonal", "mixture diagonal"):
+        belief = make(name, 3).double()(features)
+        tril = belief.precision_tril
+        assert_close(tril, torch.diag_embed(tril.diagonal(dim1=-2, dim2=-1)), rel=0.0)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "normal-wishart", "mixture"])
+@pytest.mark.parametrize("k_dim", [2, 3, 5])
+def test_full_covariance_reaches_any_positive_definite_matrix(name, k_dim):
+    tril = make(name, k_dim).double()(random_normal((20, FEATURES))).precision_tril
+    assert (tril.triu(1) == 0).all()
+    assert (tril.diagonal(dim1=-2, dim2=-1) > 0).all()
+    below = tril[..., *torch.tril_indices(k_dim, k_dim, -1)]
+    assert (below.flatten(0, -2).std(0) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["normal-wishart tied", "product tied"])
+@pytest.mark.parametrize("k_dim", [1, 3])
+def test_tied_evidence_makes_belief_and_excess_one_number(name, k_dim):
+    belief = make(name, k_dim).double()(10 * random_normal((50, FEATURES)))
+    assert_close(belief.excess, belief.belief, rel=0.0)
+    assert belief.belief.std() > 0
+    free = make(name.removesuffix(" tied"), k_dim).double()(10 * random_normal((50, FEATURES)))
+    assert (free.excess != free.belief).any()
+    with pytest.raises(ValueError, match="`tied_evidence` uses one number"):
+        NormalWishartHead(FEATURES, tied_evidence=True, initial_belief=1.0)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "normal-wishart", "mixture"])
+def test_heads_refuse_unknown_covariances(name):
+    with pytest.raises(ValueError, match="choose one of: full, diagonal"):
+        make(name, 2, covariance="spherical")
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("sign", [1e6, -1e6])
+@pytest.mark.parametrize("k_dim", [1, 2, 3])
+def test_runaway_scale_and_evidence_stop_at_their_bounds_with_finite_gradients(name, sign, k_dim):
+    # Outputs of a million for everything but the mean and the free entries of the factor.
+    low, high = 1e-3, 1e3
+    bounds = {"min_scale": low, "max_scale": high}
+    if "mixture" not in name and "gaussian" not in name:
+        bounds |= {"min_evidence": 1e-5, "max_evidence": 1e7}
+    kind, own = HEADS[name]
+    head = kind(FEATURES, k_dim, **own, **bounds)  # float32
+    n_members = own.get("n_members", 1)
+    with torch.no_grad():
+        bias = head.projection.bias.unflatten(0, (n_members, -1))
+        n_factor = k_dim if own.get("covariance") == "diagonal" else k_dim * (k_dim + 1) // 2
+        bias[:, k_dim : 2 * k_dim] = sign
+        bias[:, k_dim + n_factor :] = sign
+    belief = head(torch.ones(2, FEATURES))
+    loss = loss_of(belief)
+    assert loss.isfinite().all()
+    loss.sum().backward()
+    assert all(p.grad.isfinite().all() for p in head.parameters())
+    values = parameters_of(belief)
+    if "precision" in values:
+        inverse_scale = values["precision"].sqrt()
+    else:
+        inverse_scale = values["precision_tril"].diagonal(dim1=-2, dim2=-1)
+    assert_close(inverse_scale, torch.full_like(inverse_scale, high if sign > 0 else low), rel=1e-5)
+    for key in ("belief", "excess"):
+        if key in values:
+            edge = 1e7 if sign > 0 else 1e-5
+            assert_close(values[key], torch.full_like(values[key], edge), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("k_dim", [1, 3])
+def test_huge_features_give_finite_predictions_losses_and_gradients(name, k_dim):
+    head = make(name, k_dim)  # float32, weights of order one
+    features = 1e4 * random_normal((20, FEATURES), dtype=torch.float32)
+    belief = head(features)
+    assert all(value.isfinite().all() for value in parameters_of(belief).values())
+    loss = loss_of(belief)
+    assert loss.isfinite().all()
+    loss.mean().backward()
+    assert all(p.grad.isfinite().all() for p in head.parameters())
+
+
+# -- plumbing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+def test_half_precision_features_are_lifted_to_float32_before_the_maps(name, half):
+    head = make(name, 2).to(half)
+    features = random_normal((5, FEATURES)).to(half)
+    belief = head(features)
+    assert {value.dtype for value in parameters_of(belief).values()} == {torch.float32}
+    raw = head.projection(features).float()
+    reference = make(name, 2)
+    with torch.no_grad():
+        reference.projection = nn.Identity()
+    for key, value in parameters_of(reference(raw)).items():
+        assert_close(parameters_of(belief)[key], value, rel=1e-6)
+    loss_of(belief).mean().backward()
+    assert all(p.grad.isfinite().all() for p in head.parameters())
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_autocast_gives_float32_predictions(name):
+    head, features = make(name, 2), random_normal((5, FEATURES), dtype=torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        belief = head(features)
+        loss = loss_of(belief)
+    assert {value.dtype for value in parameters_of(belief).values()} == {torch.float32}
+    assert loss.dtype == torch.float32
+    assert loss.isfinite().all()
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_state_dict_round_trip_gives_the_same_prediction(name, tmp_path):
+    head, other = make(name, 3, seed=1), make(name, 3, seed=2)
+    features = random_normal((5, FEATURES), dtype=torch.float32)
+    torch.save(head.state_dict(), tmp_path / "head.pt")
+    state = torch.load(tmp_path / "head.pt", weights_only=True)
+    assert sorted(state) == ["projection.bias", "projection.weight"]
+    other.load_state_dict(state)
+    ours, theirs = parameters_of(other(features)), parameters_of(head(features))
+    assert all(torch.equal(ours[key], value) for key, value in theirs.items())
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("per_pixel", [False, True])
+@pytest.mark.parametrize("k_dim", [1, 2, 3])
+def test_gradcheck_through_the_head_in_features_and_weights(name, per_pixel, k_dim):
+    head = make(name, k_dim, per_pixel=per_pixel).double()
+    features = random_normal((1, FEATURES, 1, 2) if per_pixel else (2, FEATURES)).requires_grad_()
+    names, weights = zip(*head.named_parameters(), strict=True)
+
+    def loss(x, *values):
+        return loss_of(functional_call(head, dict(zip(names, values, strict=True)), (x,)))
+
+    leaves = tuple(w.detach().clone().requires_grad_() for w in weights)
+    assert gradcheck(loss, (features, *leaves), fast_mode=True)

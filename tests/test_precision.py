@@ -1,0 +1,202 @@
+"""float32 is reached in float32: no operation on the way makes a float64 tensor, and none the
+other way round, whatever torch's default dtype is.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.distributions import kl_divergence
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings
+from priornet.distributions import NormalWishart
+from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.priors import semi_informative_prior
+from priornet.special.student_t import student_t_cdf, student_t_icdf
+from priornet.uncertainty import uncertainty
+
+DIMENSIONS = (1, 3, 5)  # elementwise, unrolled, batched linear algebra
+
+
+class Watch(TorchDispatchMode):
+    """Record every operation that returns a tensor of the forbidden dtype."""
+
+    def __init__(self, forbidden: torch.dtype) -> None:
+        super().__init__()
+        self.forbidden = forbidden
+        self.seen: list[str] = []
+        self.operations = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        self.operations += 1
+        for value in tree_leaves(out):
+            found = isinstance(value, torch.Tensor) and value.dtype == self.forbidden
+            if found and self.loses(value):
+                self.seen.append(f"{func} -> {tuple(value.shape)}")
+        return out
+
+    def loses(self, value: torch.Tensor) -> bool:
+        """A whole number, inf or nan is exact in float32, so only fractions count against it."""
+        return self.forbidden == torch.float64 or bool((value.frac().abs() > 0).any())
+
+    def __exit__(self, *exception) -> None:
+        super().__exit__(*exception)
+        if exception[0] is None:
+            assert self.operations > 0
+            assert not self.seen, f"{self.forbidden} from: {', '.join(sorted(set(self.seen)))}"
+
+
+@pytest.fixture(params=["float32", "float64"])
+def forbidden(request):
+    """The dtype that must not appear, while the other one is computed with."""
+    return getattr(torch, request.param)
+
+
+@pytest.fixture
+def wanted(forbidden):
+    return torch.float32 if forbidden == torch.float64 else torch.float64
+
+
+@pytest.fixture
+def double_default():
+    """A program that made float64 its default: float32 inputs must not notice."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def grad_all(value, leaves):
+    """Backward to every leaf."""
+    torch.autograd.grad(value.sum(), leaves, allow_unused=True)
+
+
+def test_the_watch_sees_a_float64():
+    with pytest.raises(AssertionError, match=r"float64 from: aten\._to_copy"), Watch(torch.float64):
+        torch.ones(3).double()
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+def test_distributions_keep_their_precision(case, k_dim, batch, forbidden, wanted, device):
+    parameters, at = (
+        cast(t, device, wanted) for t in (case.draw(k_dim, batch), points(k_dim, batch))
+    )
+    leaves = {name: value.requires_grad_() for name, value in parameters.items()}
+    with Watch(forbidden):
+        values = answers(case, case.build(**leaves), at).values()
+        total = sum(value.sum() for value in values if value.requires_grad)
+        grad_all(total, list(leaves.values()))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+def test_draws_keep_their_precision(case, k_dim, batch, device):
+    leaves = {
+        name: value.requires_grad_()
+        for name, value in cast(case.draw(k_dim, batch), device, torch.float32).items()
+    }
+    with Watch(torch.float64):
+        draws = case.sample(case.build(**leaves), (3,))
+        for draw in draws if isinstance(draws, tuple) else (draws,):
+            if draw.requires_grad:
+                torch.autograd.grad(
+                    draw.sum(), list(leaves.values()), allow_unused=True, retain_graph=True
+                )
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, DIMENSIONS, ((4,),)))
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_losses_keep_their_precision(case, k_dim, batch, is_masked, forbidden, wanted, device):
+    parameters, target = (
+        cast(t, device, wanted) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    leaves = {name: value.requires_grad_() for name, value in parameters.items()}
+    mask = torch.tensor([True, False, True, True], device=device) if is_masked else None
+    with Watch(forbidden):
+        grad_all(case.call(leaves, target, mask=mask), list(leaves.values()))
+
+
+@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@pytest.mark.parametrize("pair", ["NormalWishart", "ProductNormalWishart", "Wishart"])
+def test_divergences_keep_their_precision(pair, k_dim, forbidden, wanted, device):
+    case = next(c for c in DISTRIBUTIONS if c.name == pair)
+    leaves = [v.requires_grad_() for v in cast(case.draw(k_dim, (4,)), device, wanted).values()]
+    names = list(case.draw(k_dim, ()))
+    prior = case.make(k_dim, (), device, wanted)
+    with Watch(forbidden):
+        grad_all(kl_divergence(case.build(**dict(zip(names, leaves, strict=True))), prior), leaves)
+
+
+@pytest.mark.parametrize("k_dim", DIMENSIONS)
+def test_fit_prior_and_measures_keep_their_precision(k_dim, forbidden, wanted, device):
+    case = next(c for c in DISTRIBUTIONS if c.name == "GaussianEnsemble(covariances)")
+    ensemble = case.make(k_dim, (4,), device, wanted)
+    y = points(k_dim, (12,))["y"].to(device, wanted)
+    generator = torch.Generator(device).manual_seed(0)
+    with Watch(forbidden):
+        uncertainty(NormalWishart.fit(ensemble))
+        uncertainty(ensemble)
+        ensemble.predictive_entropy_mc(2, generator)
+        ensemble.predictive().sample((3,))
+        for match in ("precision", "variance"):
+            semi_informative_prior(y, match=match)
+
+
+@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@pytest.mark.parametrize("per_pixel", [False, True])
+@pytest.mark.parametrize(
+    ("head", "options"),
+    [
+        (GaussianHead, {}),
+        (GaussianHead, {"covariance": "diagonal"}),
+        (NormalWishartHead, {}),
+        (NormalWishartHead, {"covariance": "diagonal"}),
+        (NormalWishartHead, {"tied_evidence": True}),
+        (GaussianMixtureHead, {"n_members": 3}),
+    ],
+)
+def test_heads_keep_their_precision(head, options, per_pixel, k_dim, forbidden, wanted, device):
+    module = head(4, k_dim, per_pixel=per_pixel, init_gain=1.0, **options).to(device, wanted)
+    shape = (2, 4, 3, 3) if per_pixel else (5, 4)
+    features = torch.linspace(-1, 1, 180, device=device, dtype=wanted)[: 72 if per_pixel else 20]
+    features = features.reshape(shape)
+    with Watch(forbidden):
+        out = module(features)
+        grad_all(out.expected_entropy() + out.covariance_trace().total, list(module.parameters()))
+
+
+@pytest.mark.parametrize("df", [0.5, 3.0, 1e4])
+def test_quantiles_keep_their_precision(df, forbidden, wanted, device):
+    t = torch.linspace(-8, 8, 9, dtype=wanted, device=device, requires_grad=True)
+    nu = torch.full_like(t, df).detach().requires_grad_()
+    with Watch(forbidden):
+        p = student_t_cdf(t, nu)
+        grad_all(p, [t, nu])
+        grad_all(student_t_icdf(p.detach().requires_grad_(), nu), [nu])
+
+
+@pytest.mark.usefixtures("double_default")
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+def test_the_default_dtype_does_not_matter(case, k_dim, batch, device):
+    parameters, at = (
+        cast(t, device, torch.float32) for t in (case.draw(k_dim, batch), points(k_dim, batch))
+    )
+    d = case.build(**parameters)
+    for name, value in answers(case, d, at).items():
+        assert value.dtype == torch.float32, name
+    draws = case.sample(d, (2,))
+    for draw in draws if isinstance(draws, tuple) else (draws,):
+        assert draw.dtype == torch.float32
+
+
+@pytest.mark.usefixtures("double_default")
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 3), ((4,),)))
+def test_the_default_dtype_does_not_matter_to_a_loss(case, k_dim, batch, device):
+    parameters, target = (
+        cast(t, device, torch.float32)
+        for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    with Watch(torch.float64):
+        assert case.call(parameters, target).dtype == torch.float32

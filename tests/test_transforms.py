@@ -1,0 +1,459 @@
+"""torch.func and torch.compile: transforming a computation does not change what it computes."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.distributions import kl_divergence
+from torch.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    stack_module_state,
+    vmap,
+)
+
+from _asserts import assert_close
+from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, select, settings
+from priornet import losses
+from priornet.distributions import GaussianEnsemble, NormalWishart, ProductNormalWishart
+from priornet.nn import MLP, GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.priors import semi_informative_prior
+
+BATCH = 4
+DIMENSIONS = (1, 3, 5)  # elementwise, unrolled, batched linear algebra
+
+
+def tolerance(dtype) -> dict[str, Any]:
+    return {"rel": 1e-9, "abs": 1e-10} if dtype == torch.float64 else {"rel": 1e-4, "abs": 1e-4}
+
+
+# -- vmap -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((BATCH,), (BATCH, 2)))
+)
+def test_vmap_over_the_parameters_equals_a_batch(case, k_dim, batch, device, dtype):
+    parameters, at = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), points(k_dim, batch))
+    )
+
+    def ask(parameters, at):
+        return answers(case, case.build(**parameters), at)
+
+    found = vmap(ask, in_dims=(case.lead, 0))(parameters, at)
+    expected = ask(parameters, at)
+    for name, value in expected.items():
+        assert_close(found[name], value, **tolerance(dtype))
+
+
+@pytest.mark.parametrize(
+    ("case", "k_dim", "batch"),
+    settings([c for c in DISTRIBUTIONS if not c.lead], (1, 3), ((BATCH,),)),
+)
+def test_vmap_over_one_parameter_equals_a_batch(case, k_dim, batch, device, dtype):
+    parameters = cast(case.draw(k_dim, batch), device, dtype)
+    at = cast(points(k_dim, ()), device, dtype)
+    for name, value in parameters.items():
+        fixed = {n: v[0] for n, v in parameters.items() if n != name}
+
+        def ask(one, name=name, fixed=fixed):
+            return answers(case, case.build(**{name: one}, **fixed), at)
+
+        found = vmap(ask)(value)
+        for row in range(0, BATCH, BATCH - 1):
+            for answer, expected in ask(value[row]).items():
+                assert_close(found[answer][row], expected, **tolerance(dtype))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=((BATCH,),)))
+def test_vmap_of_a_loss_equals_a_batch(case, k_dim, batch, device, dtype):
+    parameters, target = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    mask = torch.tensor([True, False, True, True], device=device)
+    found = vmap(case.call, in_dims=(case.lead, case.target_lead, 0))(parameters, target, mask)
+    assert_close(found, case.call(parameters, target, mask), **tolerance(dtype))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((BATCH,),)))
+def test_vmap_of_a_loss_over_one_parameter_equals_a_loop(case, k_dim, batch, device, dtype):
+    parameters, target = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    target = select(target, (0,), case.target_lead)
+    for name, value in parameters.items():
+        fixed = select({n: v for n, v in parameters.items() if n != name}, (0,), case.lead)
+
+        def loss(one, name=name, fixed=fixed):
+            return case.call({name: one, **fixed}, target)
+
+        found = vmap(loss, in_dims=case.lead)(value)
+        expected = torch.stack([loss(one) for one in value.unbind(case.lead)])
+        assert_close(found, expected, **tolerance(dtype))
+
+
+@pytest.mark.parametrize("name", ["NormalWishart", "ProductNormalWishart", "Wishart"])
+@pytest.mark.parametrize("k_dim", [1, 3, 5])
+def test_vmap_of_a_divergence_equals_a_batch(name, k_dim, device, dtype):
+    case = next(c for c in DISTRIBUTIONS if c.name == name)
+    prior = case.make(k_dim, (), device, dtype)
+    parameters = cast(case.draw(k_dim, (BATCH,)), device, dtype)
+
+    def kl(parameters):
+        return kl_divergence(case.build(**parameters), prior)
+
+    assert_close(vmap(kl)(parameters), kl(parameters), **tolerance(dtype))
+
+
+def test_vmap_of_the_fit_and_the_prior_equals_a_loop(device, dtype):
+    case = next(c for c in DISTRIBUTIONS if c.name == "GaussianEnsemble(covariances)")
+    parameters = cast(case.draw(2, (BATCH,)), device, dtype)
+    y = cast(points(2, (BATCH, 9)), device, dtype)["y"]
+
+    def fit(parameters, y):
+        fitted = NormalWishart.fit(GaussianEnsemble(**parameters))
+        prior = semi_informative_prior(y, match="variance")
+        return fitted.excess, fitted.precision_tril, prior.loc, prior.precision_tril
+
+    found = vmap(fit, in_dims=(1, 0))(parameters, y)
+    for row in range(BATCH):
+        for value, expected in zip(found, fit(select(parameters, (row,), 1), y[row]), strict=True):
+            assert_close(value[row], expected, **tolerance(dtype))
+
+
+@pytest.mark.parametrize(
+    ("case", "k_dim", "batch"),
+    settings([c for c in DISTRIBUTIONS if "Ensemble" not in c.name], DIMENSIONS, ((BATCH,),)),
+)
+@pytest.mark.filterwarnings(
+    "ignore:There is a performance drop because we have not yet implemented"
+)
+def test_draws_differ_under_vmap(case, k_dim, batch, device, dtype):
+    parameters = cast(case.draw(k_dim, ()), device, dtype)
+    repeated = {
+        n: v.unsqueeze(case.lead).expand(*v.shape[: case.lead], 64, *v.shape[case.lead :])
+        for n, v in parameters.items()
+    }
+    draw = vmap(
+        lambda p: case.sample(case.build(**p), (3,)), in_dims=case.lead, randomness="different"
+    )
+    draws = draw(repeated)
+    for value, event in zip(
+        draws if isinstance(draws, tuple) else (draws,), case.sample_events(k_dim), strict=True
+    ):
+        assert value.shape == (64, 3, *event)
+        assert value.isfinite().all()
+        assert len(value.reshape(64 * 3, -1)[:, 0].unique()) > 100
+
+
+# torch's own forward mode is written in TorchScript, which torch has deprecated.
+FORWARD_MODE = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
+
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, DIMENSIONS, ((BATCH,),)))
+def test_gradients_per_example_equal_autograd(case, k_dim, batch, device, dtype):
+    parameters, target = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    expected = torch.autograd.grad(case.call(leaves, target).sum(), list(leaves.values()))
+    together = grad(lambda p: case.call(p, target).sum())(parameters)
+    apart = vmap(grad(case.call), in_dims=(case.lead, case.target_lead))(parameters, target)
+    for name, value in zip(leaves, expected, strict=True):
+        assert_close(together[name], value, **tolerance(dtype))
+        assert_close(apart[name].movedim(0, case.lead), value, **tolerance(dtype))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((2,),)))
+def test_jacrev_is_diagonal_in_the_batch(case, k_dim, batch, device, dtype):
+    parameters, target = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    jacobian = jacrev(case.call)(parameters, target)
+    sums = grad(lambda p: case.call(p, target).sum())(parameters)
+    for name, value in jacobian.items():
+        assert value.shape == (2, *parameters[name].shape)
+        crossed = value.movedim(1 + case.lead, 1)
+        assert (crossed[0, 1] == 0).all()
+        assert_close(value.sum(0), sums[name], **tolerance(dtype))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((2,),)))
+def test_each_parameter_may_be_differentiated_by_itself(case, k_dim, batch, device, dtype):
+    """First and second derivatives with everything else constant, as when a part is frozen."""
+    parameters, target = (
+        cast(t, device, dtype) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    every = {name: value.detach().requires_grad_() for name, value in parameters.items()}
+    expected = torch.autograd.grad(case.call(every, target).sum(), list(every.values()))
+    for (name, value), want in zip(parameters.items(), expected, strict=True):
+        leaf = value.detach().requires_grad_()
+        loss = case.call({**parameters, name: leaf}, target).sum()
+        (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        assert_close(first, want, **tolerance(dtype))
+        if first.requires_grad:
+            (second,) = torch.autograd.grad(first.sum(), leaf)
+            assert second.isfinite().all(), name
+
+
+def second_derivatives(case, parameters, target, transform):
+    flat, shapes = [], {}
+    for name, value in parameters.items():
+        shapes[name] = value.shape
+        flat.append(value.flatten())
+
+    def loss(vector):
+        parts = vector.split([value.numel() for value in parameters.values()])
+        named = {n: p.reshape(s) for p, (n, s) in zip(parts, shapes.items(), strict=True)}
+        return case.call(named, target)
+
+    return transform(loss)(torch.cat(flat))
+
+
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((),)))
+def test_second_derivatives_are_symmetric(case, k_dim, batch, device):
+    parameters, target = (
+        cast(t, device, torch.float64)
+        for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    backward = second_derivatives(case, parameters, target, lambda f: jacrev(jacrev(f)))
+    assert backward.isfinite().all()
+    assert_close(backward, backward.mT, rel=1e-8, abs=1e-9)
+
+
+@FORWARD_MODE
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((),)))
+def test_forward_mode_equals_reverse_mode(case, k_dim, batch, device):
+    parameters, target = (
+        cast(t, device, torch.float64)
+        for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
+    )
+    for ours, reference in ((jacfwd, jacrev), (hessian, lambda f: jacrev(jacrev(f)))):
+        found = second_derivatives(case, parameters, target, ours)
+        expected = second_derivatives(case, parameters, target, reference)
+        assert_close(found, expected, rel=1e-8, abs=1e-9)
+
+
+@FORWARD_MODE
+@pytest.mark.parametrize("measure", ["mutual_information", "expected_entropy", "entropy"])
+def test_directional_derivative_of_a_measure(measure, device):
+    excess = torch.tensor([0.5, 3.0], dtype=torch.float64, device=device)
+    one, eye = torch.ones_like(excess), torch.eye(2, dtype=torch.float64, device=device)
+
+    def ask(excess):
+        return getattr(NormalWishart.from_excess(eye[0], eye, one, excess), measure)()
+
+    slope = jvp(ask, (excess,), (one,))[1]
+    assert_close(slope, grad(lambda d: ask(d).sum())(excess), rel=1e-9)
+
+
+# -- heads ----------------------------------------------------------------------------------------
+
+MODELS = {
+    "gaussian": lambda k: nn.Sequential(MLP(3, 8), GaussianHead(8, k, init_gain=1.0)),
+    "nw": lambda k: nn.Sequential(MLP(3, 8), NormalWishartHead(8, k, init_gain=1.0)),
+    "diagonal": lambda k: nn.Sequential(
+        MLP(3, 8), NormalWishartHead(8, k, covariance="diagonal", init_gain=1.0)
+    ),
+    "mixture": lambda k: nn.Sequential(
+        MLP(3, 8), GaussianMixtureHead(8, k, n_members=3, init_gain=1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("k_dim", [1, 2, 5])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_stacked_models_equal_a_loop(name, k_dim, device, dtype):
+    """An ensemble trained as one: vmap of functional_call over stacked weights."""
+    models = [MODELS[name](k_dim).to(device, dtype) for _ in range(3)]
+    weights, buffers = stack_module_state(models)
+    x = torch.linspace(-1, 1, 15, device=device, dtype=dtype).reshape(5, 3)
+
+    def measures(weights, buffers):
+        out = functional_call(models[0], (weights, buffers), (x,))
+        return out.expected_entropy(), out.total_covariance(), out.expected_pairwise_kl()
+
+    found = vmap(measures)(weights, buffers)
+    for row, model in enumerate(models):
+        out = model(x)
+        expected = (out.expected_entropy(), out.total_covariance(), out.expected_pairwise_kl())
+        for value, want in zip(found, expected, strict=True):
+            assert_close(value[row].detach(), want.detach(), **tolerance(dtype))
+
+
+@pytest.mark.parametrize("k_dim", [1, 2])
+def test_stacked_training_steps_equal_a_loop(k_dim, device, dtype):
+    models = [MODELS["nw"](k_dim).to(device, dtype) for _ in range(3)]
+    weights, buffers = stack_module_state(models)
+    x = torch.linspace(-1, 1, 15, device=device, dtype=dtype).reshape(5, 3)
+    y = torch.linspace(-1, 1, 5 * k_dim, device=device, dtype=dtype).reshape(5, k_dim)
+    prior = NormalWishart.from_excess(y[0], torch.eye(k_dim, device=device, dtype=dtype), 0.1, 0.1)
+
+    def loss(weights, buffers):
+        out = functional_call(models[0], (weights, buffers), (x,))
+        return losses.reverse_kl(out, y, prior, beta=3.0).mean()
+
+    gradients, values = vmap(grad_and_value(loss))(weights, buffers)
+    for row, model in enumerate(models):
+        expected = losses.reverse_kl(model(x), y, prior, beta=3.0).mean()
+        expected.backward()
+        assert_close(values[row].detach(), expected.detach(), **tolerance(dtype))
+        for key, parameter in model.named_parameters():
+            assert_close(gradients[key][row].detach(), parameter.grad, **tolerance(dtype))
+
+
+# -- compile --------------------------------------------------------------------------------------
+
+# What torch.compile itself does, with an autograd.Function and while lowering.
+COMPILE = pytest.mark.filterwarnings(
+    "ignore:.*autograd.function.Function.* should not be instantiated:DeprecationWarning",
+    "ignore:`torch._prims_common.check` is deprecated:FutureWarning",
+)
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")),
+    reason="torch.compile needs a C++ compiler",
+)
+
+
+def _teacher(k_dim, device):
+    generator = torch.Generator().manual_seed(0)
+    means = torch.randn(3, 5, k_dim, generator=generator).to(device)
+    variances = 0.5 + torch.rand(3, 5, k_dim, generator=generator).to(device)
+    return means, variances if k_dim == 1 else torch.diag_embed(variances)
+
+
+def _steps(k_dim, device) -> dict[str, Any]:
+    """A forward pass per loss, as a training loop would write it, from tensors alone."""
+    y = torch.linspace(-1, 1, 5 * k_dim, device=device).reshape(5, k_dim)
+    means, covariances = _teacher(k_dim, device)
+    eye = torch.eye(k_dim, device=device)
+
+    def prior():
+        return NormalWishart.from_excess(torch.zeros_like(eye[0]), eye, 0.1, 0.1)
+
+    def product_prior():
+        one = torch.ones_like(eye[0])
+        return ProductNormalWishart(0 * one, one, 0.1 * one, 0.1 * one)
+
+    def teacher():
+        return GaussianEnsemble(means, covariances)
+
+    def diagonal_teacher():
+        return GaussianEnsemble(means, covariances.diagonal(dim1=-2, dim2=-1))
+
+    steps = {
+        "gaussian_nll": ("gaussian", lambda out: losses.gaussian_nll(out, y)),
+        "beta_nll": ("gaussian", lambda out: losses.beta_nll(out, y)),
+        "end": ("gaussian", lambda out: losses.end(out, teacher())),
+        "reverse_kl": ("nw", lambda out: losses.reverse_kl(out, y, prior(), beta=3.0)),
+        "forward_kl": ("nw", lambda out: losses.forward_kl(out, y, prior(), beta=3.0)),
+        "endd": ("nw", lambda out: losses.endd(out, teacher(), 5.0, "exact")),
+        "proxy": ("nw", lambda out: losses.proxy(out, teacher())),
+        "md_end": ("mixture", lambda out: losses.md_end(out, teacher())),
+    }
+    if k_dim == 1:
+        steps["evidential"] = ("nw", lambda out: losses.evidential(out, y, coefficient=0.1))
+    else:
+        steps["reverse_kl-product"] = (
+            "diagonal",
+            lambda out: losses.reverse_kl(out, y, product_prior(), beta=3.0),
+        )
+        steps["endd-product"] = ("diagonal", lambda out: losses.endd(out, diagonal_teacher(), 5.0))
+    return steps
+
+
+def _gradients(step, model, x):
+    model.zero_grad()
+    loss = step(x)
+    loss.backward()
+    return loss.detach(), [parameter.grad.clone() for parameter in model.parameters()]
+
+
+def _check_compiled(name, k_dim, device, backend):
+    torch._dynamo.reset()
+    kind, loss = _steps(k_dim, device)[name]
+    model = MODELS[kind](k_dim).to(device)
+    compilations = []
+
+    def counting(graph, inputs):
+        compilations.append(1)
+        return torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+    def step(x):
+        return loss(model(x)).mean()
+
+    compiled = torch.compile(step, fullgraph=True, backend=counting)
+    for seed in range(3):
+        x = torch.randn(5, 3, generator=torch.Generator().manual_seed(seed)).to(device)
+        value, gradients = _gradients(step, model, x)
+        found, found_gradients = _gradients(compiled, model, x)
+        assert_close(found, value, rel=1e-5, abs=1e-6)
+        for one, two in zip(found_gradients, gradients, strict=True):
+            assert_close(one, two, rel=1e-3, abs=1e-5)
+    assert len(compilations) == 1, "compiled again for the same shapes"
+
+
+@COMPILE
+@pytest.mark.parametrize(
+    ("name", "k_dim"),
+    [*((name, 1) for name in _steps(1, "cpu")), *((n, 2) for n in ("endd", "endd-product", "end"))],
+)
+def test_a_training_step_is_one_graph(name, k_dim, device):
+    _check_compiled(name, k_dim, device, "eager")
+
+
+@COMPILE
+@needs_compiler
+@pytest.mark.parametrize(("name", "k_dim"), [("endd", 1), ("reverse_kl", 1)])
+def test_a_compiled_training_step_equals_eager(name, k_dim, device):
+    _check_compiled(name, k_dim, device, "inductor")
+
+
+@COMPILE
+@pytest.mark.parametrize("name", ["NormalWishart", "MultivariateStudentT", "GaussianMixture"])
+def test_draws_compile_into_one_graph(name, device):
+    torch._dynamo.reset()
+    case = next(c for c in DISTRIBUTIONS if c.name == name)
+    parameters = cast(case.draw(2, (BATCH,)), device, torch.float32)
+    draw = torch.compile(
+        lambda p: case.sample(case.build(**p), (3,)), fullgraph=True, backend="eager"
+    )
+    draws = draw(parameters)
+    for value, event in zip(
+        draws if isinstance(draws, tuple) else (draws,), case.sample_events(2), strict=True
+    ):
+        assert value.shape == (3, BATCH, *event)
+        assert value.isfinite().all()
+
+
+@COMPILE
+@pytest.mark.parametrize(
+    ("name", "k_dim"), [("NormalWishart", 1), ("GaussianEnsemble(covariances)", 2)]
+)
+def test_measures_compile_into_one_graph(name, k_dim, device):
+    torch._dynamo.reset()
+    case = next(c for c in DISTRIBUTIONS if c.name == name)
+    parameters, at = (
+        cast(t, device, torch.float32)
+        for t in (case.draw(k_dim, (BATCH,)), points(k_dim, (BATCH,)))
+    )
+
+    def ask(parameters, at):
+        return answers(case, case.build(**parameters), at)
+
+    compiled = torch.compile(ask, fullgraph=True, backend="eager")
+    expected = ask(parameters, at)
+    for key, value in compiled(parameters, at).items():
+        assert_close(value, expected[key], rel=1e-4, abs=1e-5)
