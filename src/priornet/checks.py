@@ -16,12 +16,18 @@ from torch._C._functorch import is_functorch_wrapped_tensor as _is_transformed  
 __all__ = [
     "broadcast_batch",
     "check_batch",
+    "check_finite",
     "check_greater",
     "check_mask",
+    "check_matrix_shapes",
+    "check_not_negative",
     "check_same_kind",
     "check_shape",
+    "check_tril",
     "check_values",
+    "check_vector_shapes",
     "common_tensors",
+    "lifted",
     "values_visible",
 ]
 
@@ -38,8 +44,7 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
     tensors: dict[str, Tensor] = {}
     for name, value in named.items():
         if isinstance(value, Tensor):
-            if value.dtype in _HALF:
-                value = value.float()
+            value = lifted(value)
             if value.dtype not in _FULL:
                 raise TypeError(f"`{name}` must hold floating-point numbers; got {value.dtype}.")
             tensors[name] = value
@@ -56,19 +61,25 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
     ]
 
 
+def lifted(value: Tensor) -> Tensor:
+    """Half precision becomes float32; anything else stays."""
+    return value.float() if value.dtype in _HALF else value
+
+
 def _listing(names: Sequence[str] | dict[str, Tensor | float]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
 def check_same_kind(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """Same dtype and device, or an error that says which of the two disagree."""
+    other_name = other_name if " " in other_name else f"`{other_name}`"
     if value.dtype != other.dtype:
         raise TypeError(
-            f"`{name}` is {value.dtype} but `{other_name}` is {other.dtype}; convert one of them."
+            f"`{name}` is {value.dtype} but {other_name} is {other.dtype}; convert one of them."
         )
     if value.device != other.device:
         raise ValueError(
-            f"`{name}` is on {value.device} but `{other_name}` is on {other.device}; "
+            f"`{name}` is on {value.device} but {other_name} is on {other.device}; "
             "move one of them with `.to(...)`."
         )
 
@@ -124,23 +135,75 @@ def check_values(name: str, value: Tensor, valid: Tensor, expected: str) -> None
     """Raise unless every element of ``valid`` is true; say how many are not, and show one."""
     if bool(valid.all()):
         return
-    bad = value[~valid] if valid.shape == value.shape else value
-    shown = f"; first offending value {bad.flatten()[0].item():g}" if bad.numel() else ""
-    count = int((~valid).sum())
+    count, shown = int((~valid).sum()), ""
+    if valid.shape == value.shape:
+        shown = f"; the first such value is {value[~valid].flatten()[0].item():g}"
     raise ValueError(f"`{name}` must be {expected}; {count} of {valid.numel()} are not{shown}.")
 
 
-def check_greater(name: str, value: Tensor, bound: float, why: str = "") -> None:
-    """Finite and above a bound."""
-    if bool(((value > bound) & torch.isfinite(value)).all()):
+def check_finite(name: str, value: Tensor) -> None:
+    """No nan, no inf."""
+    if bool(torch.isfinite(value).all()):
         return
-    if bool(torch.isnan(value).any()):
-        raise ValueError(f"`{name}` contains nan.")
-    if bool(torch.isinf(value).any()):
-        raise ValueError(f"`{name}` must be finite; it contains inf.")
-    raise ValueError(
-        f"`{name}` must exceed {bound:g}{why}; smallest value given is {value.min().item():g}."
-    )
+    found = "nan" if bool(torch.isnan(value).any()) else "inf"
+    raise ValueError(f"`{name}` must be finite; it contains {found}.")
+
+
+def check_greater(name: str, value: Tensor, bound: float, says: str = "") -> None:
+    """Finite and above a bound; ``says`` explains the bound."""
+    check_finite(name, value)
+    if not bool((value > bound).all()):
+        raise ValueError(
+            f"`{name}` must exceed {says or f'{bound:g}'}; smallest value given is "
+            f"{value.min().item():g}."
+        )
+
+
+def check_not_negative(name: str, value: float) -> None:
+    """A plain number, zero or more; nan is refused."""
+    if not value >= 0:
+        raise ValueError(f"`{name}` must not be negative; got {value:g}.")
+
+
+def check_tril(name: str, tril: Tensor) -> None:
+    """A finite lower-triangular matrix with a positive diagonal."""
+    check_finite(name, tril)
+    above = tril.triu(1)
+    if bool((above != 0).any()):
+        wrong = above[above != 0]
+        raise ValueError(
+            f"`{name}` must be lower triangular; {wrong.numel()} entries above the diagonal are "
+            f"not 0, the first is {wrong[0].item():g}."
+        )
+    diagonal = tril.diagonal(dim1=-2, dim2=-1)
+    check_values(name, diagonal, diagonal > 0, "positive on the diagonal")
+
+
+def check_vector_shapes(loc_name: str, loc: Tensor, name: str, vector: Tensor) -> None:
+    """Two vectors ``(*batch, K)``."""
+    if loc.dim() < 1 or loc.shape[-1] < 1:
+        raise ValueError(
+            f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
+        )
+    if tuple(vector.shape[-1:]) != tuple(loc.shape[-1:]):
+        raise ValueError(
+            f"`{name}` must have shape (*batch, {loc.shape[-1]}), one value per coordinate, to go "
+            f"with `{loc_name}` {tuple(loc.shape)}; got {tuple(vector.shape)}."
+        )
+
+
+def check_matrix_shapes(loc_name: str, loc: Tensor, name: str, matrix: Tensor) -> None:
+    """A vector ``(*batch, K)`` and a matrix ``(*batch, K, K)``."""
+    if loc.dim() < 1 or loc.shape[-1] < 1:
+        raise ValueError(
+            f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
+        )
+    k_dim = loc.shape[-1]
+    if tuple(matrix.shape[-2:]) != (k_dim, k_dim):
+        raise ValueError(
+            f"`{name}` must have shape (*batch, {k_dim}, {k_dim}) to go with `{loc_name}` "
+            f"{tuple(loc.shape)}; got {tuple(matrix.shape)}."
+        )
 
 
 def check_mask(mask: Tensor, batch: Size) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from priornet.checks import check_values, common_tensors, values_visible
+from priornet.checks import check_finite, common_tensors, values_visible
 from priornet.distributions import NormalWishart
 from priornet.special import triangular
 
@@ -49,15 +49,24 @@ def semi_informative_prior(
     if match not in ("precision", "variance"):
         raise ValueError(f'unknown match "{match}"; choose one of: precision, variance.')
     (y,) = common_tensors(y=y)
-    if y.dim() != 2 or y.shape[0] < 2:
-        raise ValueError(f"`y` must have shape (N, K) with N >= 2; got {tuple(y.shape)}.")
+    if y.dim() != 2 or y.shape[0] < 2 or y.shape[1] < 1:
+        raise ValueError(
+            f"`y` must have shape (N, K) with N >= 2 and K >= 1; got {tuple(y.shape)}."
+        )
+    if not belief > 0:
+        raise ValueError(f"`belief` must exceed 0; given {belief:g}.")
+    if match == "variance" and not excess > 0:
+        raise ValueError(
+            '`excess` must exceed 0 with match="variance" (the variance is infinite otherwise); '
+            f"given {excess:g}."
+        )
     offsets = y - y[0]  # differences first: the mean of equal numbers would be rounded
     shift = offsets.mean(0)
     loc, centred = y[0] + shift, offsets - shift
     covariance = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
     tril = triangular.precision_cholesky(covariance)
     if values_visible(y):
-        check_values("y", y, torch.isfinite(y), "finite")
+        check_finite("y", y)
         # What each coordinate varies by, given the others, as a share of its variance.
         own = (tril.diagonal().square() * covariance.diagonal()).reciprocal()
         varied = bool((own > 16 * y.shape[1] * torch.finfo(y.dtype).eps).all())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
 __all__ = ["Belief", "Uncertainty", "uncertainty"]
 
 
+@runtime_checkable
 class Belief(Protocol):
     """What a Normal-Wishart, a product of them, an ensemble and a single Gaussian all answer."""
 
@@ -81,6 +83,11 @@ def uncertainty(belief: Belief) -> Uncertainty:
         >>> uncertainty(nw).knowledge_variance
         tensor([0.5000])
     """
+    if not isinstance(belief, Belief):
+        raise TypeError(
+            "`belief` must be a NormalWishart, a ProductNormalWishart, a GaussianEnsemble or a "
+            f"Gaussian; got {type(belief).__name__}."
+        )
     return Uncertainty(
         total_entropy=_or_none(belief.predictive_entropy),
         data_entropy=belief.expected_entropy(),
@@ -92,9 +99,9 @@ def uncertainty(belief: Belief) -> Uncertainty:
     )
 
 
-def _or_none(measure: object) -> Tensor | None:
+def _or_none(measure: Callable[[], Tensor]) -> Tensor | None:
     try:
-        return measure()  # type: ignore[operator, no-any-return]
+        return measure()
     except NotImplementedError:
         return None
 

@@ -353,7 +353,7 @@ def test_full_members_have_no_diagonal_student():
 
 @pytest.mark.parametrize("temperature", [0.5, 0.0, -1.0, math.nan])
 def test_a_temperature_below_one_is_refused(temperature):
-    message = rf"`temperature` must be at least 1; got {temperature:g}"
+    message = rf"`temperature` must be finite and at least 1; got {temperature:g}"
     with pytest.raises(ValueError, match=message):
         losses.endd(nw(), ensemble(), temperature=temperature)
     with pytest.raises(ValueError, match=message):

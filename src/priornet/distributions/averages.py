@@ -8,6 +8,7 @@ Eq. (16), arXiv:2006.11590v2, already applied, and without gradient: a teacher i
 from __future__ import annotations
 
 import functools
+import math
 from typing import NamedTuple
 
 import torch
@@ -67,11 +68,16 @@ class CovarianceAverages(NamedTuple):
     gap: Tensor
 
 
+def check_temperature(temperature: float) -> None:
+    """At least 1: below, members would move away from their mean."""
+    if not 1 <= temperature < math.inf:
+        raise ValueError(f"`temperature` must be finite and at least 1; got {temperature:g}.")
+
+
 @torch.no_grad()
 def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> PrecisionAverages:
     """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16)."""
-    if temperature < 1:
-        raise ValueError(f"`temperature` must be at least 1; got {temperature:g}.")
+    check_temperature(temperature)
     keep = 2 / (temperature + 1)
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
     means = teacher.means.detach().reshape(n_members, -1, k_dim)

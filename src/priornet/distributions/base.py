@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import broadcast_batch, check_same_kind, values_visible
+from priornet.checks import broadcast_batch, check_same_kind, lifted, values_visible
 
 __all__ = [
     "BatchDistribution",
@@ -42,6 +42,27 @@ def wants_check(validate_args: bool | None, *parameters: Tensor) -> bool:
     """Whether to look at parameter values: as torch does by default, where they can be seen."""
     wanted = Distribution._validate_args if validate_args is None else validate_args  # pyright: ignore[reportPrivateUsage]
     return bool(wanted) and values_visible(*parameters)
+
+
+def check_pair(
+    distribution: BatchDistribution,
+    value: tuple[Tensor, Tensor],
+    *parts: tuple[str, Shape],
+) -> tuple[Tensor, Tensor]:
+    """A mean with a precision or covariance, of batch shapes that fit together."""
+    (first, first_event), (second, second_event) = parts
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise TypeError(f"`value` must be a pair ({first}, {second}); got {type(value).__name__}.")
+    a = distribution.checked_value(first, value[0], first_event)
+    b = distribution.checked_value(second, value[1], second_event)
+    broadcast_batch(
+        **{
+            first: a.shape[: a.dim() - len(first_event)],
+            second: b.shape[: b.dim() - len(second_event)],
+            "distribution": distribution.batch_shape,
+        }
+    )
+    return a, b
 
 
 class BatchDistribution(Distribution):
@@ -84,16 +105,12 @@ class BatchDistribution(Distribution):
     def _first(self) -> Tensor:
         return getattr(self, next(iter(self._event_dims)))
 
-    def _wants_check(self, validate_args: bool | None) -> bool:
-        return wants_check(validate_args, *(getattr(self, name) for name in self._event_dims))
-
-    def _value(self, name: str, value: Tensor, event: Shape) -> Tensor:
+    def checked_value(self, name: str, value: Tensor, event: Shape) -> Tensor:
         """A value to evaluate at: half precision lifted, event shape and batch shape checked."""
         if not isinstance(value, Tensor):
             raise TypeError(f"`{name}` must be a tensor; got {type(value).__name__}.")
-        if value.dtype in (torch.bfloat16, torch.float16):
-            value = value.float()
-        check_same_kind(name, value, next(iter(self._event_dims)), self._first)
+        value = lifted(value)
+        check_same_kind(name, value, "the distribution", self._first)
         split = value.dim() - len(event)
         if split < 0 or tuple(value.shape[split:]) != tuple(event):
             raise ValueError(
@@ -128,12 +145,12 @@ class MarginalQuantiles(BatchDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value, K = 1; shape ``(*batch,)``."""
         self._one_dimensional("cdf")
-        return self.marginals().cdf(self._value("value", value, (1,))).squeeze(-1)
+        return self.marginals().cdf(self.checked_value("value", value, (1,))).squeeze(-1)
 
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile ``(*batch, 1)`` at probabilities ``(*batch,)``, K = 1."""
         self._one_dimensional("icdf")
-        return self.marginals().icdf(self._value("value", value, ()).unsqueeze(-1))
+        return self.marginals().icdf(self.checked_value("value", value, ()).unsqueeze(-1))
 
     def _one_dimensional(self, what: str) -> None:
         if self.event_shape[0] != 1:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Self
 
 import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import check_same_kind, check_shape, check_values, common_tensors
+from priornet.checks import (
+    check_batch,
+    check_finite,
+    check_same_kind,
+    check_tril,
+    check_values,
+    common_tensors,
+    lifted,
+)
 from priornet.distributions.base import Decomposition, GaussianParameters, Shape, wants_check
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.mixture import GaussianMixture
@@ -42,8 +49,8 @@ class GaussianEnsemble(Distribution):
     has_rsample = False
     means: Tensor
     is_diagonal: bool
-    _covariances: Tensor | None  # (M, *batch, K, K), or None when only the factor was given
-    _given_tril: Tensor | None
+    _covariances: Tensor | None  # one of the two is given, the other computed when asked for
+    _tril: Tensor | None
 
     def __init__(
         self, means: Tensor, covariances: Tensor, validate_args: bool | None = None
@@ -58,10 +65,12 @@ class GaussianEnsemble(Distribution):
             )
         diagonal = covariances.dim() == means.dim()
         if wants_check(validate_args, means, covariances):
-            check_values("means", means, torch.isfinite(means), "finite")
+            check_finite("means", means)
+            check_finite("covariances", covariances)
             variances = covariances if diagonal else covariances.diagonal(dim1=-2, dim2=-1)
-            good = (variances > 0) & torch.isfinite(variances)
-            check_values("covariances", variances, good, "positive and finite (the variances)")
+            check_values("covariances", variances, variances > 0, "positive (the variances)")
+            if not diagonal:
+                _check_symmetric(covariances)
         if diagonal:
             one = means.shape[-1] == 1
             covariances = covariances.unsqueeze(-1) if one else torch.diag_embed(covariances)
@@ -71,7 +80,9 @@ class GaussianEnsemble(Distribution):
             check_values("covariances", covariances, good, "positive definite")
 
     @classmethod
-    def from_precision_tril(cls, means: Tensor, precision_tril: Tensor) -> Self:
+    def from_precision_tril(
+        cls, means: Tensor, precision_tril: Tensor, validate_args: bool | None = None
+    ) -> Self:
         """From Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
         means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
         shape = _member_shape(means)
@@ -80,6 +91,9 @@ class GaussianEnsemble(Distribution):
                 f"`precision_tril` must have shape {(*shape, shape[-1])} to go with `means` "
                 f"{tuple(shape)}; got {tuple(precision_tril.shape)}."
             )
+        if wants_check(validate_args, means, precision_tril):
+            check_finite("means", means)
+            check_tril("precision_tril", precision_tril)
         new = cls.__new__(cls)
         new._init(means, None, precision_tril, means.shape[-1] == 1)
         return new
@@ -87,7 +101,7 @@ class GaussianEnsemble(Distribution):
     def _init(
         self, means: Tensor, covariances: Tensor | None, tril: Tensor | None, diagonal: bool
     ) -> None:
-        self.means, self._covariances, self._given_tril = means, covariances, tril
+        self.means, self._covariances, self._tril = means, covariances, tril
         self.is_diagonal = diagonal
         Distribution.__init__(self, means.shape[1:-1], means.shape[-1:], validate_args=False)
 
@@ -105,7 +119,7 @@ class GaussianEnsemble(Distribution):
         new._init(
             stretch(self.means, (k_dim,)),
             None if self._covariances is None else stretch(self._covariances, (k_dim, k_dim)),
-            None if self._given_tril is None else stretch(self._given_tril, (k_dim, k_dim)),
+            None if self._tril is None else stretch(self._tril, (k_dim, k_dim)),
             self.is_diagonal,
         )
         return new
@@ -120,24 +134,24 @@ class GaussianEnsemble(Distribution):
         """Target dimension K."""
         return self.means.shape[-1]
 
-    @cached_property
+    @property
     def covariances(self) -> Tensor:
         """Member covariances, ``(M, *batch, K, K)``."""
-        if self._covariances is not None:
-            return self._covariances
-        return triangular.inverse_outer(self.precision_tril)
+        if self._covariances is None:
+            self._covariances = triangular.inverse_outer(self.precision_tril)
+        return self._covariances
+
+    @property
+    def precision_tril(self) -> Tensor:
+        """Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
+        if self._tril is None:
+            self._tril = triangular.precision_cholesky(self.covariances)
+        return self._tril
 
     @property
     def has_precision_tril(self) -> bool:
         """Whether the precision factors are at hand already."""
-        return self._given_tril is not None or "precision_tril" in self.__dict__
-
-    @cached_property
-    def precision_tril(self) -> Tensor:
-        """Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
-        if self._given_tril is not None:
-            return self._given_tril
-        return triangular.precision_cholesky(self.covariances)
+        return self._tril is not None
 
     @property
     def members(self) -> Gaussian:
@@ -174,12 +188,19 @@ class GaussianEnsemble(Distribution):
 
     def predictive(self) -> GaussianMixture:
         """The mixture of the members."""
-        return GaussianMixture(self.means, self.precision_tril)
+        return GaussianMixture(self.means, self.precision_tril, validate_args=False)
+
+    def _target(self, y: Tensor) -> Tensor:
+        if not isinstance(y, Tensor):
+            raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
+        y = lifted(y)
+        check_same_kind("y", y, "the distribution", self.means)
+        check_batch("y", y, self.batch_shape, self.event_shape)
+        return y
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Average log-likelihood of a target under the members."""
-        check_same_kind("y", y, "means", self.means)
-        check_shape("y", y, self.means.shape[1:])
+        y = self._target(y)
         return self.members.log_prob(y.unsqueeze(0).expand_as(self.means)).mean(0)
 
     # -- measures of uncertainty ------------------------------------------------------------------
@@ -230,7 +251,7 @@ class GaussianEnsemble(Distribution):
         if n < 1:
             raise ValueError(f"`n` must be at least 1; got {n}.")
         members = self.members
-        mixture = GaussianMixture(self.means, self.precision_tril)
+        mixture = self.predictive()
         total = torch.zeros_like(self.means[0, ..., 0])
         for _ in range(n):  # one draw per member at a time: memory does not grow with n
             y = members.rsample(generator=generator)  # (M, *batch, K)
@@ -295,12 +316,21 @@ class GaussianEnsemble(Distribution):
 
     def moment_matched_log_prob(self, y: Tensor) -> Tensor:
         """Log-likelihood of a target under :meth:`moment_matched`, without rounding its mean."""
-        check_same_kind("y", y, "means", self.means)
-        check_shape("y", y, self.means.shape[1:])
+        y = self._target(y)
         tril = triangular.precision_cholesky(self.total_covariance())
         off = (y - self.means).mean(0)
         return Gaussian(torch.zeros_like(off), precision_tril=tril, validate_args=False).log_prob(
             off
+        )
+
+
+def _check_symmetric(covariances: Tensor) -> None:
+    difference = (covariances - covariances.mT).abs()
+    scale = covariances.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+    if bool((difference > 1e-3 * scale).any()):
+        raise ValueError(
+            "`covariances` must be symmetric; the largest difference between a matrix and its "
+            f"transpose is {difference.max().item():g}."
         )
 
 

@@ -9,10 +9,18 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import Normal, constraints
 
-from priornet.checks import check_values, common_tensors
+from priornet.checks import (
+    broadcast_batch,
+    check_finite,
+    check_matrix_shapes,
+    check_tril,
+    check_values,
+    check_vector_shapes,
+    common_tensors,
+    lifted,
+)
 from priornet.distributions.base import Decomposition, MarginalQuantiles, Shape, wants_check
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
-from priornet.distributions.wishart import check_tril
 from priornet.special import triangular
 from priornet.special.normal import normal_cdf
 
@@ -24,11 +32,11 @@ class _TailNormal(Normal):
 
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value."""
-        return normal_cdf((value - self.loc) / self.scale)
+        return normal_cdf((lifted(value) - self.loc) / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile at a probability."""
-        return self.loc + self.scale * torch.special.ndtri(value)
+        return self.loc + self.scale * torch.special.ndtri(lifted(value))
 
 
 class Gaussian(MarginalQuantiles):
@@ -79,22 +87,22 @@ class Gaussian(MarginalQuantiles):
             )
         ((name, matrix),) = named.items()
         loc, matrix = common_tensors(loc=loc, **{name: matrix})
-        event = (1,) if name == "variance" else (2,)
-        k_dim = loc.shape[-1] if loc.dim() else 0
-        if k_dim < 1 or tuple(matrix.shape[-event[0] :]) != (k_dim,) * event[0]:
-            raise ValueError(
-                f"`loc` and `{name}` must have shapes (*batch, K) and (*batch, "
-                f"{'K' if name == 'variance' else 'K, K'}); got {tuple(loc.shape)} and "
-                f"{tuple(matrix.shape)}."
-            )
+        diagonal = name == "variance"
+        if diagonal:
+            check_vector_shapes("loc", loc, name, matrix)
+        else:
+            check_matrix_shapes("loc", loc, name, matrix)
+        k_dim = loc.shape[-1]
+        batches = {"loc": loc.shape[:-1], name: matrix.shape[: -1 if diagonal else -2]}
+        broadcast_batch(**batches)
         if wants_check(validate_args, loc, matrix):
-            check_values("loc", loc, torch.isfinite(loc), "finite")
-            if name == "variance":
+            check_finite("loc", loc)
+            if diagonal:
                 good = (matrix > 0) & torch.isfinite(matrix)
                 check_values(name, matrix, good, "positive and finite")
             else:
                 check_tril(name, matrix)
-        if name == "variance":
+        if diagonal:
             matrix = torch.diag_embed(matrix.sqrt()) if k_dim > 1 else matrix.sqrt().unsqueeze(-1)
         self._kind = PrecisionFactor if name == "precision_tril" else CovarianceFactor
         self._set(loc.shape[-1:], loc=loc, _tril=matrix)
@@ -141,7 +149,7 @@ class Gaussian(MarginalQuantiles):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density, Eq. (19)."""
-        value = self._value("value", value, self.event_shape)
+        value = self.checked_value("value", value, self.event_shape)
         square = triangular.sum_of_squares(self._factor.whiten(value - self.loc))
         constant = self.event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (square + self._factor.logdet() + constant)

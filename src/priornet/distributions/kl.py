@@ -68,6 +68,8 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
 @register_kl(ProductNormalWishart, ProductNormalWishart)
 def kl_product_normal_wishart(p: ProductNormalWishart, q: ProductNormalWishart) -> Tensor:
     """KL between products: the sum over coordinates."""
+    check_same_kind("p", p.belief, "q", q.belief)
+    p, q = _common(p, q)  # type: ignore[assignment]
     return kl_normal_wishart(p.factors, q.factors).sum(-1)
 
 

@@ -9,8 +9,15 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import check_shape, common_tensors
-from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape
+from priornet.checks import (
+    check_finite,
+    check_greater,
+    check_matrix_shapes,
+    check_shape,
+    check_tril,
+    common_tensors,
+)
+from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape, wants_check
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.gaussian import Gaussian
 from priornet.special import triangular
@@ -27,6 +34,7 @@ class NormalMixture(BatchDistribution):
     Args:
         means: Component means, shape ``(M, *batch)``.
         scales: Component standard deviations, same shape.
+        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> mixture = NormalMixture(torch.tensor([-1.0, 1.0]), torch.ones(2))
@@ -41,9 +49,12 @@ class NormalMixture(BatchDistribution):
     _means: Tensor
     _scales: Tensor
 
-    def __init__(self, means: Tensor, scales: Tensor) -> None:
+    def __init__(self, means: Tensor, scales: Tensor, validate_args: bool | None = None) -> None:
         means, scales = common_tensors(means=means, scales=scales)
-        check_shape("scales", scales, means.shape)
+        check_shape("scales", scales, means.shape, " Both lead with the components of `means`.")
+        if wants_check(validate_args, means, scales):
+            check_finite("means", means)
+            check_greater("scales", scales, 0.0)
         self._set((), _means=means.movedim(0, -1), _scales=scales.movedim(0, -1))
 
     @property
@@ -67,19 +78,19 @@ class NormalMixture(BatchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density."""
-        z = self._standardised(self._value("value", value, ()))
+        z = self._standardised(self.checked_value("value", value, ()))
         components = -0.5 * z * z - torch.log(self._scales)
         constant = math.log(self.n_components) + 0.5 * math.log(2 * math.pi)
         return components.logsumexp(-1) - constant
 
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value."""
-        z = self._standardised(self._value("value", value, ()))
+        z = self._standardised(self.checked_value("value", value, ()))
         return normal_cdf(z).mean(-1)
 
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile at a probability, by bracketed Newton steps; differentiable."""
-        value = self._value("value", value, ())
+        value = self.checked_value("value", value, ())
         with torch.no_grad():
             root = self._solve(value)
         # A Newton step from the converged root carries the implicit derivative, and no value.
@@ -92,8 +103,9 @@ class NormalMixture(BatchDistribution):
     def _solve(self, probability: Tensor) -> Tensor:
         """Safeguarded Newton between the extreme component quantiles."""
         # Upper-tail quantiles are those of the mirrored mixture, where the cdf keeps its digits.
-        mirror = torch.where(probability > 0.5, -1.0, 1.0)
-        p = torch.where(probability > 0.5, 1 - probability, probability)
+        upper = probability > 0.5
+        mirror = torch.ones_like(probability).masked_fill(upper, -1.0)
+        p = torch.where(upper, 1 - probability, probability)
         means = self._means * mirror.unsqueeze(-1)
         quantiles = means + self._scales * torch.special.ndtri(p).unsqueeze(-1)
         low, high = quantiles.amin(-1), quantiles.amax(-1)
@@ -129,6 +141,7 @@ class GaussianMixture(MarginalQuantiles):
     Args:
         means: Component means, shape ``(M, *batch, K)``.
         precision_tril: Cholesky factors of the component precisions, ``(M, *batch, K, K)``.
+        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> mixture = GaussianMixture(torch.zeros(3, 2), torch.eye(2).expand(3, 2, 2))
@@ -142,9 +155,15 @@ class GaussianMixture(MarginalQuantiles):
     _means: Tensor  # (*batch, M, K)
     _tril: Tensor  # (*batch, M, K, K)
 
-    def __init__(self, means: Tensor, precision_tril: Tensor) -> None:
+    def __init__(
+        self, means: Tensor, precision_tril: Tensor, validate_args: bool | None = None
+    ) -> None:
         means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
+        check_matrix_shapes("means", means, "precision_tril", precision_tril)
         check_shape("precision_tril", precision_tril, (*means.shape, means.shape[-1]))
+        if wants_check(validate_args, means, precision_tril):
+            check_finite("means", means)
+            check_tril("precision_tril", precision_tril)
         self._set(
             means.shape[-1:], _means=means.movedim(0, -2), _tril=precision_tril.movedim(0, -3)
         )
@@ -172,7 +191,7 @@ class GaussianMixture(MarginalQuantiles):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density."""
-        value = self._value("value", value, self.event_shape)
+        value = self.checked_value("value", value, self.event_shape)
         off = value.unsqueeze(-2) - self._means
         square = triangular.sum_of_squares(triangular.transpose_matvec(self._tril, off))
         components = 0.5 * (triangular.logdet(self._tril) - square)
@@ -200,4 +219,4 @@ class GaussianMixture(MarginalQuantiles):
     def marginals(self) -> NormalMixture:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
         scales = PrecisionFactor(self._tril).matrix().diagonal(dim1=-2, dim2=-1).sqrt()
-        return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0))
+        return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0), False)

@@ -9,16 +9,26 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import check_greater, check_shape, check_values, common_tensors
+from priornet.checks import (
+    broadcast_batch,
+    check_finite,
+    check_greater,
+    check_matrix_shapes,
+    check_tril,
+    common_tensors,
+    values_visible,
+)
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     GaussianParameters,
     Shape,
+    check_pair,
+    wants_check,
 )
 from priornet.distributions.factors import PrecisionFactor
-from priornet.distributions.student_t import MultivariateStudentT
-from priornet.distributions.wishart import Wishart, check_evidence, check_tril
+from priornet.distributions.student_t import MultivariateStudentT, undefined_covariance
+from priornet.distributions.wishart import Wishart, check_df, check_excess
 from priornet.special import triangular
 from priornet.special.gamma import entropy_gap, stirling_gap
 
@@ -80,9 +90,23 @@ class NormalWishart(BatchDistribution):
         loc, scale_tril, belief, df = common_tensors(
             loc=loc, scale_tril=scale_tril, belief=belief, df=df
         )
-        _check_matrix_shape("scale_tril", scale_tril, loc)
-        precision_tril = scale_tril * df.sqrt()[..., None, None]
-        self._init(loc, precision_tril, belief, df - (loc.shape[-1] + 1), validate_args)
+        check_matrix_shapes("loc", loc, "scale_tril", scale_tril)
+        k_dim = loc.shape[-1]
+        broadcast_batch(
+            loc=loc.shape[:-1], scale_tril=scale_tril.shape[:-2], belief=belief.shape, df=df.shape
+        )
+        if wants_check(validate_args, loc, scale_tril, belief, df):
+            check_finite("loc", loc)
+            check_tril("scale_tril", scale_tril)
+            check_greater("belief", belief, 0.0)
+            check_df(df, k_dim)
+        self._set(
+            (k_dim,),
+            loc=loc,
+            precision_tril=scale_tril * df.sqrt()[..., None, None],
+            belief=belief,
+            excess=df - (k_dim + 1),
+        )
 
     @classmethod
     def from_excess(
@@ -108,27 +132,17 @@ class NormalWishart(BatchDistribution):
         loc, precision_tril, belief, excess = common_tensors(
             loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
         )
-        _check_matrix_shape("precision_tril", precision_tril, loc)
+        check_matrix_shapes("loc", loc, "precision_tril", precision_tril)
+        if wants_check(validate_args, loc, precision_tril, belief, excess):
+            check_finite("loc", loc)
+            check_tril("precision_tril", precision_tril)
+            check_greater("belief", belief, 0.0)
+            check_excess(excess)
         new = cls.__new__(cls)
-        new._init(loc, precision_tril, belief, excess, validate_args)
-        return new
-
-    def _init(
-        self,
-        loc: Tensor,
-        precision_tril: Tensor,
-        belief: Tensor,
-        excess: Tensor,
-        validate_args: bool | None,
-    ) -> None:
-        self._set(
+        new._set(
             loc.shape[-1:], loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
         )
-        if self._wants_check(validate_args):
-            check_values("loc", loc, torch.isfinite(loc), "finite")
-            check_greater("belief", belief, 0.0)
-            check_evidence(excess, loc.shape[-1])
-            check_tril("scale_tril", precision_tril)
+        return new
 
     @classmethod
     def fit(
@@ -199,11 +213,8 @@ class NormalWishart(BatchDistribution):
         return self._log_prob_tril(mean, tril) + (self.k_dim + 1) * triangular.logdet(tril)
 
     def _pair(self, value: tuple[Tensor, Tensor], second: str) -> tuple[Tensor, Tensor]:
-        if not isinstance(value, tuple) or len(value) != 2:
-            raise TypeError(f"`value` must be a pair (mean, {second}); got {type(value).__name__}.")
         k_dim = self.k_dim
-        mean = self._value("mean", value[0], (k_dim,))
-        return mean, self._value(second, value[1], (k_dim, k_dim))
+        return check_pair(self, value, ("mean", (k_dim,)), (second, (k_dim, k_dim)))
 
     def _log_prob_tril(self, mean: Tensor, tril: Tensor) -> Tensor:
         off = triangular.sum_of_squares(triangular.transpose_matvec(tril, mean - self.loc))
@@ -246,7 +257,7 @@ class NormalWishart(BatchDistribution):
         .. math:: E[\ln p(y \mid \mu, \Lambda)] = -\tfrac12\left[(y-m)^\top P (y-m) + K/\kappa
             + K\ln 2\pi - E\ln|\Lambda|\right]
         """
-        y = self._value("y", y, self.event_shape)
+        y = self.checked_value("y", y, self.event_shape)
         off = triangular.sum_of_squares(
             triangular.transpose_matvec(self.precision_tril, y - self.loc)
         )
@@ -260,8 +271,8 @@ class NormalWishart(BatchDistribution):
         is done on the factor: :math:`\hat L = C_L (I + a w w^\top)^{-1} C_L^\top` has a closed-form
         Cholesky factor, so nothing is inverted or refactored.
         """
-        y = self._value("y", y, self.event_shape)
-        (beta,) = common_tensors(beta=beta) if isinstance(beta, Tensor) else (y.new_tensor(beta),)
+        y = self.checked_value("y", y, self.event_shape)
+        beta = self._times_seen(beta, y)
         belief, excess = self.belief + beta, self.excess + beta
         step = y - self.loc
         loc = self.loc + (beta / belief).unsqueeze(-1) * step
@@ -273,6 +284,18 @@ class NormalWishart(BatchDistribution):
             loc, factor * growth[..., None, None], belief, excess, validate_args=False
         )
 
+    def _times_seen(self, beta: Tensor | float, y: Tensor) -> Tensor:
+        """Check ``beta`` against the target and the belief."""
+        _, beta = common_tensors(y=y, beta=beta)
+        broadcast_batch(y=y.shape[:-1], beta=beta.shape, belief=self.batch_shape)
+        if values_visible(beta):
+            check_finite("beta", beta)
+            if bool((beta < 0).any()):
+                raise ValueError(
+                    f"`beta` must not be negative; smallest value given is {beta.min().item():g}."
+                )
+        return beta
+
     def log_evidence(self, y: Tensor, beta: Tensor | float = 1.0) -> Tensor:
         r"""Log-normaliser of the tempered posterior.
 
@@ -280,8 +303,8 @@ class NormalWishart(BatchDistribution):
 
         With it :math:`KL[q \| \text{posterior}] = \beta E_q[-\ln p(y)] + KL[q \| p] + Z`, Eq. (11).
         """
-        y = self._value("y", y, self.event_shape)
-        (beta,) = common_tensors(beta=beta) if isinstance(beta, Tensor) else (y.new_tensor(beta),)
+        y = self.checked_value("y", y, self.event_shape)
+        beta = self._times_seen(beta, y)
         k_dim = self.k_dim
         off = triangular.sum_of_squares(
             triangular.transpose_matvec(self.precision_tril, y - self.loc)
@@ -350,8 +373,7 @@ class NormalWishart(BatchDistribution):
         infinite = torch.isinf(scale)[..., None, None]
         scale = torch.where(infinite, 1.0, scale[..., None, None])
         covariance = triangular.inverse_outer(self.precision_tril) * scale
-        eye = torch.eye(self.k_dim, dtype=torch.bool, device=self.device)
-        return torch.where(infinite, torch.where(eye, torch.inf, torch.nan), covariance)
+        return torch.where(infinite, undefined_covariance(covariance), covariance)
 
     def _mean_to_inverse(self) -> Tensor:
         r"""The factor nu / d of :math:`E[\Lambda^{-1}] = (\nu/d)\,P^{-1}`."""
@@ -374,14 +396,6 @@ class NormalWishart(BatchDistribution):
         return Decomposition(
             total=data * (1 + inverse_belief), data=data, knowledge=data * inverse_belief
         )
-
-
-def _check_matrix_shape(name: str, matrix: Tensor, loc: Tensor) -> None:
-    if loc.dim() < 1 or loc.shape[-1] < 1:
-        raise ValueError(f"`loc` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}.")
-    k_dim = loc.shape[-1]
-    if tuple(matrix.shape[-2:]) != (k_dim, k_dim):
-        check_shape(name, matrix, (*matrix.shape[:-2], k_dim, k_dim))
 
 
 def _same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,15 +8,24 @@ import torch
 from torch import Generator, Tensor
 from torch.distributions import Independent
 
-from priornet.checks import common_tensors
+from priornet.checks import (
+    broadcast_batch,
+    check_finite,
+    check_greater,
+    check_vector_shapes,
+    common_tensors,
+)
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     GaussianParameters,
     Shape,
+    check_pair,
+    wants_check,
 )
 from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.student_t import StudentT
+from priornet.distributions.wishart import check_excess
 
 __all__ = ["ProductNormalWishart"]
 
@@ -64,15 +73,15 @@ class ProductNormalWishart(BatchDistribution):
         loc, precision, belief, excess = common_tensors(
             loc=loc, precision=precision, belief=belief, excess=excess
         )
-        for name, value in (("precision", precision), ("belief", belief), ("excess", excess)):
-            if value.dim() < 1 or value.shape[-1] != loc.shape[-1]:
-                raise ValueError(
-                    f"`{name}` must have one value per coordinate, (*batch, {loc.shape[-1]}); got "
-                    f"{tuple(value.shape)}."
-                )
-        self._set(loc.shape[-1:], loc=loc, precision=precision, belief=belief, excess=excess)
-        if self._wants_check(validate_args):
-            NormalWishart.from_excess(*self._columns(), validate_args=True)
+        named = {"precision": precision, "belief": belief, "excess": excess}
+        for name, value in named.items():
+            check_vector_shapes("loc", loc, name, value)
+        if wants_check(validate_args, loc, *named.values()):
+            check_finite("loc", loc)
+            check_greater("precision", precision, 0.0)
+            check_greater("belief", belief, 0.0)
+            check_excess(excess)
+        self._set(loc.shape[-1:], loc=loc, **named)
 
     def _columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         tril = self.precision.sqrt()[..., None, None]
@@ -100,8 +109,8 @@ class ProductNormalWishart(BatchDistribution):
 
     def log_prob(self, value: tuple[Tensor, Tensor]) -> Tensor:
         """Log-density at ``(mean, precisions)``, both ``(*sample, *batch, K)``."""
-        mean = self._value("mean", value[0], self.event_shape)
-        precision = self._value("precision", value[1], self.event_shape)
+        event = self.event_shape
+        mean, precision = check_pair(self, value, ("mean", event), ("precisions", event))
         return self.factors.log_prob((mean.unsqueeze(-1), precision[..., None, None])).sum(-1)
 
     def entropy(self) -> Tensor:
@@ -128,14 +137,15 @@ class ProductNormalWishart(BatchDistribution):
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Expected log-likelihood of a target, minus Eq. (25)."""
-        y = self._value("y", y, self.event_shape)
+        y = self.checked_value("y", y, self.event_shape)
         return self.factors.expected_log_prob(y.unsqueeze(-1)).sum(-1)
 
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> Self:
         """Belief after seeing ``y`` for ``beta`` times, Eq. (9) per coordinate."""
-        y = self._value("y", y, self.event_shape)
-        if isinstance(beta, Tensor):
-            beta = beta.unsqueeze(-1)
+        y = self.checked_value("y", y, self.event_shape)
+        if isinstance(beta, Tensor):  # one per target, for all of its coordinates
+            broadcast_batch(y=y.shape[:-1], beta=beta.shape, belief=self.batch_shape)
+            beta = beta.unsqueeze(-1).expand((*beta.shape, self.k_dim))
         after = self.factors.posterior(y.unsqueeze(-1), beta)
         precision = after.precision_tril[..., 0, 0].square()
         return type(self)(

@@ -9,17 +9,23 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import check_greater, check_values, common_tensors
-from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape
+from priornet.checks import (
+    broadcast_batch,
+    check_finite,
+    check_greater,
+    check_matrix_shapes,
+    check_tril,
+    common_tensors,
+)
+from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape, wants_check
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
 from priornet.distributions.sampling import standard_gamma
-from priornet.distributions.wishart import check_tril
 from priornet.special import triangular
 from priornet.special.gamma import entropy_gap, log_gamma_gap, psi_gap
 from priornet.special.phi import log_tail
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 
-__all__ = ["MultivariateStudentT", "StudentT"]
+__all__ = ["MultivariateStudentT", "StudentT", "undefined_covariance"]
 
 
 def _log_constant(excess: Tensor, k_dim: int) -> Tensor:
@@ -97,11 +103,12 @@ class StudentT(BatchDistribution):
         validate_args: bool | None = None,
     ) -> None:
         df, loc, scale = common_tensors(df=df, loc=loc, scale=scale)
-        self._set((), loc=loc, scale=scale, excess=df - 2)
-        if self._wants_check(validate_args):
-            check_values("loc", loc, torch.isfinite(loc), "finite")
+        broadcast_batch(df=df.shape, loc=loc.shape, scale=scale.shape)
+        if wants_check(validate_args, df, loc, scale):
+            check_finite("loc", loc)
             check_greater("scale", scale, 0.0)
             check_greater("df", df, 0.0)
+        self._set((), loc=loc, scale=scale, excess=df - 2)
 
     @classmethod
     def from_excess(cls, excess: Tensor, loc: Tensor, scale: Tensor) -> Self:
@@ -132,7 +139,7 @@ class StudentT(BatchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density, Eq. (21) with K = 1."""
-        value = self._value("value", value, ())
+        value = self.checked_value("value", value, ())
         z = (value - self.loc) / self.scale
         square, df = torch.broadcast_tensors(z * z, self.df)
         tail = log_tail(square, df, 1)
@@ -144,12 +151,12 @@ class StudentT(BatchDistribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value."""
-        value = self._value("value", value, ())
+        value = self.checked_value("value", value, ())
         return student_t_cdf((value - self.loc) / self.scale, self.df)
 
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile at a probability."""
-        value = self._value("value", value, ())
+        value = self.checked_value("value", value, ())
         return self.loc + self.scale * student_t_icdf(value, self.df)
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
@@ -200,11 +207,13 @@ class MultivariateStudentT(MarginalQuantiles):
         validate_args: bool | None = None,
     ) -> None:
         df, loc, scale_tril = common_tensors(df=df, loc=loc, scale_tril=scale_tril)
-        self._init(df - 2, loc, CovarianceFactor(scale_tril))
-        if self._wants_check(validate_args):
-            check_values("loc", loc, torch.isfinite(loc), "finite")
+        check_matrix_shapes("loc", loc, "scale_tril", scale_tril)
+        broadcast_batch(df=df.shape, loc=loc.shape[:-1], scale_tril=scale_tril.shape[:-2])
+        if wants_check(validate_args, df, loc, scale_tril):
+            check_finite("loc", loc)
             check_tril("scale_tril", scale_tril)
             check_greater("df", df, 0.0)
+        self._init(df - 2, loc, CovarianceFactor(scale_tril))
 
     @classmethod
     def from_excess(
@@ -218,11 +227,6 @@ class MultivariateStudentT(MarginalQuantiles):
     def _init(
         self, excess: Tensor, loc: Tensor, factor: CovarianceFactor | PrecisionFactor
     ) -> None:
-        if loc.dim() < 1 or tuple(factor.tril.shape[-2:]) != (loc.shape[-1],) * 2:
-            raise ValueError(
-                f"`loc` and `scale_tril` must have shapes (*batch, K) and (*batch, K, K); got "
-                f"{tuple(loc.shape)} and {tuple(factor.tril.shape)}."
-            )
         self._kind = type(factor)
         self._set(loc.shape[-1:], loc=loc, _tril=factor.tril, excess=excess)
 
@@ -265,9 +269,8 @@ class MultivariateStudentT(MarginalQuantiles):
     def covariance_matrix(self) -> Tensor:
         """Covariance; for df <= 2 ``inf`` on the diagonal (``nan`` for df <= 1), ``nan`` off it."""
         factor = _variance_factor(self.excess)[..., None, None]
-        eye = torch.eye(self.event_shape[0], dtype=torch.bool, device=self.device)
         finite = self.scale_matrix * torch.where(torch.isfinite(factor), factor, 1.0)
-        undefined = torch.where(eye, factor, torch.nan)
+        undefined = torch.where(torch.isnan(factor), torch.nan, undefined_covariance(finite))
         return torch.where(torch.isfinite(factor), finite, undefined)
 
     @property
@@ -277,7 +280,7 @@ class MultivariateStudentT(MarginalQuantiles):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density, Eq. (21)."""
-        value = self._value("value", value, self.event_shape)
+        value = self.checked_value("value", value, self.event_shape)
         k_dim = self.event_shape[0]
         square = triangular.sum_of_squares(self._factor.whiten(value - self.loc))
         square, df = torch.broadcast_tensors(square, self.df)
@@ -304,4 +307,10 @@ def _variance_factor(excess: Tensor) -> Tensor:
     """The factor df / (df - 2); inf for 1 < df <= 2, nan below."""
     proper = excess > 0
     finite = 1 + 2 / torch.where(proper, excess, 1.0)
-    return torch.where(proper, finite, torch.where(excess > -1, torch.inf, torch.nan))
+    return finite.masked_fill(~proper, torch.inf).masked_fill(excess <= -1, torch.nan)
+
+
+def undefined_covariance(like: Tensor) -> Tensor:
+    """A covariance that does not exist: ``inf`` variances, ``nan`` covariances."""
+    eye = torch.eye(like.shape[-1], dtype=torch.bool, device=like.device)
+    return torch.full_like(like, torch.nan).masked_fill(eye, torch.inf)

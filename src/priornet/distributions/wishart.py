@@ -8,13 +8,13 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import check_greater, check_values, common_tensors
-from priornet.distributions.base import BatchDistribution, Shape
+from priornet.checks import broadcast_batch, check_greater, check_tril, common_tensors
+from priornet.distributions.base import BatchDistribution, Shape, wants_check
 from priornet.distributions.sampling import standard_gamma
 from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, stirling_gap
 
-__all__ = ["Wishart", "check_evidence", "check_tril"]
+__all__ = ["Wishart", "check_df", "check_excess"]
 
 
 class Wishart(BatchDistribution):
@@ -52,8 +52,13 @@ class Wishart(BatchDistribution):
         self, scale_tril: Tensor, df: Tensor | float, validate_args: bool | None = None
     ) -> None:
         scale_tril, df = common_tensors(scale_tril=scale_tril, df=df)
-        k_dim = scale_tril.shape[-1]
-        self._init(scale_tril * df.sqrt()[..., None, None], df - (k_dim + 1), validate_args)
+        k_dim = _check_square("scale_tril", scale_tril)
+        broadcast_batch(scale_tril=scale_tril.shape[:-2], df=df.shape)
+        if wants_check(validate_args, scale_tril, df):
+            check_tril("scale_tril", scale_tril)
+            check_df(df, k_dim)
+        tril = scale_tril * df.sqrt()[..., None, None]
+        self._set((k_dim, k_dim), precision_tril=tril, excess=df - (k_dim + 1))
 
     @classmethod
     def from_excess(
@@ -61,16 +66,13 @@ class Wishart(BatchDistribution):
     ) -> Self:
         r"""From the Cholesky factor of :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`."""
         precision_tril, excess = common_tensors(precision_tril=precision_tril, excess=excess)
-        new = cls.__new__(cls)
-        new._init(precision_tril, excess, validate_args)
-        return new
-
-    def _init(self, precision_tril: Tensor, excess: Tensor, validate_args: bool | None) -> None:
-        k_dim = precision_tril.shape[-1]
-        self._set((k_dim, k_dim), precision_tril=precision_tril, excess=excess)
-        if self._wants_check(validate_args):
+        k_dim = _check_square("precision_tril", precision_tril)
+        if wants_check(validate_args, precision_tril, excess):
             check_tril("precision_tril", precision_tril)
-            check_evidence(excess, k_dim)
+            check_excess(excess)
+        new = cls.__new__(cls)
+        new._set((k_dim, k_dim), precision_tril=precision_tril, excess=excess)
+        return new
 
     @property
     def df(self) -> Tensor:
@@ -107,7 +109,7 @@ class Wishart(BatchDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         r"""Log-density at a precision matrix ``(*sample, *batch, K, K)``, Eq. (19)."""
-        value = self._value("value", value, self.event_shape)
+        value = self.checked_value("value", value, self.event_shape)
         return self.log_prob_tril(triangular.cholesky(value))
 
     def log_prob_tril(self, tril: Tensor) -> Tensor:
@@ -152,27 +154,18 @@ class Wishart(BatchDistribution):
         return triangular.product(root, bartlett)
 
 
-def check_tril(name: str, tril: Tensor) -> None:
-    """A finite lower-triangular matrix with a positive diagonal."""
-    if tril.dim() < 2 or tril.shape[-1] != tril.shape[-2]:
-        raise ValueError(
-            f"`{name}` must be square matrices (*batch, K, K); got {tuple(tril.shape)}."
-        )
-    check_values(name, tril, torch.isfinite(tril), "finite")
-    if tril.shape[-1] > 1:
-        check_values(name, tril, tril.triu(1) == 0, "lower triangular")
-    diagonal = tril.diagonal(dim1=-2, dim2=-1)
-    check_values(name, diagonal, diagonal > 0, "positive on the diagonal")
+def _check_square(name: str, tril: Tensor) -> int:
+    if tril.dim() < 2 or tril.shape[-1] != tril.shape[-2] or tril.shape[-1] < 1:
+        raise ValueError(f"`{name}` must have shape (*batch, K, K); got {tuple(tril.shape)}.")
+    return tril.shape[-1]
 
 
-def check_evidence(excess: Tensor, k_dim: int) -> None:
-    """Degrees of freedom above K - 1, said in terms of df or of the excess."""
-    if bool((excess > -2).all()) and bool(torch.isfinite(excess).all()):
-        return
-    if bool(torch.isfinite(excess).all()):
-        raise ValueError(
-            f"`df` must exceed K - 1 = {k_dim - 1} so that the distribution is proper "
-            f"(`excess` = df - K - 1 above -2); smallest value given is "
-            f"df = {excess.min().item() + k_dim + 1:g}."
-        )
-    check_greater("df", excess, -2.0)
+def check_df(df: Tensor, k_dim: int) -> None:
+    """Degrees of freedom that make a Wishart proper."""
+    says = f"K - 1 = {k_dim - 1} so that the distribution is proper"
+    check_greater("df", df, k_dim - 1, says)
+
+
+def check_excess(excess: Tensor) -> None:
+    """The same, said of the excess."""
+    check_greater("excess", excess, -2.0, "-2, which is df = K - 1, so that it is proper")

@@ -20,6 +20,7 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
+from priornet.distributions.averages import check_temperature
 from priornet.losses.reduction import hidden, masked
 from priornet.losses.scalar_endd import scalar_endd
 from priornet.special import triangular
@@ -71,11 +72,14 @@ def endd(
         raise ValueError(
             f'unknown tempering "{tempering}"; choose one of: paper, mean-preserving, exact.'
         )
+    check_temperature(temperature)
     if isinstance(teacher, GaussianEnsemble):
         _check_teacher(nw.loc, teacher)
         if isinstance(nw, ProductNormalWishart):
             teacher = teacher.coordinates()
         teacher = precision_averages(teacher, temperature)
+    else:
+        _check_averages(nw, teacher, PrecisionAverages)
     _check_mask(mask, nw)
     teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
     if isinstance(nw, ProductNormalWishart):
@@ -96,7 +100,7 @@ def _endd(
             tril = math.sqrt(t) * tril  # P = nu L grows T-fold
         elif tempering == "exact":  # nu_T / (T nu) = 1 - K (T - 1) / (T nu)
             tril = tril * (1 - k_dim * (1 - 1 / t) / nw.df).sqrt()[..., None, None]
-    if k_dim == 1 and values_visible(nw.loc, averages.anchor):
+    if k_dim == 1 and values_visible(nw.loc, tril, belief, excess, *averages):
         parameters = (nw.loc[..., 0], tril[..., 0, 0], belief, excess)
         flat = (a.reshape(-1) for a in averages)
         loss = scalar_endd(
@@ -163,6 +167,11 @@ def proxy(
         teacher = NormalWishart.fit(teacher, max_belief, max_excess)
     if isinstance(teacher, ProductNormalWishart):
         teacher = teacher.factors
+    if not isinstance(teacher, NormalWishart):
+        raise TypeError(
+            "`teacher` must be a GaussianEnsemble or the NormalWishart fitted to it; got "
+            f"{type(teacher).__name__}."
+        )
     _check_mask(mask, nw)
     target = NormalWishart.from_excess(
         **hidden(mask, **{name: getattr(teacher, name) for name in _TARGET}), validate_args=False
@@ -191,6 +200,8 @@ def end(
     if isinstance(teacher, GaussianEnsemble):
         _check_teacher(gaussian.loc, teacher)
         teacher = covariance_averages(teacher)
+    else:
+        _check_averages(gaussian, teacher, CovarianceAverages)
     _check_mask(mask, gaussian)
     teacher = CovarianceAverages(**hidden(mask, **teacher._asdict()))
     tril = gaussian.precision_tril
@@ -213,6 +224,8 @@ def md_end(
         teacher: M Gaussians per input.
         mask: True where the target counts, shape ``(*batch,)``.
     """
+    if not isinstance(teacher, GaussianEnsemble):
+        raise TypeError(f"`teacher` must be a GaussianEnsemble; got {type(teacher).__name__}.")
     if mixture.n_members != teacher.n_members:
         raise ValueError(
             f"`mixture` has {mixture.n_members} heads but `teacher` has {teacher.n_members} "
@@ -229,6 +242,25 @@ def md_end(
 def _check_mask(mask: Tensor | None, prediction: Distribution) -> None:
     if mask is not None:
         check_mask(mask, prediction.batch_shape)
+
+
+def _check_averages(prediction: Distribution, averages: object, kind: type) -> None:
+    if (
+        not isinstance(averages, PrecisionAverages | CovarianceAverages)
+        or type(averages) is not kind
+    ):
+        raise TypeError(
+            f"`teacher` must be a GaussianEnsemble or its {kind.__name__}; got "
+            f"{type(averages).__name__}."
+        )
+    expected, hint = (*prediction.batch_shape, *prediction.event_shape), ""
+    if isinstance(prediction, ProductNormalWishart):
+        expected, hint = (*expected, 1), " (averages of `ensemble.coordinates()`)"
+    if tuple(averages.anchor.shape) != expected:
+        raise ValueError(
+            f"`teacher` must hold averages of shape {expected}{hint}, like the prediction; got "
+            f"{tuple(averages.anchor.shape)}."
+        )
 
 
 def _check_teacher(loc: Tensor, teacher: GaussianEnsemble) -> None:

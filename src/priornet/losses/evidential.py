@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from priornet.checks import check_not_negative
 from priornet.distributions import NormalWishart
 from priornet.losses.reduction import masked, prepare_target
 
@@ -36,8 +37,7 @@ def evidential(
             "`evidential` is defined for one-dimensional targets; the prediction has "
             f"K = {nw.k_dim}."
         )
-    if coefficient < 0:
-        raise ValueError(f"`coefficient` must not be negative; got {coefficient:g}.")
+    check_not_negative("coefficient", coefficient)
     y = prepare_target(nw, nw.loc, y, mask)
     nll = -nw.predictive().log_prob(y)
     evidence = 2 * nw.belief + 0.5 * nw.df

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from torch import Tensor
 from torch.distributions import Distribution
 
@@ -11,12 +9,6 @@ from priornet.distributions import Gaussian
 from priornet.losses.reduction import masked, prepare_target
 
 __all__ = ["beta_nll", "gaussian_nll"]
-
-
-@runtime_checkable
-class _HasMean(Protocol):
-    @property
-    def mean(self) -> Tensor: ...
 
 
 def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -39,8 +31,13 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
         >>> gaussian_nll(prediction, torch.zeros(3, 1))
         tensor([0.9189, 0.9189, 0.9189])
     """
-    like = distribution.mean if isinstance(distribution, _HasMean) else y
-    y = prepare_target(distribution, like, y, mask)
+    mean = distribution.mean
+    if not isinstance(mean, Tensor):
+        raise TypeError(
+            f"`distribution` must be over targets; got {type(distribution).__name__}, which is "
+            "over Gaussians: pass its `.predictive()`."
+        )
+    y = prepare_target(distribution, mean, y, mask)
     return masked(-distribution.log_prob(y), mask)
 
 

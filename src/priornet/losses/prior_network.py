@@ -7,7 +7,7 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from priornet.checks import check_mask
+from priornet.checks import broadcast_batch, check_mask, check_not_negative
 from priornet.distributions import NormalWishart, ProductNormalWishart
 from priornet.losses.reduction import masked, prepare_target
 
@@ -17,12 +17,24 @@ Belief = NormalWishart | ProductNormalWishart
 
 
 def _prior_for(nw: Belief, prior: Belief) -> Belief:
+    """The prior expanded to the prediction's batch; never the other way round."""
     if type(nw) is not type(prior):
         raise TypeError(
             f"`prior` must be a {type(nw).__name__}, like the prediction; got "
             f"{type(prior).__name__}."
         )
-    return prior
+    if prior.event_shape != nw.event_shape:
+        raise ValueError(
+            f"`prior` must have the prediction's event shape {tuple(nw.event_shape)}; got "
+            f"{tuple(prior.event_shape)}."
+        )
+    common = broadcast_batch(prediction=nw.batch_shape, prior=prior.batch_shape)
+    if common != nw.batch_shape:
+        raise ValueError(
+            f"`prior` must have no batch shape, or the prediction's {tuple(nw.batch_shape)}; got "
+            f"batch {tuple(prior.batch_shape)}."
+        )
+    return prior.expand(nw.batch_shape)
 
 
 def reverse_kl(
@@ -55,8 +67,7 @@ def reverse_kl(
         >>> reverse_kl(prior.expand((2,)), None, prior, beta=0.0)
         tensor([0., 0.])
     """
-    if beta < 0:
-        raise ValueError(f"`beta` must not be negative; got {beta:g}.")
+    check_not_negative("beta", beta)
     to_prior = kl_divergence(nw, _prior_for(nw, prior))
     if beta == 0:
         if mask is not None:
@@ -77,10 +88,9 @@ def forward_kl(
     one asks for a belief wide enough to cover every single-target posterior, so that data
     uncertainty leaks into knowledge uncertainty. Arguments as in :func:`reverse_kl`.
     """
-    if beta < 0:
-        raise ValueError(f"`beta` must not be negative; got {beta:g}.")
+    check_not_negative("beta", beta)
     y = prepare_target(nw, nw.loc, y, mask)
-    target = _prior_for(nw, prior).expand(nw.batch_shape).posterior(y, beta)
+    target = _prior_for(nw, prior).posterior(y, beta)
     return masked(kl_divergence(target, nw), mask)
 
 
@@ -105,8 +115,7 @@ def multi_task(in_domain: Tensor, out_domain: Tensor, gamma: float) -> MultiTask
         >>> multi_task(torch.tensor([1.0, 3.0]), torch.tensor([4.0]), gamma=0.5).total
         tensor(4.)
     """
-    if gamma < 0:
-        raise ValueError(f"`gamma` must not be negative; got {gamma:g}.")
+    check_not_negative("gamma", gamma)
     inside, outside = in_domain.mean(), out_domain.mean()
     terms = {"in_domain": inside.detach(), "out_domain": outside.detach()}
     return MultiTaskLoss(inside + gamma * outside, terms)

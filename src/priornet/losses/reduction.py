@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import check_batch, check_mask, check_same_kind, values_visible
+from priornet.checks import check_batch, check_mask, check_same_kind, lifted, values_visible
 
 __all__ = ["hidden", "masked", "prepare_target"]
 
@@ -21,8 +21,7 @@ def prepare_target(
     """
     if not isinstance(y, Tensor):
         raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
-    if y.dtype in (torch.bfloat16, torch.float16):
-        y = y.float()
+    y = lifted(y)
     check_same_kind("y", y, "the prediction", like)
     check_batch("y", y, distribution.batch_shape, distribution.event_shape)
     if mask is not None:

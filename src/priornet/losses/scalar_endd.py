@@ -47,8 +47,13 @@ class _ScalarEndd(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # a second derivative is wanted: differentiate the formula
-            again = ctx.composed(*saved[4:])
-            grads = torch.autograd.grad(again, saved[4:8], grad, create_graph=True)
+            wanted = [
+                p for p, needed in zip(saved[4:8], ctx.needs_input_grad[2:], strict=True) if needed
+            ]
+            found = iter(
+                torch.autograd.grad(ctx.composed(*saved[4:]), wanted, grad, create_graph=True)
+            )
+            grads = (next(found) if needed else None for needed in ctx.needs_input_grad[2:])
             return None, None, *grads
         return None, None, *(grad * g for g in saved[:4])
 

@@ -8,11 +8,13 @@ prior of standardised targets: mean 0, variance 1, and the initial evidence.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from priornet.checks import lifted
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -38,6 +40,30 @@ def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: fl
 def _check_covariance(covariance: str) -> None:
     if covariance not in ("full", "diagonal"):
         raise ValueError(f'unknown covariance "{covariance}"; choose one of: full, diagonal.')
+
+
+def _check_count(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1; got {value}.")
+
+
+def _inverse_scale(min_scale: float, max_scale: float) -> BoundedExp:
+    """Map for the inverse scale: 1, the scale of standardised targets, at zero output."""
+    if not 0 < min_scale < 1 < max_scale < math.inf:
+        raise ValueError(
+            "`min_scale` must lie between 0 and 1 and `max_scale` above 1 (targets are "
+            f"standardised); got {min_scale:g} and {max_scale:g}."
+        )
+    return BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+
+
+def _evidence_map(name: str, low: float, high: float, initial: float) -> BoundedExp:
+    if not 0 < low < initial < high < math.inf:
+        raise ValueError(
+            f"`{name}` must lie strictly between `min_evidence` = {low:g} > 0 and `max_evidence` = "
+            f"{high:g}; got {initial:g}."
+        )
+    return BoundedExp(low, high, initial)
 
 
 def _n_factor(k_dim: int, covariance: str) -> int:
@@ -79,8 +105,7 @@ class _Head(nn.Module):
     def raw(self, features: Tensor) -> Tensor:
         """Unconstrained outputs ``(*batch, n)``."""
         out = self.projection(features)
-        out = out.movedim(1, -1) if self.per_pixel else out
-        return out.float() if out.dtype in (torch.bfloat16, torch.float16) else out
+        return lifted(out.movedim(-3, -1) if self.per_pixel else out)
 
 
 class GaussianHead(_Head):
@@ -111,12 +136,13 @@ class GaussianHead(_Head):
         max_scale: float = 1e4,
         init_gain: float = 0.0,
     ) -> None:
+        _check_count("n_targets", n_targets)
         _check_covariance(covariance)
         n_outputs = n_targets + _n_factor(n_targets, covariance)
         super().__init__(in_features, n_outputs, per_pixel, init_gain)
         self.n_targets = n_targets
         self.covariance: Covariance = covariance
-        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+        self._inverse_scale = _inverse_scale(min_scale, max_scale)
 
     def forward(self, features: Tensor) -> Gaussian:
         """Predict."""
@@ -168,6 +194,7 @@ class NormalWishartHead(_Head):
         initial_excess: float = 1e-2,
         init_gain: float = 0.0,
     ) -> None:
+        _check_count("n_targets", n_targets)
         _check_covariance(covariance)
         if tied_evidence and initial_belief != initial_excess:
             raise ValueError(
@@ -180,9 +207,10 @@ class NormalWishartHead(_Head):
         super().__init__(in_features, n_gaussian + n_evidence, per_pixel, init_gain)
         self.n_targets, self.covariance, self.tied_evidence = n_targets, covariance, tied_evidence
         self._n_gaussian = n_gaussian
-        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
-        self._belief = BoundedExp(min_evidence, max_evidence, initial_belief)
-        self._excess = BoundedExp(min_evidence, max_evidence, initial_excess)
+        self._inverse_scale = _inverse_scale(min_scale, max_scale)
+        bounds = min_evidence, max_evidence
+        self._belief = _evidence_map("initial_belief", *bounds, initial_belief)
+        self._excess = _evidence_map("initial_excess", *bounds, initial_excess)
 
     def forward(self, features: Tensor) -> NormalWishart | ProductNormalWishart:
         """Predict."""
@@ -233,15 +261,17 @@ class GaussianMixtureHead(_Head):
         max_scale: float = 1e4,
         init_gain: float = 0.0,
     ) -> None:
+        _check_count("n_targets", n_targets)
         _check_covariance(covariance)
+        _check_count("n_members", n_members)
         n_outputs = n_members * (n_targets + _n_factor(n_targets, covariance))
         super().__init__(in_features, n_outputs, per_pixel, init_gain)
         self.n_targets, self.n_members = n_targets, n_members
         self.covariance: Covariance = covariance
-        self._inverse_scale = BoundedExp(1 / max_scale, 1 / min_scale, 1.0)
+        self._inverse_scale = _inverse_scale(min_scale, max_scale)
 
     def forward(self, features: Tensor) -> GaussianEnsemble:
         """Predict."""
         members = self.raw(features).unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
         loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
-        return GaussianEnsemble.from_precision_tril(loc, tril)
+        return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)

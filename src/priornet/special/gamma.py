@@ -20,11 +20,11 @@ The grouped forms take the excess :math:`d = \nu - K - 1` and write
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from priornet.special.elementwise import elementwise
 from priornet.special.phi import horner, phi_value
 
 __all__ = [
@@ -164,24 +164,6 @@ def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
     return total
 
 
-class _DigammaGap(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(excess: Tensor, k_dim: int) -> Tensor:
-        return _digamma_gap(excess, k_dim)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0])
-        ctx.k_dim = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (excess,) = ctx.saved_tensors
-        return grad * (0.5 * trigamma_gap(excess, ctx.k_dim)), None
-
-
 def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
     r"""Multivariate digamma minus logarithm, :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
 
@@ -189,7 +171,7 @@ def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
     Wishart lacks to the log-determinant of its mean:
     :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n`.
     """
-    return _DigammaGap.apply(excess, k_dim)  # type: ignore[no-any-return]
+    return _digamma(excess, k_dim)
 
 
 def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
@@ -212,24 +194,6 @@ def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
     return total
 
 
-class _StirlingGap(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(excess: Tensor, k_dim: int) -> Tensor:
-        return _stirling_gap(excess, k_dim)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[0])
-        ctx.k_dim = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (excess,) = ctx.saved_tensors
-        return grad * (-0.5 * digamma_gap(excess, ctx.k_dim)), None
-
-
 def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
     r"""Normaliser of a Wishart seen from its own mean.
 
@@ -237,7 +201,7 @@ def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
 
     grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
     """
-    return _StirlingGap.apply(excess, k_dim)  # type: ignore[no-any-return]
+    return _stirling(excess, k_dim)
 
 
 def scalar_gaps(excess: Tensor) -> tuple[Tensor, Tensor]:
@@ -304,31 +268,6 @@ def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
     return step * step * total
 
 
-class _StirlingBregman(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
-        return _stirling_bregman(excess0, excess, k_dim)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-        ctx.k_dim = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        excess0, excess = ctx.saved_tensors
-        grad0 = grad1 = None
-        if ctx.needs_input_grad[0]:
-            slope = digamma_gap(excess0, ctx.k_dim) - digamma_gap(excess, ctx.k_dim)
-            grad0 = grad * (0.5 * slope)
-        if ctx.needs_input_grad[1]:
-            slope = trigamma_gap(excess, ctx.k_dim) * (excess - excess0)
-            grad1 = grad * (0.25 * slope)
-        return grad0, grad1, None
-
-
 def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     r"""Bregman divergence :math:`B_F(n_0, n)` of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)`.
 
@@ -337,4 +276,14 @@ def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     enters with its own Bregman divergence, a second-order quantity, so nothing cancels when n is
     near n0. Both arguments have the same shape.
     """
-    return _StirlingBregman.apply(excess0, excess, k_dim)  # type: ignore[no-any-return]
+    return _bregman(excess0, excess, k_dim)
+
+
+# In the excess every slope carries the 1/2 of n = (excess + K + 1) / 2.
+_digamma = elementwise(_digamma_gap, lambda d, k: 0.5 * trigamma_gap(d, k))
+_stirling = elementwise(_stirling_gap, lambda d, k: -0.5 * digamma_gap(d, k))
+_bregman = elementwise(
+    _stirling_bregman,
+    lambda d0, d, k: 0.5 * (digamma_gap(d0, k) - digamma_gap(d, k)),
+    lambda d0, d, k: 0.25 * (d - d0) * trigamma_gap(d, k),
+)

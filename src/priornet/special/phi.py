@@ -6,10 +6,10 @@ it cancels near t = 1; these functions do not.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from priornet.special.elementwise import elementwise
 
 __all__ = ["horner", "log_tail", "phi", "phi_value", "plain_phi"]
 
@@ -38,54 +38,12 @@ def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
     return torch.where(delta.abs() < 0.25, near, delta - torch.log(ratio))
 
 
-class _Phi(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(a: Tensor, b: Tensor) -> Tensor:
-        return phi_value((a - b) / b, a / b)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        a, b = ctx.saved_tensors
-        slope = grad * ((a - b) / b)
-        return (
-            slope / a if ctx.needs_input_grad[0] else None,
-            -slope / b if ctx.needs_input_grad[1] else None,
-        )
-
-
 def phi(a: Tensor, b: Tensor) -> Tensor:
     r"""Relative-entropy kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
 
     Exact to rounding also where a and b nearly agree. Both are positive and of the same shape.
     """
-    return _Phi.apply(a, b)  # type: ignore[no-any-return]
-
-
-class _LogTail(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
-        return 0.5 * (df + k_dim) * torch.log1p(square / df)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs[:2])
-        ctx.k_dim = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        square, df = ctx.saved_tensors
-        whole = df + square
-        share = square / whole
-        of_df = phi_value(-share, df / whole) - ctx.k_dim * share / df
-        return grad * (0.5 * (df + ctx.k_dim) / whole), grad * (0.5 * of_df), None
+    return _phi(a, b)
 
 
 def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
@@ -94,10 +52,27 @@ def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
     Its slope in df, :math:`\frac12[\varphi(df/(df+q)) - K q/(df(df+q))]`, is of order 1/df^2; the
     product rule would leave it to two terms of order 1/df.
     """
-    return _LogTail.apply(square, df, k_dim)  # type: ignore[no-any-return]
+    return _log_tail(square, df, k_dim)
 
 
 def plain_phi(a: Tensor, b: Tensor) -> Tensor:
     """The same kernel, straight from its definition: relative error of eps over t - 1."""
     ratio = a / b
     return (ratio - 1) - torch.log(ratio)
+
+
+def _tail_slope(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
+    share = square / (df + square)
+    return 0.5 * (phi_value(-share, df / (df + square)) - k_dim * share / df)
+
+
+_phi = elementwise(
+    lambda a, b: phi_value((a - b) / b, a / b),
+    lambda a, b: (a - b) / b / a,
+    lambda a, b: (b - a) / b / b,
+)
+_log_tail = elementwise(
+    lambda q, df, k: 0.5 * (df + k) * torch.log1p(q / df),
+    lambda q, df, k: 0.5 * (df + k) / (df + q),
+    _tail_slope,
+)

@@ -241,7 +241,7 @@ def _icdf(p: Tensor, df: Tensor) -> Tensor:
         growth = (kappa * kappa / df).clamp(min=rule.smallest)
     quarter = torch.exp(0.25 * growth)  # twice, so that the product overflows only with the result
     t = torch.sqrt(df * _one_minus_exp(growth)) * quarter * quarter
-    t = torch.where(nearest > 0, t, torch.where(nearest == 0, torch.inf, torch.nan))
+    t = t.masked_fill(nearest == 0, torch.inf).masked_fill(~(nearest >= 0), torch.nan)
     return torch.sign(p - 0.5) * t
 
 

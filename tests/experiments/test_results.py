@@ -1,0 +1,110 @@
+"""Results files: honest summaries, whole files, known origin."""
+
+import json
+import statistics
+import subprocess
+
+import pytest
+
+from priornet.experiments import results
+from priornet.experiments.results import provenance, read_results, summary, write_results
+
+
+def test_summary_agrees_with_the_standard_library():
+    values = [0.5, 1.25, -3.0, 2.0]
+    found = summary(values)
+    assert found["mean"] == pytest.approx(statistics.fmean(values))
+    assert found["std"] == pytest.approx(statistics.stdev(values))
+    assert found["sem"] == pytest.approx(statistics.stdev(values) / 2)
+    assert found["values"] == values
+
+
+def test_one_value_has_no_spread():
+    assert summary([2.0]) == {"mean": 2.0, "std": None, "sem": None, "values": [2.0]}
+
+
+def test_value_that_is_not_finite_becomes_null():
+    found = summary([1.0, float("inf")])
+    assert found == {"mean": None, "std": None, "sem": None, "values": [1.0, None]}
+
+
+def test_written_results_read_back(tmp_path):
+    content = {
+        "curve": [0.1, 2.0, None],
+        "name": "[ 1,\n 2 ]",
+        "nested": {"pairs": [[1, 2], [3, 4]]},
+    }
+    path = tmp_path / "new" / "folder" / "results.json"
+    write_results(path, content)
+    assert read_results(path) == content
+    assert '"curve": [ 0.1, 2.0, null ]' in path.read_text()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), object()])
+def test_failed_write_leaves_the_old_file_alone(tmp_path, bad):
+    path = tmp_path / "results.json"
+    write_results(path, {"kept": 1})
+    with pytest.raises((ValueError, TypeError)):
+        write_results(path, {"kept": bad})
+    assert read_results(path) == {"kept": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
+    path = tmp_path / "results.json"
+    write_results(path, {"kept": 1})
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pathlib.Path.replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_results(path, {"kept": 2})
+    assert read_results(path) == {"kept": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_provenance_is_ready_for_json():
+    origin = json.loads(json.dumps(provenance()))
+    assert set(origin) == {"versions", "commit", "dirty"}
+    assert set(origin["versions"]) == {"priornet", "python", "torch", "numpy"}
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    command = ["git", *identity, "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository laid out like this one, which the package believes to be its home."""
+    package = tmp_path / "src" / "priornet"
+    package.mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text("")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    monkeypatch.setattr(results, "_PACKAGE", package)
+    return tmp_path
+
+
+def test_provenance_names_the_commit_and_says_whether_it_was_changed(checkout):
+    commit = git(checkout, "rev-parse", "HEAD")
+    assert provenance()["commit"] == commit
+    assert provenance()["dirty"] is False
+    (checkout / "pyproject.toml").write_text("changed")
+    assert provenance()["dirty"] is True
+
+
+def test_repository_around_an_installed_package_is_not_its_commit(checkout, monkeypatch):
+    inside = checkout / "venv" / "lib" / "site-packages" / "priornet"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(results, "_PACKAGE", inside)
+    assert provenance()["commit"] is None
+    assert provenance()["dirty"] is None
+
+
+def test_provenance_without_git_is_unknown(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    assert provenance()["commit"] is None
