@@ -143,8 +143,8 @@ def test_first_prediction_is_the_prior_of_standardised_targets(name, k_dim, devi
     eye = torch.eye(k_dim).expand(4, k_dim, k_dim)
     if isinstance(out, (NormalWishart, ProductNormalWishart)):
         assert_close(out.mean.precision, eye, rel=1e-5, abs=1e-6)
-        assert_close(out.belief, torch.full(out.belief.shape, 1e-2), rel=1e-5)
-        assert_close(out.excess, torch.full(out.excess.shape, 1e-2), rel=1e-5)
+        assert_close(out.belief, torch.full(out.belief.shape, 1.0), rel=1e-5)
+        assert_close(out.excess, torch.full(out.excess.shape, 1.0), rel=1e-5)
     else:
         assert_close(out.data_covariance(), eye, rel=1e-5, abs=1e-6)
         knowledge = out.knowledge_covariance()

@@ -92,11 +92,13 @@ def test_first_normal_wishart_is_the_prior_of_standardised_targets(k_dim, tied):
     centred = y - y.mean(0)
     white = torch.linalg.solve(torch.linalg.cholesky(torch.cov(y.T, correction=0).reshape(
         k_dim, k_dim)), centred.T).T  # fmt: skip
-    prior = semi_informative_prior(white)
-    head = NormalWishartHead(FEATURES, k_dim, tied_evidence=tied).double()
-    first = head(random_normal((4, FEATURES)))
-    assert_close(kl_divergence(first, prior), torch.zeros(4), abs=1e-13)
-    assert_close(losses.reverse_kl(first, None, prior, 0.0), torch.zeros(4), abs=1e-13)
+    for evidence in (1.0, 1e-2):  # the default, and the prior of Eq. (10)
+        prior = semi_informative_prior(white, belief=evidence, excess=evidence)
+        own = {} if evidence == 1 else {"initial_belief": evidence, "initial_excess": evidence}
+        head = NormalWishartHead(FEATURES, k_dim, tied_evidence=tied, **own).double()
+        first = head(random_normal((4, FEATURES)))
+        assert_close(kl_divergence(first, prior), torch.zeros(4), abs=1e-13)
+        assert_close(losses.reverse_kl(first, None, prior, 0.0), torch.zeros(4), abs=1e-13)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -107,7 +109,7 @@ def test_first_product_is_the_prior_of_each_standardised_coordinate(tied):
     first = head(random_normal((4, FEATURES)))
     assert isinstance(first, ProductNormalWishart)
     for k in range(3):
-        prior = semi_informative_prior(y[:, k : k + 1])
+        prior = semi_informative_prior(y[:, k : k + 1], belief=1.0, excess=1.0)
         one = NormalWishart.from_excess(
             first.loc[:, k, None], first.precision[:, k, None, None].sqrt(), first.belief[:, k],
             first.excess[:, k],
@@ -178,7 +180,7 @@ def test_tied_evidence_makes_belief_and_excess_one_number(name, k_dim):
     free = make(name.removesuffix(" tied"), k_dim).double()(10 * random_normal((50, FEATURES)))
     assert (free.excess != free.belief).any()
     with pytest.raises(ValueError, match="`tied_evidence` uses one number"):
-        NormalWishartHead(FEATURES, tied_evidence=True, initial_belief=1.0)
+        NormalWishartHead(FEATURES, tied_evidence=True, initial_belief=2.0)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "normal-wishart", "mixture"])
