@@ -62,3 +62,11 @@ def generator(request: pytest.FixtureRequest) -> torch.Generator:
 
     device = request.getfixturevalue("device") if "device" in request.fixturenames else "cpu"
     return torch.Generator(device).manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _argument_checks_are_on() -> None:
+    """Torch's default: torch.compile turns it off for the rest of the process, whoever calls it."""
+    import torch
+
+    torch.distributions.Distribution.set_default_validate_args(True)

@@ -183,9 +183,8 @@ def test_a_matrix_or_vector_that_is_none_is_refused(case):
 
 
 def test_numbers_of_members_must_agree():
-    for build, names in ((NormalMixture, ("means", "scales")),):
-        with pytest.raises(ValueError, match=r"`means`.*`scales`|`scales`.*`means`"):
-            build(**dict(zip(names, (torch.zeros(3, 4), torch.ones(1, 4)), strict=True)))
+    with pytest.raises(ValueError, match=r"`means`.*`scales`|`scales`.*`means`"):
+        NormalMixture(torch.zeros(3, 4), torch.ones(1, 4))
     with pytest.raises(ValueError, match=r"`precision_tril`"):
         GaussianMixture(torch.zeros(3, 4, 2), torch.eye(2).expand(1, 4, 2, 2))
     with pytest.raises(ValueError, match=r"`covariances` must have shape"):

@@ -19,6 +19,7 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
+from priornet.losses.distillation import Tempering
 
 DTYPES = [torch.float64, torch.float32]
 # Fields that are differences of large terms in any arithmetic: densities, entropies, divergences.
@@ -192,7 +193,7 @@ def test_tempered_distillation(case, dtype):
     given = tensors(case["inputs"], dtype)
     ensemble = GaussianEnsemble(given["mu"], given["Sigma"])
     nw = normal_wishart(given["student_nw"])
-    names = {
+    names: dict[str, Tempering] = {
         "endd_loss": "paper",
         "endd_loss_meanfix": "mean-preserving",
         "endd_loss_power": "exact",

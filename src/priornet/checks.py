@@ -7,6 +7,7 @@ transforms are active, where a tensor has no single value to look at.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -160,9 +161,11 @@ def check_greater(name: str, value: Tensor, bound: float, says: str = "") -> Non
 
 
 def check_not_negative(name: str, value: float) -> None:
-    """A plain number, zero or more; nan is refused."""
-    if not value >= 0:
-        raise ValueError(f"`{name}` must not be negative; got {value:g}.")
+    """A finite plain number, zero or more."""
+    if isinstance(value, Tensor):
+        raise TypeError(f"`{name}` must be a plain number; got a tensor.")
+    if value < 0 or not math.isfinite(value):
+        raise ValueError(f"`{name}` must not be negative, nan or inf; got {value:g}.")
 
 
 def check_tril(name: str, tril: Tensor) -> None:

@@ -374,7 +374,7 @@ PRIOR_LOSSES = [losses.reverse_kl, losses.forward_kl]
 @pytest.mark.parametrize("loss", PRIOR_LOSSES)
 @pytest.mark.parametrize("beta", [-1.0, math.nan])
 def test_a_negative_beta_is_refused(loss, beta):
-    with pytest.raises(ValueError, match=rf"`beta` must not be negative; got {beta:g}"):
+    with pytest.raises(ValueError, match=rf"`beta` must not be negative, nan or inf; got {beta:g}"):
         loss(nw(), torch.zeros(4, 2), nw(batch=()), beta=beta)
 
 
@@ -434,14 +434,16 @@ def test_evidential_is_for_one_dimensional_targets():
 
 @pytest.mark.parametrize("coefficient", [-0.1, math.nan])
 def test_evidential_refuses_a_negative_coefficient(coefficient):
-    message = rf"`coefficient` must not be negative; got {coefficient:g}"
+    message = rf"`coefficient` must not be negative, nan or inf; got {coefficient:g}"
     with pytest.raises(ValueError, match=message):
         losses.evidential(nw(1), torch.zeros(4, 1), coefficient=coefficient)
 
 
 @pytest.mark.parametrize("gamma", [-0.1, math.nan])
 def test_multi_task_refuses_a_negative_gamma(gamma):
-    with pytest.raises(ValueError, match=rf"`gamma` must not be negative; got {gamma:g}"):
+    with pytest.raises(
+        ValueError, match=rf"`gamma` must not be negative, nan or inf; got {gamma:g}"
+    ):
         losses.multi_task(torch.ones(3), torch.ones(2), gamma=gamma)
 
 

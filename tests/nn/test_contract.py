@@ -143,8 +143,8 @@ def test_first_prediction_is_the_prior_of_standardised_targets(name, k_dim, devi
     eye = torch.eye(k_dim).expand(4, k_dim, k_dim)
     if isinstance(out, (NormalWishart, ProductNormalWishart)):
         assert_close(out.mean.precision, eye, rel=1e-5, abs=1e-6)
-        assert_close(out.belief, torch.full(out.belief.shape, 1.0), rel=1e-5)
-        assert_close(out.excess, torch.full(out.excess.shape, 1.0), rel=1e-5)
+        assert_close(out.belief, torch.full(out.belief.shape, 10.0), rel=1e-5)
+        assert_close(out.excess, torch.full(out.excess.shape, 10.0), rel=1e-5)
     else:
         assert_close(out.data_covariance(), eye, rel=1e-5, abs=1e-6)
         knowledge = out.knowledge_covariance()
@@ -282,9 +282,9 @@ def test_bounds_of_the_scale_lie_around_one(kind, given, bounds):
         {"initial_belief": 0.0},
         {"initial_belief": 1e7},
         {"initial_excess": 1e-5},
-        {"min_evidence": 1.0},
+        {"min_belief": 100.0},
         {"max_evidence": 1e-3},
-        {"min_evidence": 0.0},
+        {"min_excess": 0.0},
     ],
     ids=str,
 )

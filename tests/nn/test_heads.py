@@ -5,6 +5,8 @@ Where they start, what they can reach, and that the dense and the per-pixel head
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -92,9 +94,10 @@ def test_first_normal_wishart_is_the_prior_of_standardised_targets(k_dim, tied):
     centred = y - y.mean(0)
     white = torch.linalg.solve(torch.linalg.cholesky(torch.cov(y.T, correction=0).reshape(
         k_dim, k_dim)), centred.T).T  # fmt: skip
-    for evidence in (1.0, 1e-2):  # the default, and the prior of Eq. (10)
+    for evidence in (10.0, 1e-2):  # the default, and the prior of Eq. (10)
         prior = semi_informative_prior(white, belief=evidence, excess=evidence)
-        own = {} if evidence == 1 else {"initial_belief": evidence, "initial_excess": evidence}
+        own: dict[str, Any] = {"initial_belief": evidence, "initial_excess": evidence}
+        own = {} if evidence == 10 else own
         head = NormalWishartHead(FEATURES, k_dim, tied_evidence=tied, **own).double()
         first = head(random_normal((4, FEATURES)))
         assert_close(kl_divergence(first, prior), torch.zeros(4), abs=1e-13)
@@ -109,7 +112,7 @@ def test_first_product_is_the_prior_of_each_standardised_coordinate(tied):
     first = head(random_normal((4, FEATURES)))
     assert isinstance(first, ProductNormalWishart)
     for k in range(3):
-        prior = semi_informative_prior(y[:, k : k + 1], belief=1.0, excess=1.0)
+        prior = semi_informative_prior(y[:, k : k + 1], belief=10.0, excess=10.0)
         one = NormalWishart.from_excess(
             first.loc[:, k, None], first.precision[:, k, None, None].sqrt(), first.belief[:, k],
             first.excess[:, k],
@@ -200,7 +203,7 @@ def test_runaway_scale_and_evidence_stop_at_their_bounds_with_finite_gradients(n
     low, high = 1e-3, 1e3
     bounds = {"min_scale": low, "max_scale": high}
     if "mixture" not in name and "gaussian" not in name:
-        bounds |= {"min_evidence": 1e-5, "max_evidence": 1e7}
+        bounds |= {"min_belief": 1e-5, "min_excess": 1e-5, "max_evidence": 1e7}
     kind, own = HEADS[name]
     head = kind(FEATURES, k_dim, **own, **bounds)  # float32
     n_members = own.get("n_members", 1)

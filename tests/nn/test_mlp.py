@@ -64,7 +64,7 @@ METHODS = {
 }
 
 
-def train(method, x=X, y=Y, steps=150, seed=0):
+def train(method, x=X, y=Y, steps=300, seed=0):
     head, options, loss = METHODS[method]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -16,13 +17,20 @@ from torch import Size, Tensor
 
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
-from priornet.special.phi import plain_phi
+from priornet.special.phi import phi, plain_phi
 from priornet.special.pieces import cache_pieces
 
-__all__ = ["CovarianceAverages", "PrecisionAverages", "covariance_averages", "precision_averages"]
+__all__ = [
+    "CovarianceAverages",
+    "PrecisionAverages",
+    "check_temperature",
+    "covariance_averages",
+    "precision_averages",
+]
 
 
 _FEW_MEMBERS = 16
+Kernel = Callable[[Tensor, Tensor], Tensor]
 
 
 class PrecisionAverages(NamedTuple):
@@ -75,10 +83,19 @@ def check_temperature(temperature: float) -> None:
 
 
 @torch.no_grad()
-def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> PrecisionAverages:
-    """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16)."""
+def precision_averages(
+    teacher: GaussianEnsemble, temperature: float = 1.0, *, exact_gap: bool = False
+) -> PrecisionAverages:
+    """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16).
+
+    Args:
+        teacher: M Gaussians per input.
+        temperature: At least 1.
+        exact_gap: Full relative precision of the gap also where members nearly agree: a fit divides
+            by it. The default is good to eps over their disagreement, and faster.
+    """
     check_temperature(temperature)
-    keep = 2 / (temperature + 1)
+    keep, kernel = 2 / (temperature + 1), phi if exact_gap else plain_phi
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
     means = teacher.means.detach().reshape(n_members, -1, k_dim)
     scalar = k_dim == 1
@@ -89,10 +106,10 @@ def precision_averages(teacher: GaussianEnsemble, temperature: float = 1.0) -> P
     parts: list[PrecisionAverages] = []
     for at in cache_pieces(means.shape[1], means.device):
         if scalar:
-            parts.append(_scalar_piece(means[:, at, 0], matrices[:, at, 0, 0], keep))
+            parts.append(_scalar_piece(means[:, at, 0], matrices[:, at, 0, 0], keep, kernel))
         else:
             tril = matrices[:, at] if by_tril else _tempered_tril(matrices[:, at], keep)
-            parts.append(_matrix_piece(means[:, at], tril, keep))
+            parts.append(_matrix_piece(means[:, at], tril, keep, kernel))
     return PrecisionAverages(*(_join(columns, batch) for columns in zip(*parts, strict=True)))
 
 
@@ -119,7 +136,9 @@ def _average(members: Tensor) -> Tensor:
     return members.mean(0)
 
 
-def _scalar_piece(means: Tensor, variances: Tensor, keep: float) -> PrecisionAverages:
+def _scalar_piece(
+    means: Tensor, variances: Tensor, keep: float, kernel: Kernel
+) -> PrecisionAverages:
     """K = 1: plain weighted averages over the leading axis."""
     offsets = means - means[0]  # differences first: exact between nearby numbers
     if keep != 1:
@@ -131,7 +150,7 @@ def _scalar_piece(means: Tensor, variances: Tensor, keep: float) -> PrecisionAve
     off = offsets - shift
     spread = _average(off * off * precisions)
     # phi(t) = t - 1 - ln t averages to the gap, and is small where members agree.
-    gap = _average(plain_phi(precisions, mean_precision))
+    gap = _average(kernel(*torch.broadcast_tensors(precisions, mean_precision)))
     tril = mean_precision.sqrt()[:, None, None]
     return PrecisionAverages(means[0].unsqueeze(-1), shift.unsqueeze(-1), tril, spread, gap)
 
@@ -142,7 +161,7 @@ def _tempered_tril(covariances: Tensor, keep: float) -> Tensor:
     return triangular.precision_cholesky(triangular.in_planes(covariances))
 
 
-def _matrix_piece(means: Tensor, tril: Tensor, keep: float) -> PrecisionAverages:
+def _matrix_piece(means: Tensor, tril: Tensor, keep: float, kernel: Kernel) -> PrecisionAverages:
     offsets = means - means[0]
     if keep != 1:
         offsets = torch.lerp(_average(offsets), offsets, keep)
@@ -150,7 +169,7 @@ def _matrix_piece(means: Tensor, tril: Tensor, keep: float) -> PrecisionAverages
     weighted = _average(triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)))
     shift = triangular.transpose_solve(mean_tril, triangular.solve(mean_tril, weighted))
     off = triangular.transpose_matvec(tril, offsets - shift)
-    gap = _average(triangular.logdet_divergence(tril, mean_tril.expand_as(tril), plain_phi))
+    gap = _average(triangular.logdet_divergence(tril, mean_tril.expand_as(tril), kernel))
     spread = _average(triangular.sum_of_squares(off))
     return PrecisionAverages(means[0], shift, mean_tril, spread, gap)
 

@@ -137,16 +137,22 @@ class GaussianEnsemble(Distribution):
     @property
     def covariances(self) -> Tensor:
         """Member covariances, ``(M, *batch, K, K)``."""
-        if self._covariances is None:
-            self._covariances = triangular.inverse_outer(self.precision_tril)
-        return self._covariances
+        if self._covariances is not None:
+            return self._covariances
+        covariances = triangular.inverse_outer(self.precision_tril)
+        if _may_keep():
+            self._covariances = covariances
+        return covariances
 
     @property
     def precision_tril(self) -> Tensor:
         """Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
-        if self._tril is None:
-            self._tril = triangular.precision_cholesky(self.covariances)
-        return self._tril
+        if self._tril is not None:
+            return self._tril
+        tril = triangular.precision_cholesky(self.covariances)
+        if _may_keep():
+            self._tril = tril
+        return tril
 
     @property
     def has_precision_tril(self) -> bool:
@@ -294,8 +300,11 @@ class GaussianEnsemble(Distribution):
         if self.n_members <= self.k_dim:
             between = torch.full_like(self.means[0, ..., 0], -torch.inf)
         else:
-            between = triangular.logdet(triangular.cholesky(knowledge))
-            between = torch.where(torch.isnan(between), -torch.inf, between)  # singular
+            tril = triangular.cholesky(knowledge)
+            proper = (tril.diagonal(dim1=-2, dim2=-1) > 0).all(-1)  # false where singular, nan too
+            eye = torch.eye(self.k_dim, dtype=tril.dtype, device=tril.device)
+            tril = torch.where(proper[..., None, None], tril, eye)
+            between = torch.where(proper, triangular.logdet(tril), -torch.inf)
         return Decomposition(
             total=triangular.logdet(triangular.cholesky(data + knowledge)),
             data=triangular.logdet(triangular.cholesky(data)),
@@ -322,6 +331,13 @@ class GaussianEnsemble(Distribution):
         return Gaussian(torch.zeros_like(off), precision_tril=tril, validate_args=False).log_prob(
             off
         )
+
+
+def _may_keep() -> bool:
+    """Whether a result may serve later calls: not if it was computed without its gradient."""
+    if not torch.is_grad_enabled():
+        return False
+    return torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()
 
 
 def _check_symmetric(covariances: Tensor) -> None:

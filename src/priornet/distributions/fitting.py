@@ -35,7 +35,10 @@ def fit_normal_wishart(
         max_belief: Largest belief returned.
         max_excess: Largest excess returned.
     """
-    averages = precision_averages(ensemble)
+    for name, bound in (("max_belief", max_belief), ("max_excess", max_excess)):
+        if not bound > 0:
+            raise ValueError(f"`{name}` must exceed 0; got {bound:g}.")
+    averages = precision_averages(ensemble, exact_gap=True)
     k_dim = ensemble.k_dim
     belief = (k_dim / averages.spread).clamp(max=max_belief)
     excess = solve_excess(averages.gap, k_dim, max_excess)

@@ -93,12 +93,15 @@ class NormalMixture(BatchDistribution):
         value = self.checked_value("value", value, ())
         with torch.no_grad():
             root = self._solve(value)
-        # A Newton step from the converged root carries the implicit derivative, and no value.
+        # Newton steps from the converged root carry implicit derivatives, and no value: one step
+        # the first, two steps the second and third.
         inside = (value > 0) & (value < 1)
         at = torch.where(inside, root, self.mean.detach())
-        density = torch.exp(self.log_prob(at)).detach().clamp(min=torch.finfo(at.dtype).tiny)
-        step = (self.cdf(at) - value) / density
-        return torch.where(inside, at - (step - step.detach()), root)
+        for _ in range(2):
+            density = torch.exp(self.log_prob(at)).clamp(min=torch.finfo(at.dtype).tiny)
+            step = (self.cdf(at) - value) / density
+            at = at - (step - step.detach())
+        return torch.where(inside, at, root)
 
     def _solve(self, probability: Tensor) -> Tensor:
         """Safeguarded Newton between the extreme component quantiles."""
@@ -114,10 +117,10 @@ class NormalMixture(BatchDistribution):
             z = (x.unsqueeze(-1) - means) / self._scales
             # cdf(x) - p as whole members below x plus tails: between far members only tails differ.
             below, tail = z > 0, normal_cdf(-z.abs())
-            excess = below.to(z.dtype).mean(-1) - p + torch.where(below, -tail, tail).mean(-1)
-            low, high = torch.where(excess > 0, low, x), torch.where(excess < 0, high, x)
+            residual = below.to(z.dtype).mean(-1) - p + torch.where(below, -tail, tail).mean(-1)
+            low, high = torch.where(residual > 0, low, x), torch.where(residual < 0, high, x)
             density = (torch.exp(-0.5 * z * z) / self._scales).mean(-1) / math.sqrt(2 * math.pi)
-            newton = x - excess / density
+            newton = x - residual / density
             good = (newton >= low) & (newton <= high)
             x = torch.where(good, newton, 0.5 * (low + high))
         return x * mirror

@@ -272,19 +272,20 @@ class NormalWishart(BatchDistribution):
         Cholesky factor, so nothing is inverted or refactored.
         """
         y = self.checked_value("y", y, self.event_shape)
-        beta = self._times_seen(beta, y)
+        beta = self._checked_beta(beta, y)
         belief, excess = self.belief + beta, self.excess + beta
         step = y - self.loc
         loc = self.loc + (beta / belief).unsqueeze(-1) * step
         w = triangular.transpose_matvec(self.precision_tril, step)
         a = self.belief * (beta / belief) / self.df
-        factor = triangular.product(*_same_batch(self.precision_tril, _downdate(a, w)))
+        update = triangular.rank_one_inverse(a, w)
+        factor = triangular.product(*torch.broadcast_tensors(self.precision_tril, update))
         growth = (1 + beta / self.df).sqrt()  # P is nu L, and nu grows by beta
         return NormalWishart.from_excess(
             loc, factor * growth[..., None, None], belief, excess, validate_args=False
         )
 
-    def _times_seen(self, beta: Tensor | float, y: Tensor) -> Tensor:
+    def _checked_beta(self, beta: Tensor | float, y: Tensor) -> Tensor:
         """Check ``beta`` against the target and the belief."""
         _, beta = common_tensors(y=y, beta=beta)
         broadcast_batch(y=y.shape[:-1], beta=beta.shape, belief=self.batch_shape)
@@ -304,7 +305,7 @@ class NormalWishart(BatchDistribution):
         With it :math:`KL[q \| \text{posterior}] = \beta E_q[-\ln p(y)] + KL[q \| p] + Z`, Eq. (11).
         """
         y = self.checked_value("y", y, self.event_shape)
-        beta = self._times_seen(beta, y)
+        beta = self._checked_beta(beta, y)
         k_dim = self.k_dim
         off = triangular.sum_of_squares(
             triangular.transpose_matvec(self.precision_tril, y - self.loc)
@@ -396,24 +397,3 @@ class NormalWishart(BatchDistribution):
         return Decomposition(
             total=data * (1 + inverse_belief), data=data, knowledge=data * inverse_belief
         )
-
-
-def _same_batch(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    batch = torch.broadcast_shapes(a.shape, b.shape)
-    return a.expand(batch), b.expand(batch)
-
-
-def _downdate(a: Tensor, w: Tensor) -> Tensor:
-    r"""Cholesky factor of :math:`(I + a w w^\top)^{-1}`.
-
-    With :math:`t_j = 1 + a\sum_{k>j} w_k^2` the factor has diagonal :math:`\sqrt{t_j/t_{j-1}}` and
-    entries :math:`-a w_i w_j/\sqrt{t_j t_{j-1}}` below it: sums of squares, no cancellation.
-    """
-    a = a.unsqueeze(-1)
-    squares = a * w * w
-    from_here = 1 + squares.flip(-1).cumsum(-1).flip(-1)  # t_(j-1)
-    after = torch.cat([from_here[..., 1:], torch.ones_like(from_here[..., :1])], -1)  # t_j
-    diagonal = (after / from_here).sqrt()
-    scaled = (a * w) * (after * from_here).rsqrt()
-    below = -(w.unsqueeze(-1) * scaled.unsqueeze(-2)).tril(-1)
-    return below + torch.diag_embed(diagonal)

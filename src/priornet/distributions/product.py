@@ -27,7 +27,21 @@ from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.student_t import StudentT
 from priornet.distributions.wishart import check_excess
 
-__all__ = ["ProductNormalWishart"]
+__all__ = ["ProductNormalWishart", "ProductStudentT"]
+
+
+class ProductStudentT(Independent[StudentT]):
+    """Independent Student-Ts: the predictive of a :class:`ProductNormalWishart`."""
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log-density of vectors ``(*sample, *batch, K)``; also for an empty batch."""
+        if not isinstance(value, Tensor):
+            raise TypeError(f"`value` must be a tensor; got {type(value).__name__}.")
+        if tuple(value.shape[-1:]) != tuple(self.event_shape):
+            raise ValueError(
+                f"`value` must end in shape {tuple(self.event_shape)}; got {tuple(value.shape)}."
+            )
+        return self.base_dist.log_prob(value).sum(-1)
 
 
 class ProductNormalWishart(BatchDistribution):
@@ -131,9 +145,9 @@ class ProductNormalWishart(BatchDistribution):
         t = self.factors.predictive().marginals()
         return StudentT.from_excess(t.excess.squeeze(-1), t.loc.squeeze(-1), t.scale.squeeze(-1))
 
-    def predictive(self) -> Independent[StudentT]:
+    def predictive(self) -> ProductStudentT:
         """Predictive of y: a product of Student-Ts, Eq. (4) per coordinate."""
-        return Independent(self.marginals(), 1, validate_args=False)
+        return ProductStudentT(self.marginals(), 1, validate_args=False)
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Expected log-likelihood of a target, minus Eq. (25)."""

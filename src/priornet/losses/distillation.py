@@ -244,11 +244,12 @@ def _check_mask(mask: Tensor | None, prediction: Distribution) -> None:
         check_mask(mask, prediction.batch_shape)
 
 
-def _check_averages(prediction: Distribution, averages: object, kind: type) -> None:
-    if (
-        not isinstance(averages, PrecisionAverages | CovarianceAverages)
-        or type(averages) is not kind
-    ):
+def _check_averages(
+    prediction: Distribution,
+    averages: PrecisionAverages | CovarianceAverages,
+    kind: type[PrecisionAverages] | type[CovarianceAverages],
+) -> None:
+    if not isinstance(averages, kind):
         raise TypeError(
             f"`teacher` must be a GaussianEnsemble or its {kind.__name__}; got "
             f"{type(averages).__name__}."

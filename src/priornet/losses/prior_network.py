@@ -13,10 +13,10 @@ from priornet.losses.reduction import masked, prepare_target
 
 __all__ = ["MultiTaskLoss", "forward_kl", "multi_task", "reverse_kl"]
 
-Belief = NormalWishart | ProductNormalWishart
+Explicit = NormalWishart | ProductNormalWishart
 
 
-def _prior_for(nw: Belief, prior: Belief) -> Belief:
+def _prior_for(nw: Explicit, prior: Explicit) -> Explicit:
     """The prior expanded to the prediction's batch; never the other way round."""
     if type(nw) is not type(prior):
         raise TypeError(
@@ -38,9 +38,9 @@ def _prior_for(nw: Belief, prior: Belief) -> Belief:
 
 
 def reverse_kl(
-    nw: Belief,
+    nw: Explicit,
     y: Tensor | None,
-    prior: Belief,
+    prior: Explicit,
     beta: float,
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -80,7 +80,7 @@ def reverse_kl(
 
 
 def forward_kl(
-    nw: Belief, y: Tensor, prior: Belief, beta: float, mask: Tensor | None = None
+    nw: Explicit, y: Tensor, prior: Explicit, beta: float, mask: Tensor | None = None
 ) -> Tensor:
     r"""Forward KL from the tempered posterior, :math:`KL[p_0(\cdot\mid y,\beta) \| q]`.
 

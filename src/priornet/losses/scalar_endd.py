@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from priornet.special.gamma import scalar_gaps
+from priornet.special.phi import phi_value
 from priornet.special.pieces import cache_pieces
 
 __all__ = ["scalar_endd"]
@@ -73,10 +74,10 @@ def _one_piece(
     square = torch.addcmul(spread, pull, to_teacher)
     torch.mul(pull, belief, out=grads[0]).neg_()
 
-    # phi(t) = t - 1 - ln t at t = mean precision / P; its slope in root P is 2 (1 - t) / root P.
-    ratio = (mean_tril / tril).square_()
-    from_mean = torch.log(ratio).neg_().add_(ratio.sub_(1)).add_(gap)
-    torch.mul(ratio, df, out=grads[1]).div_(tril).neg_()
+    # t - 1 - ln t at t = mean precision / P = (1 + x)^2; slope -2 (t - 1) / root P in root P.
+    x = (mean_tril - tril).div_(tril)
+    from_mean = phi_value(x, mean_tril / tril).mul_(2).addcmul_(x, x).add_(gap)
+    torch.mul(x, x + 2, out=grads[1]).mul_(df).div_(tril).neg_()
 
     inverse_belief = belief.reciprocal()
     torch.sub(square, inverse_belief, out=grads[2]).mul_(0.5)

@@ -31,6 +31,7 @@ __all__ = [
     "outer",
     "precision_cholesky",
     "product",
+    "rank_one_inverse",
     "solve",
     "sum_of_squares",
     "transpose_matvec",
@@ -260,6 +261,20 @@ def precision_cholesky(covariance: Tensor) -> Tensor:
     ]
     root = _inverse_planes(_cholesky_planes(flipped_rows))
     return _assemble([[root[last - j][last - i] for j in range(i + 1)] for i in range(k_dim)])
+
+
+def rank_one_inverse(a: Tensor, w: Tensor) -> Tensor:
+    r"""Cholesky factor of :math:`(I + a w w^\top)^{-1}`, for ``a`` of the batch shape.
+
+    With :math:`t_j = 1 + a\sum_{k>j} w_k^2` the factor has diagonal :math:`\sqrt{t_j/t_{j-1}}` and
+    entries :math:`-a w_i w_j/\sqrt{t_j t_{j-1}}` below it: sums of squares, no cancellation.
+    """
+    a = a.unsqueeze(-1)
+    from_here = 1 + (a * w * w).flip(-1).cumsum(-1).flip(-1)  # t_(j-1)
+    after = torch.cat([from_here[..., 1:], torch.ones_like(from_here[..., :1])], -1)  # t_j
+    scaled = (a * w) * after.rsqrt() * from_here.rsqrt()  # apart: their product may overflow
+    below = -(w.unsqueeze(-1) * scaled.unsqueeze(-2)).tril(-1)
+    return below + torch.diag_embed((after / from_here).sqrt())
 
 
 def logdet_divergence(

@@ -1,0 +1,5 @@
+"""Data sets, as tensors in their original units."""
+
+from priornet.data import synthetic
+
+__all__ = ["synthetic"]

@@ -1,0 +1,104 @@
+"""Results as data: how every experiment summarises, signs and writes what it measured."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from priornet._version import __version__
+
+__all__ = ["provenance", "read_results", "summary", "write_results"]
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
+
+
+def summary(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, standard deviation and standard error over folds or seeds, with the raw values.
+
+    With a single value the two spreads are unknown: None. A value that is not finite becomes None
+    as well, for JSON has no name for it, and takes the mean with it.
+
+    Example:
+        >>> summary([1.0, 3.0])["sem"]
+        1.0
+    """
+    n = len(values)
+    mean = math.fsum(values) / n if all(map(math.isfinite, values)) else math.nan
+    std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) if n > 1 else math.nan
+    return {
+        "mean": _finite(mean),
+        "std": _finite(std),
+        "sem": _finite(std / math.sqrt(n)),
+        "values": [_finite(v) for v in values],
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def provenance() -> dict[str, Any]:
+    """Versions of what ran, and the commit of the source if it is a git checkout."""
+    commit, dirty = _commit()
+    return {
+        "versions": {
+            "priornet": __version__,
+            "python": platform.python_version(),
+            "torch": metadata.version("torch"),
+            "numpy": metadata.version("numpy"),
+        },
+        "commit": commit,
+        "dirty": dirty,
+    }
+
+
+def _commit() -> tuple[str | None, bool | None]:
+    """The checked-out commit, and whether tracked files differ from it."""
+    root = _PACKAGE.parents[1]
+    if not (root / "pyproject.toml").is_file() or _git(root, "rev-parse", "--show-prefix") != "":
+        return None, None  # installed somewhere: a repository around it would not be ours
+    commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    changes = _git(root, "status", "--porcelain", "--untracked-files=no")
+    return commit, None if changes is None else changes != ""
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """Output of a git command, or None when it fails or there is no git."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def write_results(path: Path, results: dict[str, Any]) -> None:
+    """Write results as JSON, whole or not at all: a reader never sees half a file."""
+    text = json.dumps(results, indent=1, allow_nan=False, ensure_ascii=False)
+    text = _NUMBERS.sub(lambda array: " ".join(array[0].split()), text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Read what :func:`write_results` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
