@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Size, Tensor
 
+from priornet.checks import values_visible
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
 from priornet.special.phi import phi, plain_phi
@@ -98,13 +99,13 @@ def precision_averages(
     keep, kernel = 2 / (temperature + 1), phi if exact_gap else plain_phi
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
     means = teacher.means.detach().reshape(n_members, -1, k_dim)
-    scalar = k_dim == 1
+    scalar = k_dim == 1 and values_visible(means, teacher.covariances)
     # The factors, where they are known and the temperature leaves them as they are.
     by_tril = teacher.has_precision_tril and keep == 1 and not scalar
     matrices = teacher.precision_tril if by_tril else teacher.covariances
     matrices = matrices.reshape(n_members, -1, k_dim, k_dim)
     parts: list[PrecisionAverages] = []
-    for at in cache_pieces(means.shape[1], means.device):
+    for at in cache_pieces(means.shape[1], n_members, means.device):
         if scalar:
             parts.append(_scalar_piece(means[:, at, 0], matrices[:, at, 0, 0], keep, kernel))
         else:
@@ -139,18 +140,21 @@ def _average(members: Tensor) -> Tensor:
 def _scalar_piece(
     means: Tensor, variances: Tensor, keep: float, kernel: Kernel
 ) -> PrecisionAverages:
-    """K = 1: plain weighted averages over the leading axis."""
+    """K = 1 in eager mode: weighted averages over the leading axis, in place where that saves."""
     offsets = means - means[0]  # differences first: exact between nearby numbers
     if keep != 1:
-        offsets = torch.lerp(_average(offsets), offsets, keep)
-        variances = torch.lerp(_average(variances), variances, keep)
+        offsets = torch.lerp(offsets.mean(0), offsets, keep)
+        variances = torch.lerp(variances.mean(0), variances, keep)
     precisions = variances.reciprocal()
-    mean_precision = _average(precisions)
-    shift = _average(precisions * offsets) / mean_precision
-    off = offsets - shift
-    spread = _average(off * off * precisions)
+    mean_precision = precisions.mean(0)
+    shift = (precisions * offsets).mean(0).div_(mean_precision)
+    spread = offsets.sub_(shift).square_().mul_(precisions).mean(0)
     # phi(t) = t - 1 - ln t averages to the gap, and is small where members agree.
-    gap = _average(kernel(*torch.broadcast_tensors(precisions, mean_precision)))
+    if kernel is phi:
+        gap = phi(precisions, mean_precision.expand_as(precisions)).mean(0)
+    else:
+        ratio = precisions.div_(mean_precision)
+        gap = torch.log(ratio).neg_().add_(ratio.sub_(1)).mean(0)
     tril = mean_precision.sqrt()[:, None, None]
     return PrecisionAverages(means[0].unsqueeze(-1), shift.unsqueeze(-1), tril, spread, gap)
 

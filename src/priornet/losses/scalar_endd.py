@@ -33,7 +33,7 @@ class _ScalarEndd(torch.autograd.Function):
     ) -> Tensor:
         loss = torch.empty_like(parameters[0])
         grads = [torch.empty_like(loss) for _ in parameters]
-        for at in cache_pieces(len(loss), loss.device):
+        for at in cache_pieces(len(loss), 1, loss.device):
             _one_piece(
                 [p[at] for p in parameters],
                 [a[at] for a in averages],

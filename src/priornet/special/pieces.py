@@ -8,15 +8,15 @@ import torch
 
 __all__ = ["cache_pieces"]
 
-_PER_THREAD = 32768  # torch splits elementwise work among threads from this many elements on
+_PER_THREAD = 2**17  # numbers that one operation touches: a few such tensors fit a core's cache
 
 
-def cache_pieces(n: int, device: torch.device) -> Iterator[slice]:
-    """Slices of n elements that stay in cache.
+def cache_pieces(n: int, rows: int, device: torch.device) -> Iterator[slice]:
+    """Slices of n elements, for operations on ``rows`` numbers each, that stay in cache.
 
     One slice on an accelerator, which has no such cache, and under ``torch.compile``, which fuses.
     """
     step = max(n, 1)
     if device.type == "cpu" and not torch.compiler.is_compiling():
-        step = _PER_THREAD * torch.get_num_threads()
+        step = max(_PER_THREAD * torch.get_num_threads() // rows, 1)
     return (slice(start, min(start + step, n)) for start in range(0, max(n, 1), step))
