@@ -20,6 +20,7 @@ from priornet.distributions import (
     ProductNormalWishart,
 )
 from priornet.losses.distillation import Tempering
+from priornet.special import triangular
 
 DTYPES = [torch.float64, torch.float32]
 # Fields that are differences of large terms in any arithmetic: densities, entropies, divergences.
@@ -31,6 +32,7 @@ DENSITIES = (
     "loss",
     "Z",
     "nll",
+    "log_mass",
 )
 WIDE = {"ill_conditioned", "scale_extreme"}
 
@@ -47,7 +49,9 @@ def compare(case, field: str, actual: Tensor, *path) -> None:
     got = actual.double()
     assert got.shape == reference.shape, f"{field}: shape {tuple(got.shape)}"
     size = reference.abs()
-    if got.dim() == 2:  # an entry of a matrix is as exact as its two variances let it be
+    if (
+        got.dim() == 2 and field != "mu_T"
+    ):  # an entry of a matrix is as exact as its two variances let it be
         size = torch.maximum(size, (reference.diagonal().outer(reference.diagonal())).abs().sqrt())
     wrong = (got - reference).abs() - (rel * size).clamp(min=floor)
     assert (wrong <= 0).all(), f"{field}: {got} against {reference}"
@@ -164,6 +168,11 @@ def test_ensemble(case, dtype):
     # In float32 a mean of 1e4 cannot hold the match itself; the loss does not change with a shift.
     centred = GaussianEnsemble(given["mu"] - given["mu"][0], given["Sigma"])
     epkl = ensemble.expected_pairwise_kl()
+    one = [
+        Gaussian(mu, scale_tril=torch.linalg.cholesky(s))
+        for mu, s in zip(given["mu"], given["Sigma"], strict=True)
+    ]
+    ordered = [kl_divergence(one[i], one[j]) for j in range(n) for i in range(j)]
     fields = {
         "mean": ensemble.predictive().mean,
         "expected_variance": ensemble.data_covariance(),
@@ -176,6 +185,7 @@ def test_ensemble(case, dtype):
         "total_variance_logdet": logdets.total,
         "epkl_all_pairs": epkl,
         "epkl_distinct_pairs": epkl * (n / (n - 1)),
+        "epkl_official_i_lt_j": torch.stack(ordered).mean(),
         "expected_entropy": ensemble.expected_entropy(),
         "mixture_nll": -ensemble.predictive().log_prob(given["y"]),
         "moment_matched_nll": -ensemble.moment_matched_log_prob(given["y"]),
@@ -193,6 +203,12 @@ def test_tempered_distillation(case, dtype):
     given = tensors(case["inputs"], dtype)
     ensemble = GaussianEnsemble(given["mu"], given["Sigma"])
     nw = normal_wishart(given["student_nw"])
+    student = given["student_gaussian"]
+    # Losses do not change with a shift, and in float32 means of 1e4 cannot hold tempered ones.
+    origin = given["mu"][0]
+    centred = GaussianEnsemble(given["mu"] - origin, given["Sigma"])
+    scale_tril = torch.linalg.cholesky(student["Sigma"])
+    gaussian = Gaussian(student["mu"] - origin, scale_tril=scale_tril)
     names: dict[str, Tempering] = {
         "endd_loss": "paper",
         "endd_loss_meanfix": "mean-preserving",
@@ -203,6 +219,22 @@ def test_tempered_distillation(case, dtype):
         for field, tempering in names.items():
             loss = losses.endd(nw, ensemble, temperature, tempering)
             compare(case, field, loss, "by_temperature", i, field)
+        # The excess scaled by T, L kept: a form of the paper's public code, from plain densities.
+        k_dim, p = case["K"], given["student_nw"]
+        nu = k_dim + 1 + temperature * (p["nu"] - k_dim - 1)
+        changes = {"m": p["m"] - origin, "kappa": temperature * p["kappa"], "nu": nu}
+        variant = normal_wishart({**p, **changes})
+        tempered = centred.tempered(temperature)
+        precision = triangular.outer(tempered.precision_tril)
+        likelihood = variant.log_prob((tempered.means, precision)).mean(0)
+        fields = {
+            "mu_T": ensemble.tempered(temperature).means,
+            "Sigma_T": tempered.covariances,
+            "endd_loss_excess": -likelihood / temperature,
+            "end_loss_tempered_targets": losses.end(gaussian, tempered),
+        }
+        for name, value in fields.items():
+            compare(case, name, value, "by_temperature", i, name)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -246,13 +278,20 @@ def test_product_of_one_dimensional_beliefs(case, dtype):
         "product_expected_nll": -product.expected_log_prob(p["y"]),
     }
     check_all(case, fields)
-    # What the paper's public code computes: a full Wishart evaluated at a diagonal matrix.
+    # What the paper's public code computes: a full Wishart evaluated at a diagonal matrix. Its mass
+    # there is 1 only for K = 1; renormalised it is a product with K - 1 fewer degrees of freedom.
     full = NormalWishart(p["m"], torch.diag(p["l"].sqrt()), p["kappa"], p["nu"])
     precision = torch.diag(p["lam"])
+    df = p["nu"] - k_dim + 1
+    restricted = ProductNormalWishart(
+        p["m"], df * p["l"], p["kappa"].expand(k_dim), (df - 2).expand(k_dim)
+    ).log_prob((p["mu"], p["lam"]))
     check_all(
         case,
         {
             "full_wishart_at_diagonal_log_prob": full.wishart.log_prob(precision),
             "full_normal_wishart_at_diagonal_log_prob": full.log_prob((p["mu"], precision)),
+            "restricted_log_prob": restricted,
+            "log_mass_over_diagonals": full.log_prob((p["mu"], precision)) - restricted,
         },
     )

@@ -76,7 +76,7 @@ def test_draws_have_their_shape_and_a_finite_density(
         assert log_prob.isfinite().all()
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (1, 3), ((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_sample_has_no_gradient_and_takes_a_generator(case, k_dim, batch, device, dtype):
     parameters = {
         name: value.requires_grad_()
@@ -181,7 +181,7 @@ def test_expand_repeats_the_answers(case, k_dim, batch, target, device, dtype):
         assert_close(value, narrow[name].expand((*target, *event(k_dim))), rel=rel, abs=rel)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (1, 3, 5), ((2,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_gradients_flow_through_expand(case, k_dim, batch, device):
     """The gradient of a sum over three copies is three times the gradient."""
     parameters, at = (
@@ -307,7 +307,7 @@ def test_ensemble_estimates_and_fit_have_the_batch_shape(k_dim, batch, device, d
 
 
 @pytest.mark.parametrize("half", LIFTED, ids=str)
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (1, 3, 5), ((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device):
     parameters, at = (
         cast(t, device, half) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -319,7 +319,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
         same(value, expected[name], name)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_autocast_rounds_nothing(case, k_dim, batch, device):
     parameters, at = (
         cast(t, device, torch.float32) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -359,7 +359,7 @@ def test_draws_are_the_same_under_autocast(case, k_dim, device):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (1, 3), ((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, dtype):
     at = cast(points(k_dim, batch), device, dtype)
     d = case.make(k_dim, batch, device, dtype)

@@ -108,7 +108,7 @@ def test_an_empty_batch_gives_an_empty_loss(case, k_dim, batch, device, dtype):
 
 
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 3, 5), ((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES))
 def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device):
     parameters, target = draw(case, k_dim, batch, device, half)
     loss = case.call(parameters, target)
@@ -116,7 +116,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
     same(loss, case.call(cast(parameters, torch.float32), cast(target, torch.float32)))
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 @pytest.mark.parametrize("backward", ["outside", "inside"])
 def test_autocast_rounds_nothing(case, k_dim, batch, backward, device):
     if backward == "inside" and k_dim > 3:
@@ -169,7 +169,7 @@ def test_a_masked_missing_target_gives_zero_loss_and_zero_gradient(
         assert (gradient[mask] != 0).any(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(FROM_TEACHERS, (1, 3, 5), ((4,),)))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(FROM_TEACHERS, batches=((4,),)))
 def test_a_masked_missing_teacher_gives_zero_loss_and_zero_gradient(
     case, k_dim, batch, device, dtype
 ):

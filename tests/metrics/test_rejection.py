@@ -329,3 +329,25 @@ GOOD = torch.tensor([1.0, 2.0, 3.0])
 def test_bad_input_is_refused_in_one_sentence(metric, error, uncertainty, kind, message):
     with pytest.raises(kind, match=message):
         metric(error, uncertainty)
+
+
+@pytest.mark.parametrize("case", cases("prr"))
+def test_other_definitions_in_use_follow_from_the_curve(case):
+    """Two forms found in public code differ from the ratio only in which points they average."""
+    given = tensors(case["inputs"])
+    error = (given["pred"] - given["target"]).square()
+    reference = expected(case, "prr_drop_last_point")
+    if reference is None:  # ties: those forms then depend on the order of the rows
+        assert expected(case, "prr_mse_of_retained") is None
+        return
+    curve = rejection_curve(error, given["uncertainty"])
+
+    def ratio(found, oracle, chance):
+        areas = [torch.trapezoid(c, dx=1.0) for c in (found, oracle, chance)]
+        return (areas[2] - areas[0]) / (areas[2] - areas[1])
+
+    dropped = [c[:-1] for c in (curve.uncertainty, curve.oracle, curve.random)]
+    assert_near(ratio(*dropped), reference, 1e-9)
+    kept = (1 - curve.fraction)[:-1]  # retained share: sums over N become means over the retained
+    means = [c / kept for c in dropped]
+    assert_near(ratio(*means), expected(case, "prr_mse_of_retained"), 1e-9)

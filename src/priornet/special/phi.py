@@ -14,10 +14,11 @@ from priornet.special.elementwise import elementwise
 __all__ = ["horner", "log_tail", "phi", "phi_value", "plain_phi"]
 
 
-def horner(z: Tensor, coefficients: tuple[float, ...], terms: int) -> Tensor:
-    """c_1 + c_2 z + c_3 z^2 + ... over the first ``terms`` coefficients."""
-    total = torch.full_like(z, coefficients[terms - 1])
-    for c in reversed(coefficients[: terms - 1]):
+def horner(z: Tensor, coefficients: tuple[float, ...], terms: int | None = None) -> Tensor:
+    """c_1 + c_2 z + c_3 z^2 + ..., over the first ``terms`` coefficients or all of them."""
+    *first, last = coefficients[:terms]
+    total = torch.full_like(z, last)
+    for c in reversed(first):
         total = total * z + c
     return total
 

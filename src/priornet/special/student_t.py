@@ -29,6 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from priornet.special.phi import horner
+
 __all__ = ["student_t_cdf", "student_t_icdf"]
 
 
@@ -68,13 +70,6 @@ def _rule_of(x: Tensor) -> _Rule:
     return _DOUBLE if x.dtype == torch.float64 else _SINGLE
 
 
-def _horner(z: Tensor, coefficients: tuple[float, ...]) -> Tensor:
-    total = torch.full_like(z, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        total = total * z + c
-    return total
-
-
 def _growth(t: Tensor, df: Tensor) -> Tensor:
     """ln(1 + t^2/df), without overflow."""
     r = t.abs() / torch.sqrt(df)
@@ -98,7 +93,7 @@ def _bend(z: Tensor) -> Tensor:
 def _bend_slope(z: Tensor) -> Tensor:
     """2 q'(z) / q(z) = 1/z - 1/(e^z - 1), falling from 1/2 to 0."""
     small, large = z.clamp(max=1.0), z.clamp(min=1.0)
-    series = 0.5 + small * _horner(small * small, _BERNOULLI)
+    series = 0.5 + small * horner(small * small, _BERNOULLI)
     fall = torch.exp(-large)
     return torch.where(z < 1, series, 1 / large - fall / (1 - fall))
 
@@ -106,7 +101,7 @@ def _bend_slope(z: Tensor) -> Tensor:
 def _top_weight(x: Tensor) -> Tensor:
     """T_k, where x = df/2 + k."""
     inverse = x.reciprocal()
-    return torch.exp(inverse * _horner(inverse * inverse, _GAP)) / torch.sqrt(4 * math.pi * x)
+    return torch.exp(inverse * horner(inverse * inverse, _GAP)) / torch.sqrt(4 * math.pi * x)
 
 
 def _next_weight(weight: Tensor, half_df: Tensor, j: int) -> Tensor:
@@ -190,7 +185,7 @@ def _df_slope(growth: Tensor, df: Tensor) -> Tensor:
     d_root = -0.5 * d_b / root
     x = half_df + shift
     weight, z = _top_weight(x), (x * x).reciprocal()
-    d_gap = z * _horner(z, _GAP_SLOPE)
+    d_gap = z * horner(z, _GAP_SLOPE)
     scale, kappa = weight * torch.sqrt(2 * x), torch.sqrt(2 * x * growth)
     d_kappa = (-0.5 * shift) * kappa / (df * x)
     tail = integral * scale
