@@ -12,7 +12,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Size, Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor as _is_transformed  # pyright: ignore
+
+# The only way to ask; torch's own Python code imports it from here.
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports, reportPrivateUsage]
+    is_functorch_wrapped_tensor as _is_transformed,
+)
 
 __all__ = [
     "broadcast_batch",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
@@ -18,8 +20,10 @@ from priornet.special.phi import phi
 
 __all__ = ["as_gaussian"]
 
+D = TypeVar("D", bound=Distribution)
 
-def _common(p: Distribution, q: Distribution) -> tuple[Distribution, Distribution]:
+
+def _common(p: D, q: D) -> tuple[D, D]:
     """Both expanded to one batch shape; refused when their events or batches do not fit."""
     if p.event_shape != q.event_shape:
         raise ValueError(
@@ -45,7 +49,7 @@ def kl_wishart(p: Wishart, q: Wishart) -> Tensor:
     .. math:: \tfrac{\nu_0}{2}\left[\mathrm{tr}(P_0^{-1}P) - K - \ln|P_0^{-1}P|\right] + B_F(n_0, n)
     """
     check_same_kind("p", p.excess, "q", q.excess)
-    p, q = _common(p, q)  # type: ignore[assignment]
+    p, q = _common(p, q)
     return _wishart_kl(p, q)
 
 
@@ -59,7 +63,7 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
     Four terms, none negative: means, beliefs, expected precisions, degrees of freedom.
     """
     check_same_kind("p", p.belief, "q", q.belief)
-    p, q = _common(p, q)  # type: ignore[assignment]
+    p, q = _common(p, q)
     off = triangular.sum_of_squares(triangular.transpose_matvec(p.precision_tril, p.loc - q.loc))
     normal = q.belief * off + p.k_dim * phi(q.belief, p.belief)
     return 0.5 * normal + _wishart_kl(p, q)
@@ -69,7 +73,7 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
 def kl_product_normal_wishart(p: ProductNormalWishart, q: ProductNormalWishart) -> Tensor:
     """KL between products: the sum over coordinates."""
     check_same_kind("p", p.belief, "q", q.belief)
-    p, q = _common(p, q)  # type: ignore[assignment]
+    p, q = _common(p, q)
     return kl_normal_wishart(p.factors, q.factors).sum(-1)
 
 
@@ -81,7 +85,7 @@ def kl_gaussian(p: Gaussian, q: Gaussian) -> Tensor:
         + (\mu_p-\mu_q)^\top\Lambda_q(\mu_p-\mu_q)]
     """
     check_same_kind("p", p.loc, "q", q.loc)
-    p, q = _common(p, q)  # type: ignore[assignment]
+    p, q = _common(p, q)
     tril = q.precision_tril
     off = triangular.sum_of_squares(triangular.transpose_matvec(tril, p.loc - q.loc))
     return 0.5 * (triangular.logdet_divergence(tril, p.precision_tril) + off)

@@ -15,5 +15,7 @@ def standard_gamma(shape: Tensor, generator: Generator | None = None) -> Tensor:
     implicit reparameterisation, exact to about three digits. Like torch, a draw that underflows
     becomes the smallest positive number: zero would make a precision singular.
     """
-    draw: Tensor = torch._standard_gamma(shape.contiguous(), generator)  # pyright: ignore
+    # Private, but the only gamma sampler that takes a generator.
+    sampler = torch._standard_gamma  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+    draw: Tensor = sampler(shape.contiguous(), generator)
     return draw.clamp(min=torch.finfo(shape.dtype).tiny)

@@ -99,4 +99,4 @@ def scalar_endd(
         parameters: Mean, root of the expected precision, belief and excess of the student.
         averages: Anchor, shift, root of the mean precision, spread and gap of the teacher.
     """
-    return _ScalarEndd.apply(composed, averages, *parameters)  # type: ignore[no-any-return]
+    return _ScalarEndd.apply(composed, averages, *parameters)

@@ -312,7 +312,7 @@ def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
         tensor([0.2500, 0.5000, 0.7500])
     """
     t, df = torch.broadcast_tensors(t, df.clamp(max=_rule_of(df).largest_df))
-    return _StudentTCdf.apply(t, df)  # type: ignore[no-any-return]
+    return _StudentTCdf.apply(t, df)
 
 
 def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
@@ -337,4 +337,4 @@ def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
         tensor([-3.1824,  0.0000,  3.1824])
     """
     p, df = torch.broadcast_tensors(p, df.clamp(max=_rule_of(df).largest_df))
-    return _StudentTIcdf.apply(p, df)  # type: ignore[no-any-return]
+    return _StudentTIcdf.apply(p, df)

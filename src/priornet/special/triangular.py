@@ -48,12 +48,8 @@ def _planes(c: Tensor) -> list[list[Tensor]]:
 
 def _assemble(rows: list[list[Tensor]]) -> Tensor:
     """Rows of planes (lower triangle, or full) to ``(*batch, K, K)`` in plane layout."""
-    zero = None
-    planes: list[Tensor] = []
-    for row in rows:
-        if len(row) < len(rows) and zero is None:
-            zero = torch.zeros_like(rows[0][0])
-        planes += row + [zero] * (len(rows) - len(row))  # type: ignore[list-item]
+    zero = torch.zeros_like(rows[0][0])
+    planes = [plane for row in rows for plane in row + [zero] * (len(rows) - len(row))]
     stacked = torch.stack(planes)  # (K*K, *batch)
     return stacked.unflatten(0, (len(rows), len(rows))).movedim((0, 1), (-2, -1))
 
