@@ -119,6 +119,10 @@ class BatchDistribution(Distribution):
         broadcast_batch(**{name: value.shape[:split], "distribution": self.batch_shape})
         return value
 
+    def __repr__(self) -> str:
+        batch, event = tuple(self.batch_shape), tuple(self.event_shape)
+        return f"{type(self).__name__}(batch_shape={batch}, event_shape={event})"
+
     def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Any:
         """Draws without gradient."""
         with torch.no_grad():

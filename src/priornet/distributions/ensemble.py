@@ -125,6 +125,10 @@ class GaussianEnsemble(Distribution):
         )
         return new
 
+    def __repr__(self) -> str:
+        shapes = f"batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)}"
+        return f"GaussianEnsemble(n_members={self.n_members}, {shapes})"
+
     @property
     def n_members(self) -> int:
         """Number of members M."""
