@@ -17,6 +17,7 @@ from torch import Size, Tensor
 from torch._C._functorch import (  # pyright: ignore[reportMissingImports, reportPrivateUsage]
     is_functorch_wrapped_tensor as _is_transformed,
 )
+from torch.autograd import forward_ad
 
 __all__ = [
     "broadcast_batch",
@@ -129,9 +130,13 @@ def check_batch(name: str, value: Tensor, batch: Size, event: Sequence[int]) -> 
         )
 
 
+def _in_forward_mode() -> bool:
+    return forward_ad._current_level >= 0  # pyright: ignore[reportPrivateUsage] (no public way)
+
+
 def values_visible(*tensors: Tensor) -> bool:
     """Whether the numbers can be looked at now (not under compile, vmap or grad transforms)."""
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or _in_forward_mode():
         return False
     return not any(_is_transformed(t) for t in tensors)
 

@@ -10,12 +10,14 @@ from itertools import pairwise
 import pytest
 import torch
 from scipy import integrate
-from torch.autograd import gradcheck
+from torch.autograd import forward_ad, gradcheck
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from _asserts import assert_close
 from _beliefs import (
     DIMENSIONS,
+    leaves,
+    normal_wishart_of,
     random_ensemble,
     random_gaussian,
     random_normal,
@@ -40,12 +42,6 @@ M = 4
 
 def build(loc, tril, belief, excess):
     return NormalWishart.from_excess(loc, tril.tril(), belief, excess)
-
-
-def leaves(nw):
-    """The parameters as fresh leaves that want a gradient."""
-    parts = (nw.loc, nw.precision_tril, nw.belief, nw.excess)
-    return tuple(p.detach().clone().requires_grad_() for p in parts)
 
 
 def tempered(nw, temperature, tempering):
@@ -395,3 +391,22 @@ def test_gradcheck_for_a_product(loss):
     parts = (product.loc, product.precision, product.belief, product.excess)
     inputs = tuple(p.detach().clone().requires_grad_() for p in parts)
     assert gradcheck(lambda *p: loss(ProductNormalWishart(*p), ensemble), inputs, fast_mode=True)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own forward mode
+def test_endd_has_a_directional_derivative_in_forward_mode():
+    """Dual tensors take the composed formula: the fused one knows reverse mode only."""
+    ensemble = random_ensemble(4, 1, (6,), seed=3)
+    parameters = leaves(random_normal_wishart(1, (6,), seed=4))
+    tangents = [torch.ones_like(p) for p in parameters]
+    loss = losses.endd(normal_wishart_of(*parameters), ensemble)
+    grads = torch.autograd.grad(loss.sum(), parameters)
+    expected = sum((g * t).sum() for g, t in zip(grads, tangents, strict=True))
+    with forward_ad.dual_level():
+        duals = [
+            forward_ad.make_dual(p.detach(), t) for p, t in zip(parameters, tangents, strict=True)
+        ]
+        value = losses.endd(normal_wishart_of(*duals), ensemble)
+        slope = forward_ad.unpack_dual(value).tangent
+    assert slope is not None
+    assert_close(slope.sum(), expected, rel=1e-10)
