@@ -12,7 +12,6 @@ Gradients go to every parameter of the prediction.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -24,8 +23,10 @@ from torch.distributions import Gamma, MultivariateNormal, Normal, Wishart
 
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
+from priornet.experiments.results import provenance, write_results
 
 MEMBERS = 5
+SEED = 0
 SHAPE = (8, 240, 320)
 Run = Callable[[], object]
 Loss = Callable[[dict[str, Tensor]], Tensor]
@@ -33,7 +34,7 @@ Loss = Callable[[dict[str, Tensor]], Tensor]
 
 def make_problem(k_dim: int, shape: tuple[int, ...], device: str) -> dict[str, Tensor]:
     """A teacher and a student's parameters, laid out as a channels-first network leaves them."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(SEED)
 
     def planes(*lead: int, channels: int) -> Tensor:
         """Random numbers (*lead, B, H, W, channels), stored channels first."""
@@ -218,7 +219,7 @@ def main() -> None:
         "members": MEMBERS,
         "device": torch.cuda.get_device_name() if args.device == "cuda" else "cpu",
         "threads": args.threads,
-        "torch": torch.__version__,
+        "seed": SEED,
         "repeats": repeats,
     }
     print(f"EnD2, {SHAPE} pixels, {MEMBERS} members, torch {torch.__version__}, {report['device']}")
@@ -240,8 +241,7 @@ def main() -> None:
         print(f"   EnD2 against (a), gradients included: relative difference {difference:.1e}")
         report[f"difference_K{k_dim}"] = difference
     if args.json:
-        report["rows"] = rows
-        args.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        write_results(args.json, report | provenance() | {"rows": rows})
 
 
 if __name__ == "__main__":
