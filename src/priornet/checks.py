@@ -104,6 +104,9 @@ def broadcast_batch(**shapes: Size) -> Size:
     Broadcasting may stretch an argument to a shape that another one has. It may not invent one:
     ``(B,)`` against ``(B, 1)`` would silently become ``(B, B)``.
     """
+    first, *others = shapes.values()
+    if all(shape == first for shape in others):  # torch's own rule takes 40 us to see this
+        return first
     try:
         common = torch.broadcast_shapes(*shapes.values())
     except RuntimeError:

@@ -1,7 +1,18 @@
-"""Networks: bodies, and heads that return distributions."""
+"""Networks: bodies, heads that return distributions, and stacks of many networks."""
 
-from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.maps import BoundedExp
 from priornet.nn.mlp import MLP
+from priornet.nn.stacked import Stack, StackedMLP, StackedModules
 
-__all__ = ["MLP", "BoundedExp", "GaussianHead", "GaussianMixtureHead", "NormalWishartHead"]
+__all__ = [
+    "MLP",
+    "BoundedExp",
+    "GaussianHead",
+    "GaussianMixtureHead",
+    "Head",
+    "NormalWishartHead",
+    "Stack",
+    "StackedMLP",
+    "StackedModules",
+]

@@ -9,7 +9,7 @@ standardised targets: mean 0, precision 1, and the initial evidence.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from priornet.distributions import (
 )
 from priornet.nn.maps import BoundedExp
 
-__all__ = ["GaussianHead", "GaussianMixtureHead", "NormalWishartHead"]
+__all__ = ["GaussianHead", "GaussianMixtureHead", "Head", "NormalWishartHead"]
 
 Covariance = Literal["full", "diagonal"]
 
@@ -94,12 +94,13 @@ def split_gaussian(
     return loc, stacked.unflatten(0, (k_dim, k_dim)).movedim((0, 1), (-2, -1))
 
 
-class _Head(nn.Module):
+class Head(nn.Module):
     """A projection whose outputs come last, per row or per pixel, in at least float32."""
 
     def __init__(self, in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> None:
         super().__init__()
         self.per_pixel = per_pixel
+        self.in_features, self.n_outputs, self.init_gain = in_features, n_outputs, init_gain
         self.projection = _projection(in_features, n_outputs, per_pixel, init_gain)
 
     def raw(self, features: Tensor) -> Tensor:
@@ -107,8 +108,16 @@ class _Head(nn.Module):
         out = self.projection(features)
         return lifted(out.movedim(-3, -1) if self.per_pixel else out)
 
+    def distribution(self, raw: Tensor) -> Any:
+        """What unconstrained outputs ``(*batch, n)`` mean; :meth:`forward` after the projection."""
+        raise NotImplementedError
 
-class GaussianHead(_Head):
+    def forward(self, features: Tensor) -> Any:
+        """Predict."""
+        return self.distribution(self.raw(features))
+
+
+class GaussianHead(Head):
     """Features to a :class:`~priornet.distributions.Gaussian`.
 
     Args:
@@ -144,15 +153,13 @@ class GaussianHead(_Head):
         self.covariance: Covariance = covariance
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
 
-    def forward(self, features: Tensor) -> Gaussian:
-        """Predict."""
-        loc, tril = split_gaussian(
-            self.raw(features), self.n_targets, self.covariance, self._inverse_scale
-        )
+    def distribution(self, raw: Tensor) -> Gaussian:
+        """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
+        loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
 
-class NormalWishartHead(_Head):
+class NormalWishartHead(Head):
     r"""Features to a Normal-Wishart, Eq. (3), or to a product of them for diagonal targets.
 
     Before training it predicts ``semi_informative_prior(y, initial_belief, initial_excess)`` of
@@ -221,9 +228,8 @@ class NormalWishartHead(_Head):
         self._belief = _evidence_map("belief", min_belief, max_evidence, initial_belief)
         self._excess = _evidence_map("excess", min_excess, max_evidence, initial_excess)
 
-    def forward(self, features: Tensor) -> NormalWishart | ProductNormalWishart:
-        """Predict."""
-        raw = self.raw(features)
+    def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
+        """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
         gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]
         if self.tied_evidence:
             belief = excess = self._belief(evidence)
@@ -240,7 +246,7 @@ class NormalWishartHead(_Head):
         )
 
 
-class GaussianMixtureHead(_Head):
+class GaussianMixtureHead(Head):
     """Features to M Gaussians, one per member of an ensemble to distil (MD-EnD).
 
     Args:
@@ -279,8 +285,8 @@ class GaussianMixtureHead(_Head):
         self.covariance: Covariance = covariance
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
 
-    def forward(self, features: Tensor) -> GaussianEnsemble:
-        """Predict."""
-        members = self.raw(features).unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
+    def distribution(self, raw: Tensor) -> GaussianEnsemble:
+        """M Gaussians per element from unconstrained outputs ``(*batch, n)``."""
+        members = raw.unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
         loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
         return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)

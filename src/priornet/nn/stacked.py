@@ -1,0 +1,202 @@
+"""Many small networks as one batched computation.
+
+A stack of S networks of one shape keeps all weights in one matrix, a row per network. An optimiser
+then updates every network at once, and clipping, snapshots and selection are operations on rows.
+Each network's first weights come from its own seed: they do not depend on the company it keeps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.func import functional_call
+from torch.nn.functional import linear
+
+from priornet.nn.heads import Head
+
+__all__ = ["Stack", "StackedMLP", "StackedModules"]
+
+
+class Stack(nn.Module):
+    """S networks of one shape, and the head that turns their outputs into distributions.
+
+    A subclass computes :meth:`raw` from :meth:`pieces`.
+
+    Args:
+        shapes: Shape of each parameter of one network, by name.
+        head: Gives outputs their meaning; its own projection is not used.
+        n_networks: Number of networks S.
+    """
+
+    def __init__(
+        self, shapes: dict[str, tuple[int, ...]], head: Head, n_networks: int, dtype: torch.dtype
+    ) -> None:
+        super().__init__()
+        self.shapes, self.head = shapes, head.requires_grad_(False)
+        self._sizes = [math.prod(shape) for shape in shapes.values()]
+        self.weights = nn.Parameter(torch.empty(n_networks, sum(self._sizes), dtype=dtype))
+
+    @property
+    def n_networks(self) -> int:
+        """Number of networks S."""
+        return len(self.weights)
+
+    def pieces(self) -> dict[str, Tensor]:
+        """The parameters by name, views ``(S, *shape)`` of the rows of weights."""
+        parts = self.weights.split(self._sizes, 1)
+        return {
+            name: part.view(-1, *shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+    def raw(self, x: Tensor) -> Tensor:
+        """Outputs ``(S, B, n)`` for inputs ``(S, B, features)``, each network on its own rows."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Any:
+        """Predictions with batch shape ``(S, B)`` for inputs ``(S, B, features)``."""
+        return self.head.distribution(self.raw(x))
+
+    def together(self, x: Tensor) -> Any:
+        """Predictions of every network at the same inputs ``(B, features)``."""
+        return self(x.expand(self.n_networks, *x.shape))
+
+    def select(self, networks: Sequence[int] | Tensor) -> Self:
+        """A stack of copies of some of the networks."""
+        new = type(self).__new__(type(self))
+        nn.Module.__init__(new)
+        for name, value in vars(self).items():
+            if name not in new.__dict__ or name == "training":
+                new.__dict__[name] = value
+        new.head = self.head
+        index = torch.as_tensor(networks, device=self.weights.device)
+        new.weights = nn.Parameter(self.weights.detach()[index].clone())
+        return new
+
+
+class StackedMLP(Stack):
+    r"""S multilayer perceptrons with ReLU layers; one batched product per layer.
+
+    Args:
+        in_features: Number of inputs.
+        widths: Width of each hidden layer.
+        head: A head whose ``in_features`` is the last width.
+        seeds: One per network. The same seed gives the same first weights, bit for bit, alone or in
+            company: uniform in :math:`\pm 1/\sqrt{n}` for n inputs of a layer, as in torch.
+
+    Example:
+        >>> from priornet.nn import GaussianHead
+        >>> stack = StackedMLP(3, (50,), GaussianHead(50), seeds=range(10))
+        >>> stack(torch.randn(10, 32, 3)).batch_shape
+        torch.Size([10, 32])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        widths: Sequence[int],
+        head: Head,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        if not widths or min(widths) < 1:
+            raise ValueError(f"`widths` must name at least one hidden layer; got {tuple(widths)}.")
+        if head.in_features != widths[-1]:
+            raise ValueError(
+                f"`head` takes {head.in_features} features, but the last width is {widths[-1]}."
+            )
+        if not len(seeds):
+            raise ValueError("`seeds` must hold one seed per network; it is empty.")
+        sizes = (in_features, *widths, head.n_outputs)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for i, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
+            shapes |= {f"{i}.weight": (n_in, n_out), f"{i}.bias": (n_out,)}
+        super().__init__(shapes, head, len(seeds), dtype)
+        self.in_features, self.widths = in_features, tuple(widths)
+        with torch.no_grad():
+            for row, seed in zip(self.weights, seeds, strict=True):
+                row.copy_(self._first_weights(seed))
+
+    def _first_weights(self, seed: int) -> Tensor:
+        generator = Generator().manual_seed(seed)
+        last = f"{len(self.widths)}."
+        pieces: list[Tensor] = []
+        bound = 0.0
+        for name, shape in self.shapes.items():
+            bound = 1 / math.sqrt(shape[0]) if name.endswith("weight") else bound
+            # Always drawn in float32, so that both precisions start from the same numbers.
+            piece = (2 * torch.rand(shape, generator=generator) - 1) * bound
+            if name.startswith(last):  # the head's own rule: see its `init_gain`
+                piece = piece * (self.head.init_gain if name.endswith("weight") else 0.0)
+            pieces.append(piece.flatten())
+        return torch.cat(pieces)
+
+    def raw(self, x: Tensor) -> Tensor:
+        """Outputs ``(S, B, n)`` for inputs ``(S, B, features)``."""
+        *parts, weight, bias = self.pieces().values()
+        single = self.n_networks == 1
+        for w, b in zip(parts[::2], parts[1::2], strict=True):
+            x = (_one(x, w, b) if single else torch.baddbmm(b.unsqueeze(1), x, w)).relu_()
+        return _one(x, weight, bias) if single else torch.baddbmm(bias.unsqueeze(1), x, weight)
+
+
+def _one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """A layer of a single network: a plain product is twice as fast as a batch of one."""
+    return linear(x[0], weight[0].mT, bias[0]).unsqueeze(0)
+
+
+class StackedModules(Stack):
+    """S copies of any module from features to outputs, through ``torch.func``.
+
+    Args:
+        make: Builds one network that maps ``(B, ...)`` to ``(B, n)``; called once per seed, with
+            torch's generator seeded and restored afterwards.
+        head: A head with ``n_outputs`` equal to n.
+        seeds: One per network.
+
+    Note:
+        Buffers (batch normalisation) are refused: they would be shared between networks.
+
+    Example:
+        >>> from priornet.nn import GaussianHead, MLP
+        >>> stack = StackedModules(lambda: MLP(3, 50, 2), GaussianHead(2), seeds=range(4))
+        >>> stack(torch.randn(4, 32, 3)).batch_shape
+        torch.Size([4, 32])
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], nn.Module],
+        head: Head,
+        seeds: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        networks: list[nn.Module] = []
+        for seed in seeds:
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(seed)
+                networks.append(make())
+        if next(networks[0].buffers(), None) is not None:
+            raise ValueError(
+                "`make` must build networks without buffers (use layer instead of batch "
+                "normalisation): buffers cannot be stacked."
+            )
+        shapes = {name: tuple(p.shape) for name, p in networks[0].named_parameters()}
+        super().__init__(shapes, head, len(networks), dtype)
+        with torch.no_grad():
+            for row, network in zip(self.weights, networks, strict=True):
+                row.copy_(torch.cat([p.flatten() for p in network.parameters()]))
+        self._template = [networks[0].to("meta")]  # in a list: not a submodule, not in state_dict
+
+    def raw(self, x: Tensor) -> Tensor:
+        """Outputs ``(S, B, n)`` for inputs ``(S, B, ...)``."""
+
+        def one(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+            return functional_call(self._template[0], parameters, (x,))
+
+        return torch.func.vmap(one, randomness="different")(self.pieces(), x)

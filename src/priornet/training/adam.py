@@ -1,0 +1,99 @@
+"""Adam for a stack: a learning rate and a weight decay per network, gradients clipped per network.
+
+torch's optimisers have one learning rate per parameter group; here all networks share one matrix of
+weights, a row each, and every setting is a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["StackedAdam"]
+
+
+class StackedAdam:
+    r"""Adam (Kingma and Ba, 2015) on the rows of a matrix of weights.
+
+    Args:
+        weights: A row per network, ``(S, P)``.
+        learning_rate: One value, or one per network.
+        weight_decay: L2 penalty, one value or one per network.
+        clip: Longest gradient of a network, one value or one per network; None for no limit. The
+            reverse KL needs one: its slope in the log-belief starts in the thousands.
+        betas: Decay of the averages of the gradient and of its square.
+        eps: Added to the root of the second average.
+    """
+
+    def __init__(
+        self,
+        weights: nn.Parameter,
+        learning_rate: float | Sequence[float],
+        weight_decay: float | Sequence[float] = 0.0,
+        clip: float | Sequence[float] | None = None,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        self.weights, self.betas, self.eps = weights, betas, eps
+        self.learning_rate = self._column("learning_rate", learning_rate)
+        self.weight_decay = self._column("weight_decay", weight_decay)
+        self.clip = None if clip is None else self._column("clip", clip)
+        self._decays = bool((self.weight_decay > 0).any())
+        self._average = torch.zeros_like(weights)
+        self._square = torch.zeros_like(weights)
+        # beta^t per network: networks that skip a step keep their own count.
+        self._powers = weights.new_ones(2, len(weights), 1)
+
+    def _column(self, name: str, value: float | Sequence[float]) -> Tensor:
+        column = torch.as_tensor(value, dtype=self.weights.dtype, device=self.weights.device)
+        if column.numel() not in (1, len(self.weights)):
+            raise ValueError(
+                f"`{name}` must be one number or one per network ({len(self.weights)}); got "
+                f"{column.numel()}."
+            )
+        return column.reshape(-1, 1).expand(len(self.weights), 1)
+
+    @torch.no_grad()
+    def step(self, factor: float | Tensor = 1.0, active: Tensor | None = None) -> None:
+        """Update the weights from their gradient.
+
+        Args:
+            factor: What a schedule multiplies every learning rate with.
+            active: True for networks that move, ``(S,)``; None for all. The others keep their
+                weights and averages.
+        """
+        grad = self.weights.grad
+        assert grad is not None
+        if self.clip is not None:
+            norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
+            grad.mul_((self.clip / norm.clamp_(min=1e-30)).clamp_(max=1.0))
+        if self._decays:
+            grad.addcmul_(self.weight_decay, self.weights)
+        if active is None:
+            self._update(self.weights, self._average, self._square, self._powers, grad, factor)
+            return
+        old = (self.weights, self._average, self._square, self._powers)
+        weights, average, square, powers = new = [part.clone() for part in old]
+        self._update(weights, average, square, powers, grad, factor)
+        for before, after in zip(old, new, strict=True):
+            before.copy_(torch.where(active.unsqueeze(-1), after, before))
+
+    def _update(
+        self,
+        weights: Tensor,
+        average: Tensor,
+        square: Tensor,
+        powers: Tensor,
+        grad: Tensor,
+        factor: float | Tensor,
+    ) -> None:
+        first, second = self.betas
+        powers[0].mul_(first)
+        powers[1].mul_(second)
+        average.lerp_(grad, 1 - first)
+        square.mul_(second).addcmul_(grad, grad, value=1 - second)
+        rate = self.learning_rate * (factor / (powers[0] - 1))  # negative: downhill
+        root = torch.sqrt(square).mul_((1 - powers[1]).rsqrt()).add_(self.eps)
+        weights.addcmul_(average.div(root), rate)

@@ -1,0 +1,152 @@
+"""The rows that each network of a stack sees, in which order.
+
+Every network shuffles its own rows with a generator of its own, so its batches are the same alone
+or in company. Networks with fewer rows, or a last batch that is not full, are filled up with rows
+of weight zero: every step has one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+__all__ = ["Batch", "Batches", "Rows"]
+
+_CHUNK_BYTES = 1 << 25  # gathered at once: large enough to amortise, small enough to stay cheap
+
+
+class Rows(NamedTuple):
+    """What a stack trains on, per row: inputs, whatever the loss wants, and a weight.
+
+    Several groups of rows (folds with their own scaling, transfer sets of several teachers) lie one
+    after the other; a network names the rows it uses.
+    """
+
+    inputs: Tensor
+    """``(N, D)``, or ``(N, ...)`` for networks that are not perceptrons."""
+    targets: Tensor
+    """``(N, C)``: columns for the loss."""
+    weight: Tensor
+    """``(N,)``, of mean 1."""
+
+
+class Batch(NamedTuple):
+    """One step's rows for every network."""
+
+    inputs: Tensor
+    """``(S, B, D)``."""
+    targets: Tensor
+    """``(S, B, C)``."""
+    weight: Tensor
+    """``(S, B)``: what each row contributes to its network's loss; 0 for filling."""
+    active: Tensor | None
+    """True for networks that have rows in this step, ``(S,)``; None when all have."""
+
+
+class _Order:
+    """Shuffled row numbers of one network, epoch after epoch."""
+
+    def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
+        self.rows, self.batch_size = rows, batch_size
+        self.generator = Generator().manual_seed(seed)
+
+    @property
+    def n_steps(self) -> int:
+        return -(-len(self.rows) // self.batch_size)
+
+    def epoch(self, n_steps: int) -> tuple[Tensor, Tensor]:
+        """Row numbers and the share of each in its batch, ``(n_steps, B)``."""
+        n = len(self.rows)
+        index = torch.zeros(n_steps * self.batch_size, dtype=torch.long)
+        share = torch.zeros(n_steps * self.batch_size)
+        if n > self.batch_size:
+            index[:n] = self.rows[torch.randperm(n, generator=self.generator)]
+        else:  # one batch holds everything: the order is of no consequence
+            index[:n] = self.rows
+        share[:n] = 1.0
+        share = share.view(n_steps, self.batch_size)
+        share /= share.sum(1, keepdim=True).clamp_(min=1.0)
+        return index.view(n_steps, self.batch_size), share
+
+
+class Batches:
+    """Batches for a stack, an epoch at a time.
+
+    Args:
+        data: The rows of all networks.
+        rows: Row numbers of each network.
+        seeds: One per network, for the order of its rows.
+        batch_size: Rows per network and step.
+        extra: Row numbers of each network from which every step draws ``extra_size`` more, with
+            replacement: out-of-domain inputs.
+        extra_size: How many of those per step.
+    """
+
+    def __init__(
+        self,
+        data: Rows,
+        rows: Sequence[Tensor],
+        seeds: Sequence[int],
+        batch_size: int,
+        extra: Sequence[Tensor] | None = None,
+        extra_size: int = 0,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` must be at least 1; got {batch_size}.")
+        if any(len(r) == 0 for r in rows):
+            raise ValueError("`rows` must name at least one row for every network.")
+        self.data, self.batch_size = data, batch_size
+        self.extra, self.extra_size = extra, extra_size
+        self._orders = [_Order(r, s, batch_size) for r, s in zip(rows, seeds, strict=True)]
+        counts = [order.n_steps for order in self._orders]
+        self.n_steps = max(counts)
+        # Steps in which every network has rows need no look at who is active.
+        self._n_full, self._counts = min(counts), torch.tensor(counts)
+
+    def _indices(self) -> tuple[Tensor, Tensor]:
+        """Row numbers and shares for an epoch, ``(n_steps, S, B)``."""
+        index, share = (
+            torch.stack(parts, 1)
+            for parts in zip(*(order.epoch(self.n_steps) for order in self._orders), strict=True)
+        )
+        if self.extra is None:
+            return index, share
+        shape = (self.n_steps, self.extra_size)
+        drawn = torch.stack(
+            [
+                extra[torch.randint(len(extra), shape, generator=order.generator)]
+                for extra, order in zip(self.extra, self._orders, strict=True)
+            ],
+            1,
+        )
+        flat = torch.full(drawn.shape, 1.0 / self.extra_size)
+        return torch.cat([index, drawn], -1), torch.cat([share, flat], -1)
+
+    def per_network(self, step: int, schedule: Callable[[float], float]) -> float | Tensor:
+        """A schedule of the share of the epoch done at a step, ``(S, 1)`` where shares differ.
+
+        A network's share counts its own steps: longer neighbours must not slow it down.
+        """
+        if self._n_full == self.n_steps:
+            return schedule(step / self.n_steps)
+        values = {n: schedule(min(step / n, 1.0)) for n in set(self._counts.tolist())}
+        column = [[values[n]] for n in self._counts.tolist()]
+        return torch.tensor(column, dtype=self.data.weight.dtype, device=self.data.weight.device)
+
+    def epoch(self) -> Iterator[Batch]:
+        """One pass through every network's rows."""
+        inputs, targets, weight = self.data
+        index, share = self._indices()
+        per_step = index[0].numel() * (inputs[0].numel() + targets[0].numel() + 1)
+        length = max(1, _CHUNK_BYTES // (per_step * inputs.element_size()))
+        for start in range(0, self.n_steps, length):
+            at = index[start : start + length].to(inputs.device, non_blocking=True)
+            part = share[start : start + length].to(weight, non_blocking=True)
+            x, y, w = inputs[at], targets[at], weight[at] * part
+            for i in range(len(at)):
+                step = start + i
+                active = None if step < self._n_full else (step < self._counts).to(weight.device)
+                yield Batch(x[i], y[i], w[i], active)

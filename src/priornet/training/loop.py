@@ -1,0 +1,154 @@
+"""The training loop: ignorant of networks, losses and data, which come in as callables."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from priornet.nn.stacked import Stack
+from priornet.training.adam import StackedAdam
+from priornet.training.batches import Batch, Batches
+from priornet.training.schedules import cosine
+from priornet.training.threads import at_most
+
+__all__ = ["History", "Loss", "Tick", "Validation", "fit"]
+
+Loss: TypeAlias = Callable[[Any, Batch, float], Tensor]
+"""``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted."""
+
+Validation: TypeAlias = Callable[[Stack], Tensor]
+"""``stack -> loss per network (S,)`` on rows that it does not train on."""
+
+_SMALL = 1 << 17  # numbers in the widest layer of a step below which one thread is faster
+
+
+class Tick(NamedTuple):
+    """Where training stands; handed to the ``progress`` callback after every epoch."""
+
+    epoch: int
+    n_epochs: int
+    loss: float
+    """Mean over networks: of the validation loss where there is one, else of the training loss."""
+
+
+@dataclass
+class History:
+    """What training did: a row per epoch, a column per network."""
+
+    train: list[Tensor] = field(default_factory=list)
+    validation: list[Tensor] = field(default_factory=list)
+    best_epoch: Tensor | None = None
+    """Epoch (from 1) whose weights each network kept, ``(S,)``; None without validation."""
+    n_epochs: int = 0
+    seconds: float = 0.0
+
+
+def fit(
+    stack: Stack,
+    loss: Loss,
+    batches: Batches,
+    optimizer: StackedAdam,
+    *,
+    epochs: int,
+    validation: Validation | None = None,
+    patience: int | None = None,
+    schedule: Callable[[float], float] = cosine,
+    progress: Callable[[Tick], object] | None = None,
+) -> History:
+    """Train every network of a stack; with validation, each keeps the weights of its best epoch.
+
+    Args:
+        stack: The networks.
+        loss: Loss per row.
+        batches: Rows for each step.
+        optimizer: Of ``stack.weights``.
+        epochs: Passes through the rows, at most.
+        validation: Loss per network after an epoch.
+        patience: A network stops after so many epochs without a better validation loss, and
+            training ends when all have stopped; None to train to the end.
+        schedule: Share of training done to the factor of the learning rates.
+        progress: Called after every epoch.
+    """
+    started = time.perf_counter()
+    history = History()
+    keeper = None if validation is None else _Keeper(stack, patience)
+    step = _Step(stack, loss, optimizer)
+    with at_most(1 if _is_small(stack, batches) else torch.get_num_threads()):
+        for epoch in range(epochs):
+            total = stack.weights.new_zeros(stack.n_networks)
+            for i, batch in enumerate(batches.epoch()):
+                factor = batches.per_network(i, lambda f, e=epoch: schedule((e + f) / epochs))
+                total += step(batch, epoch / epochs, factor)
+            history.train.append(total / batches.n_steps)
+            history.n_epochs = epoch + 1
+            if keeper is not None and validation is not None:
+                with torch.no_grad():
+                    history.validation.append(validation(stack))
+                keeper.look(history.validation[-1], epoch + 1)
+            if progress is not None:
+                shown = (history.validation or history.train)[-1]
+                progress(Tick(epoch + 1, epochs, float(shown.mean())))
+            if keeper is not None and keeper.all_stopped:
+                break
+        if keeper is not None:
+            history.best_epoch = keeper.restore()
+    history.seconds = time.perf_counter() - started
+    return history
+
+
+class _Step:
+    """One update of every network."""
+
+    def __init__(self, stack: Stack, loss: Loss, optimizer: StackedAdam) -> None:
+        self.stack, self.loss, self.optimizer = stack, loss, optimizer
+
+    def __call__(self, batch: Batch, share: float, factor: float | Tensor) -> Tensor:
+        """Update, and return the loss of each network before it, ``(S,)``."""
+        per_row = self.loss(self.stack(batch.inputs), batch, share)
+        per_network = (per_row * batch.weight).sum(-1)
+        self.stack.weights.grad = None
+        per_network.sum().backward()  # a sum: each network gets the gradient of its own loss
+        self.optimizer.step(factor, batch.active)
+        return per_network.detach()
+
+
+class _Keeper:
+    """Remembers the best weights of every network, and who has stopped improving."""
+
+    def __init__(self, stack: Stack, patience: int | None) -> None:
+        self.stack = stack
+        self.patience = math.inf if patience is None else patience
+        self.weights = stack.weights.detach().clone()
+        self.best = stack.weights.new_full((stack.n_networks,), math.inf)
+        self.epoch = torch.zeros(stack.n_networks, dtype=torch.long, device=self.best.device)
+        self.waited = torch.zeros_like(self.epoch)
+
+    def look(self, values: Tensor, epoch: int) -> None:
+        """Take the weights of networks that got better; a stopped network stays as it was."""
+        better = (values < self.best) & (self.waited < self.patience)
+        self.best = torch.where(better, values, self.best)
+        self.epoch.masked_fill_(better, epoch)
+        self.waited = torch.where(better, 0, self.waited + 1)
+        self.weights.copy_(torch.where(better.unsqueeze(-1), self.stack.weights, self.weights))
+
+    @property
+    def all_stopped(self) -> bool:
+        """Whether nobody may improve any more."""
+        return not math.isinf(self.patience) and bool((self.waited >= self.patience).all())
+
+    @torch.no_grad()
+    def restore(self) -> Tensor:
+        """Give every network its best weights; the epochs they are from."""
+        self.stack.weights.copy_(self.weights)
+        return self.epoch
+
+
+def _is_small(stack: Stack, batches: Batches) -> bool:
+    widest = max(math.prod(shape[1:]) for shape in stack.shapes.values())
+    return stack.n_networks * batches.batch_size * widest < _SMALL
