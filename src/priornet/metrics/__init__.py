@@ -1,10 +1,36 @@
 """How good a prediction and its uncertainty are: tensors in, one number or one curve out."""
 
+from priornet.metrics.calibration import (
+    LEVELS,
+    CalibrationCurve,
+    Coverage,
+    calibration_curve,
+    coverage,
+    miscalibration_area,
+    pit,
+)
 from priornet.metrics.detection import ood_auroc
 from priornet.metrics.rejection import (
     RejectionCurve,
     prediction_rejection_ratio,
     rejection_curve,
 )
+from priornet.metrics.scoring import crps, interval_score, nll, rmse
 
-__all__ = ["RejectionCurve", "ood_auroc", "prediction_rejection_ratio", "rejection_curve"]
+__all__ = [
+    "LEVELS",
+    "CalibrationCurve",
+    "Coverage",
+    "RejectionCurve",
+    "calibration_curve",
+    "coverage",
+    "crps",
+    "interval_score",
+    "miscalibration_area",
+    "nll",
+    "ood_auroc",
+    "pit",
+    "prediction_rejection_ratio",
+    "rejection_curve",
+    "rmse",
+]

@@ -1,0 +1,206 @@
+"""How good is a predictive distribution? Proper scores, one per prediction, and the plain error."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Normal
+from torch.distributions import StudentT as TorchStudentT
+
+from priornet.checks import (
+    check_batch,
+    check_same_kind,
+    check_shape,
+    check_values,
+    common_tensors,
+    lifted,
+)
+from priornet.distributions import NormalMixture, StudentT, as_gaussian
+from priornet.metrics.student_t_crps import standard_student_t_crps
+
+__all__ = ["checked_target", "coordinates", "crps", "interval_score", "nll", "rmse"]
+
+
+def crps(distribution: Distribution, y: Tensor) -> Tensor:
+    r"""Continuous ranked probability score of a predictive, in closed form.
+
+    .. math:: \mathrm{CRPS}(F, y) = \int_{-\infty}^{\infty} (F(x) - 1_{x \ge y})^2\, dx
+
+    Lower is better, in the target's units; 0 is perfect (all mass on the target). It is a proper
+    score: nothing beats predicting the true distribution. For a prediction without spread it is the
+    absolute error. Over vectors it is the sum over coordinates, which scores each by itself and not
+    their dependence; :func:`nll` does that.
+
+    Formulas: Gneiting and Raftery (2007) for the Gaussian; Jordan, Krueger and Lerch (2019) for the
+    Student-T; Grimit et al. (2006) for mixtures, of order :math:`M^2`. Differentiable.
+
+    Note:
+        The Student-T's score is finite for df > 1/2, also where variance (df <= 2) and mean
+        (df <= 1) are not: the integral needs only the square of the tail. Below it is ``inf``.
+
+    Args:
+        distribution: Gaussian, Student-T or mixture of Gaussians, batch ``(*batch,)``, event ``()``
+            or ``(K,)``.
+        y: Targets, shape ``(*batch, *event)``.
+
+    Returns:
+        One score per target, shape ``(*batch,)``.
+
+    Example:
+        >>> crps(Normal(torch.zeros(2), 1.0), torch.tensor([0.0, 3.0]))
+        tensor([0.2337, 2.4366])
+    """
+    y = checked_target(distribution, y)
+    single = coordinates(distribution)
+    if isinstance(single, Normal):
+        score = single.scale * _standard_normal_crps((y - single.loc) / single.scale)
+    elif isinstance(single, StudentT):
+        z = (y - single.loc) / single.scale
+        score = single.scale * standard_student_t_crps(z, single.excess)
+    elif isinstance(single, TorchStudentT):
+        z = (y - single.loc) / single.scale
+        score = single.scale * standard_student_t_crps(z, single.df - 2)
+    elif isinstance(single, NormalMixture):
+        score = _mixture_crps(single, y)
+    else:
+        raise NotImplementedError(
+            f"no closed-form CRPS for {type(distribution).__name__}; give a Gaussian, a Student-T "
+            "or a mixture of Gaussians."
+        )
+    return score.sum(-1) if distribution.event_shape else score
+
+
+def nll(distribution: Distribution, y: Tensor) -> Tensor:
+    r"""Negative log-likelihood :math:`-\ln p(y)` of the targets, constants kept.
+
+    Lower is better, in nats per target (joint over the coordinates of a vector). There is no
+    perfect score: the density has no upper bound, and a change of the target's unit shifts it.
+
+    Args:
+        distribution: Anything with a ``log_prob``, batch ``(*batch,)``, event ``()`` or ``(K,)``.
+        y: Targets, shape ``(*batch, *event)``.
+
+    Returns:
+        One value per target, shape ``(*batch,)``.
+
+    Example:
+        >>> nll(Normal(torch.zeros(2), 1.0), torch.tensor([0.0, 3.0]))
+        tensor([0.9189, 5.4189])
+    """
+    y = checked_target(distribution, y)
+    return -distribution.log_prob(y)
+
+
+def rmse(prediction: Tensor, y: Tensor) -> Tensor:
+    r"""Root mean squared error over the first axis.
+
+    .. math:: \sqrt{\tfrac1N \textstyle\sum_i (\hat y_i - y_i)^2}
+
+    Lower is better, in the target's units; 0 is perfect.
+
+    Args:
+        prediction: Predicted means, shape ``(N,)`` or ``(N, K)``.
+        y: Targets, same shape.
+
+    Returns:
+        A scalar, or one value per coordinate, shape ``(K,)``.
+
+    Example:
+        >>> rmse(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.4142)
+    """
+    prediction, y = common_tensors(prediction=prediction, y=y)
+    check_shape("y", y, prediction.shape, " Give one target per prediction.")
+    if prediction.ndim == 0 or len(prediction) == 0:
+        raise ValueError(f"`prediction` must hold one or more rows; got {tuple(prediction.shape)}.")
+    return (prediction - y).square().mean(0).sqrt()
+
+
+def interval_score(lower: Tensor, upper: Tensor, y: Tensor, coverage: float) -> Tensor:
+    r"""Width of a central interval, plus a fine for each target outside (Gneiting and Raftery).
+
+    .. math:: (u - l) + \tfrac2\alpha (l - y)_+ + \tfrac2\alpha (y - u)_+, \qquad
+        \alpha = 1 - \mathrm{coverage}
+
+    Lower is better, in the target's units; 0 is perfect (no width, no miss). It is proper: the true
+    quantiles score best, so narrow intervals win only as long as they cover.
+
+    Args:
+        lower: Lower ends, any shape.
+        upper: Upper ends, same shape.
+        y: Targets, same shape.
+        coverage: Share of targets that the interval claims to cover, in (0, 1).
+
+    Returns:
+        One score per target, same shape.
+
+    Example:
+        >>> interval_score(torch.zeros(2), torch.ones(2), torch.tensor([0.5, 1.5]), coverage=0.9)
+        tensor([ 1., 11.])
+    """
+    lower, upper, y = common_tensors(lower=lower, upper=upper, y=y)
+    check_shape("upper", upper, lower.shape)
+    check_shape("y", y, lower.shape)
+    if not 0 < coverage < 1:
+        raise ValueError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+    check_values("upper", upper, upper >= lower, "no smaller than `lower`")
+    outside = torch.relu(lower - y) + torch.relu(y - upper)
+    return (upper - lower) + 2 / (1 - coverage) * outside
+
+
+def coordinates(distribution: Distribution) -> Distribution:
+    """The distribution of each coordinate by itself: batch ``(*batch, *event)``, event ``()``."""
+    if not distribution.event_shape:
+        return distribution
+    marginals = getattr(distribution, "marginals", None)
+    if marginals is not None:
+        return marginals()
+    base = getattr(distribution, "base_dist", None)
+    if base is not None and not base.event_shape:
+        return base
+    return as_gaussian(distribution).marginals()
+
+
+def checked_target(distribution: Distribution, y: Tensor) -> Tensor:
+    """The targets, once they are known to fit the distribution."""
+    if not isinstance(distribution, Distribution):
+        raise TypeError(f"`distribution` must be one; got {type(distribution).__name__}.")
+    if not isinstance(y, Tensor):
+        raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
+    if not isinstance(distribution.mean, Tensor):
+        raise TypeError(
+            f"`distribution` must be over targets; got {type(distribution).__name__}, which is "
+            "over Gaussians: pass its `.predictive()`."
+        )
+    y = lifted(y)
+    check_same_kind("y", y, "the distribution", distribution.mean)
+    check_batch("y", y, distribution.batch_shape, distribution.event_shape)
+    return y
+
+
+def _standard_normal_crps(z: Tensor) -> Tensor:
+    return _absolute_moment(z, torch.ones_like(z)) - 1 / math.sqrt(math.pi)
+
+
+def _absolute_moment(mean: Tensor, scale: Tensor) -> Tensor:
+    r"""Expected :math:`|X|` of a normal, :math:`\mu(2\Phi(z) - 1) + 2\sigma\phi(z)`."""
+    z = mean / scale
+    density = torch.exp(-0.5 * z * z) * math.sqrt(2 / math.pi)  # twice the standard normal's
+    return mean * torch.erf(math.sqrt(0.5) * z) + scale * density
+
+
+def _mixture_crps(mixture: NormalMixture, y: Tensor) -> Tensor:
+    r"""Expected distance :math:`E|X - y| - \frac12 E|X - X'|`, over every pair of components."""
+    # There is no public way to the components with their axis last.
+    means, scales = mixture._means, mixture._scales  # pyright: ignore[reportPrivateUsage]
+    m = means.shape[-1]
+    to_target = _absolute_moment(y.unsqueeze(-1) - means, scales).mean(-1)
+    # Each component with itself, then with those a step away: memory stays at M values a target.
+    among = scales.sum(-1) / math.sqrt(math.pi)
+    for step in range(1, m):
+        gap = means[..., step:] - means[..., : m - step]
+        scale = torch.hypot(scales[..., step:], scales[..., : m - step])
+        among = among + _absolute_moment(gap, scale).sum(-1)
+    return to_target - among / (m * m)
