@@ -222,7 +222,9 @@ def test_nll_of_a_vector_is_joint():
     gaussian = Gaussian(
         torch.tensor(mean)[None], scale_tril=torch.linalg.cholesky(torch.tensor(covariance))[None]
     )
-    expected = -stats.multivariate_normal(mean, covariance).logpdf([1.0, 1.0])
+    # scipy's annotations take the covariance for an int.
+    joint = stats.multivariate_normal(mean, covariance)  # pyright: ignore[reportArgumentType]
+    expected = -joint.logpdf([1.0, 1.0])
     assert_close(nll(gaussian, torch.ones(1, 2, dtype=DOUBLE)), [expected], rel=1e-12)
 
 
