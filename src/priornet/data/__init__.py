@@ -1,5 +1,13 @@
-"""Data sets, as tensors in their original units."""
+"""Data: tables and what becomes of their columns, out-of-domain inputs, the synthetic task."""
 
-from priornet.data import synthetic
+from priornet.data import generators, preprocessing, synthetic
+from priornet.data.generators import FactorAnalysisGenerator
+from priornet.data.preprocessing import TablePreprocessor
 
-__all__ = ["synthetic"]
+__all__ = [
+    "FactorAnalysisGenerator",
+    "TablePreprocessor",
+    "generators",
+    "preprocessing",
+    "synthetic",
+]

@@ -1,0 +1,237 @@
+"""What training learns about one raw column, and how that is kept as plain JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.data.columns import CellError, Column, Numbers, Texts, parse_labels, shown
+
+__all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_column", "read_column"]
+
+FloatArray = NDArray[np.float64]
+Parser = Literal["number", "comma", "date"]
+
+
+@dataclass(frozen=True)
+class RawColumn:
+    """What training learnt about one raw column.
+
+    Attributes:
+        name: Its name, or None for a column of an array.
+        kind: Numbers, or labels.
+        parser: How text becomes numbers: ``"number"``, ``"comma"`` (a decimal comma), or
+            ``"date"`` (also for real dates: days since 1970, moments without a zone count as UTC).
+        median: What a missing number becomes.
+        mean: Subtracted from numbers.
+        scale: Standard deviation that numbers are divided by; 1 for a constant column.
+        minimum: Smallest number in training.
+        maximum: Largest number in training.
+        has_missing: Whether training had holes; then an indicator column follows.
+        categories: Labels with a column of their own.
+        has_other: Whether rarer labels share one more column. Unknown labels go there too: to such
+            a column one more rare label is nothing strange.
+    """
+
+    name: str | None
+    kind: Literal["numeric", "categorical"]
+    parser: Parser = "number"
+    median: float = 0.0
+    mean: float = 0.0
+    scale: float = 1.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    has_missing: bool = False
+    categories: tuple[str, ...] = ()
+    has_other: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many output columns it makes."""
+        own = 1 if self.kind == "numeric" else len(self.categories) + self.has_other
+        return own + self.has_missing
+
+
+def learn_column(
+    name: str | None,
+    label: str | int,
+    column: Column,
+    weight: FloatArray | None,
+    max_categories: int,
+) -> RawColumn:
+    """Learn from one column; ``label`` is what messages call it.
+
+    Args:
+        name: Its name, if it has one.
+        label: Name or number.
+        column: Its values.
+        weight: Weight per row; rows of weight 0 do not count at all.
+        max_categories: Most columns that labels may make.
+    """
+    if isinstance(column, Texts) and column.labels and not column.is_declared:
+        parsed = parse_labels(column.labels)
+        if parsed is not None:
+            parser, numbers = parsed
+            values = np.append(numbers, np.nan)[column.codes]  # code -1 reads the nan
+            return _learn_numbers(name, label, values, weight, parser)
+    if isinstance(column, Numbers):
+        parser = "date" if column.is_date else "number"
+        return _learn_numbers(name, label, column.values, weight, parser)
+    return _learn_labels(name, label, column, weight, max_categories)
+
+
+def _learn_numbers(
+    name: str | None,
+    label: str | int,
+    values: FloatArray,
+    weight: FloatArray | None,
+    parser: str,
+) -> RawColumn:
+    check_not_infinite(label, values)
+    present = ~np.isnan(values)
+    counts = np.ones_like(present) if weight is None else weight > 0
+    seen = present & counts
+    if not seen.any():
+        raise _all_missing(label)
+    values, weight = values[seen], None if weight is None else weight[seen]
+    mean, scale = _moments(values, weight)
+    low, high = float(values.min()), float(values.max())
+    if not math.isfinite(scale):
+        raise ValueError(
+            f"column {shown(label)}: its values reach from {low:g} to {high:g}, too far to be "
+            "standardised; rescale it."
+        )
+    if low == high:
+        mean, scale = low, 1.0
+    elif scale <= 1e-14 * abs(mean) or math.isinf(1 / scale):  # constant but for rounding
+        scale = 1.0
+    return RawColumn(
+        name,
+        "numeric",
+        parser,  # pyright: ignore[reportArgumentType] (a key of the parsers)
+        median=_median(values, weight),
+        mean=mean,
+        scale=scale,
+        minimum=low,
+        maximum=high,
+        has_missing=bool((~present & counts).any()),
+    )
+
+
+def _moments(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
+    """Mean and standard deviation.
+
+    Extended precision where the machine has it: a row of weight 3 then equals three rows to the
+    last bit of the result, in whatever order they are summed.
+    """
+    exact = np.longdouble
+    if weight is None:
+        mean = values.sum(dtype=exact) / len(values)
+        square = np.square(values - mean, dtype=exact).sum() / len(values)
+    else:
+        mass = weight.astype(exact)
+        mean = (mass * values).sum() / mass.sum()
+        square = (mass * np.square(values - mean)).sum() / mass.sum()
+    return float(mean), float(np.sqrt(square))
+
+
+def _median(values: FloatArray, weight: FloatArray | None) -> float:
+    """The median of the rows repeated by their weights."""
+    if weight is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weight[order])
+    half = reached[-1] / 2
+    low = values[order[np.searchsorted(reached, half, side="left")]]
+    high = values[order[min(np.searchsorted(reached, half, side="right"), len(order) - 1)]]
+    return float(np.mean([low, high]))
+
+
+def _learn_labels(
+    name: str | None, label: str | int, column: Texts, weight: FloatArray | None, limit: int
+) -> RawColumn:
+    mass = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)
+    rows = {column.labels[i]: mass[i + 1] for i in range(len(column.labels)) if mass[i + 1] > 0}
+    if not rows:
+        raise _all_missing(label)
+    has_other = len(rows) > limit
+    if has_other:
+        kept = sorted(rows, key=lambda text: (-rows[text], text))[: limit - 1]
+    else:
+        kept = list(rows)
+    return RawColumn(
+        name,
+        "categorical",
+        has_missing=bool(mass[0] > 0),
+        categories=tuple(sorted(kept)),
+        has_other=has_other,
+    )
+
+
+def check_not_infinite(name: str | int, values: FloatArray) -> None:
+    """Refuse the first infinite value."""
+    found = np.isinf(values)
+    if found.any():
+        row = int(np.argmax(found))
+        raise infinite(name, row, values[row])
+
+
+def infinite(name: str | int, row: int, value: float) -> CellError:
+    """The error for an infinite value."""
+    return CellError(
+        name, row, f"the value is {value:g} (infinity); give a number, or leave it empty."
+    )
+
+
+def _all_missing(label: str | int) -> ValueError:
+    return ValueError(f"column {shown(label)} has no value at all; remove it or fill it.")
+
+
+def expect(is_true: bool, otherwise: str) -> None:
+    """Refuse a saved state."""
+    if not is_true:
+        raise ValueError(f"the saved preprocessing is damaged: {otherwise}.")
+
+
+def read_column(record: Any, index: int, has_name: bool) -> RawColumn:
+    """One column of the saved state, every field looked at."""
+    place = f"column {index}"
+    expect(isinstance(record, Mapping), f"{place} is not an object")
+    wanted = {f.name for f in fields(RawColumn)}
+    expect(set(record) == wanted, f"{place} must have exactly the fields {sorted(wanted)}")
+    name = record["name"]
+    expect(isinstance(name, str) if has_name else name is None, f"{place} has the name {name!r}")
+    for key, choices in (
+        ("kind", ("numeric", "categorical")),
+        ("parser", ("number", "comma", "date")),
+        ("has_missing", (True, False)),
+        ("has_other", (True, False)),
+    ):
+        value = record[key]
+        is_known = any(value is c if isinstance(c, bool) else value == c for c in choices)
+        expect(is_known, f'{place}: "{key}" is {value!r}')
+    for key in ("median", "mean", "scale", "minimum", "maximum"):
+        value = record[key]
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        expect(is_number and math.isfinite(value), f'{place}: "{key}" is {value!r}')
+    expect(
+        record["scale"] > 0 and math.isfinite(1 / record["scale"]),
+        f'{place}: "scale" is {record["scale"]!r}',
+    )
+    labels = record["categories"]
+    is_list = isinstance(labels, list) and all(isinstance(text, str) for text in labels)
+    expect(
+        is_list and len(set(labels)) == len(labels), f'{place}: "categories" must be distinct texts'
+    )
+    is_labelled = record["kind"] == "categorical"
+    expect(
+        bool(labels) == is_labelled, f"{place} is {record['kind']} with {len(labels)} categories"
+    )
+    expect(is_labelled or not record["has_other"], f'{place} is numeric with "has_other"')
+    values: dict[str, Any] = {**record, "categories": tuple(labels)}
+    return RawColumn(**values)

@@ -1,0 +1,412 @@
+"""From the columns of a table to the numbers that a network reads, and the state as plain JSON.
+
+Numbers: holes take the training median, and a 0/1 column says where they were if training had any;
+then the column is standardised. Labels: one 0/1 column each, the rare ones pooled. What training
+never saw stays visible: an unknown label is all zeros, a far value stays far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from priornet.data.columns import (
+    CellError,
+    Column,
+    Numbers,
+    Table,
+    Texts,
+    label_of,
+    parse_labels,
+    read_table,
+    shown,
+)
+from priornet.data.learning import (
+    RawColumn,
+    check_not_infinite,
+    expect,
+    infinite,
+    learn_column,
+    read_column,
+)
+
+__all__ = ["CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
+
+FloatArray = NDArray[np.float64]
+
+_FORMAT = 1
+_BLOCK = 8192  # rows that fit the cache, all columns together
+# Standardised values stop here: further out nothing changes, and float32 squares stay finite.
+_LIMIT = 1e12
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """Where an output column comes from.
+
+    Attributes:
+        column: Index of its raw column.
+        role: A standardised number, a label's 0/1 column, or the 0/1 column of missing values.
+    """
+
+    column: int
+    role: Literal["value", "category", "missing"]
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether it holds any number, rather than 0 or 1."""
+        return self.role == "value"
+
+
+@dataclass
+class Tally:
+    """Counts what :meth:`TablePreprocessor.transform` met that training had not.
+
+    Attributes:
+        n_rows: Rows seen.
+        imputed: Missing values per column in which training had none.
+        unknown: Labels per column that training had not.
+    """
+
+    n_rows: int = 0
+    imputed: dict[str, int] = field(default_factory=dict[str, int])
+    unknown: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, counts: dict[str, int], column: str | int, count: int) -> None:
+        """Add to one of the two."""
+        if count:
+            counts[str(column)] = counts.get(str(column), 0) + count
+
+
+class TablePreprocessor:
+    """Raw columns to a matrix of numbers.
+
+    Takes arrays of numbers (nan = missing), pandas frames (numbers, text, categories, dates), Arrow
+    tables or batches, and mappings from names to arrays. A text column whose values all spell
+    numbers or ISO dates counts as numeric.
+
+    Args:
+        max_categories: A label column with more distinct labels keeps the most frequent ones and
+            pools the rest, so that it makes this many columns.
+
+    Attributes:
+        n_features_in_: Number of raw columns.
+        feature_names_in_: Their names, or None where they have none.
+        feature_names_out_: Names of the output columns.
+        columns_: What training learnt about each raw column.
+        source_: Where each output column comes from.
+
+    Example:
+        >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
+        >>> prep.feature_names_out_
+        ('age', 'colour = blue', 'colour = red')
+        >>> prep.transform({"age": [2.0], "colour": ["green"]})
+        array([[0., 0., 0.]])
+    """
+
+    n_features_in_: int
+    feature_names_in_: tuple[str, ...] | None
+    feature_names_out_: tuple[str, ...]
+    columns_: tuple[RawColumn, ...]
+    source_: tuple[OutputColumn, ...]
+
+    def __init__(self, *, max_categories: int = 50) -> None:
+        if max_categories < 2:
+            raise ValueError(f"`max_categories` must be at least 2; got {max_categories}.")
+        self.max_categories = max_categories
+
+    def fit(self, X: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn medians, scales and labels.
+
+        A row of weight 2 counts as two equal rows, one of weight 0 as none.
+
+        Args:
+            X: The table.
+            sample_weight: Weight per row, not negative.
+        """
+        table = read_table(X)
+        if table.n_columns == 0:
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 "
+                "is required."
+            )
+        if table.n_rows == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 "
+                "is required."
+            )
+        weight = None if sample_weight is None else _checked_weight(sample_weight, table.n_rows)
+        self._set(
+            table.names,
+            tuple(
+                learn_column(
+                    None if table.names is None else table.names[j],
+                    table.label(j),
+                    table.column(j),
+                    weight,
+                    self.max_categories,
+                )
+                for j in range(table.n_columns)
+            ),
+        )
+        return self
+
+    def fit_transform(
+        self, X: Any, sample_weight: ArrayLike | None = None, *, dtype: Any = np.float64
+    ) -> NDArray[Any]:
+        """:meth:`fit`, then :meth:`transform`."""
+        return self.fit(X, sample_weight).transform(X, dtype=dtype)
+
+    def transform(
+        self,
+        X: Any,
+        *,
+        dtype: Any = np.float64,
+        extra: Literal["error", "ignore"] = "error",
+        reordered: Literal["sort", "error"] = "sort",
+        tally: Tally | None = None,
+    ) -> NDArray[Any]:
+        """The matrix of a table, shape ``(rows, len(feature_names_out_))``.
+
+        Args:
+            X: A table with the columns of training, in any order where they have names.
+            dtype: Floating type of the result; the arithmetic is float64.
+            extra: What to do about names that training had not.
+            reordered: What to do about names in another order.
+            tally: Counts unknown labels and unexpected holes, where given.
+        """
+        table = read_table(X)
+        order = self._order(table, extra, reordered)
+        if tally is not None:
+            tally.n_rows += table.n_rows
+        if self._is_plain and table.matrix is not None:
+            matrix = table.matrix
+            if table.n_columns != len(order) or order != tuple(range(len(order))):
+                matrix = matrix[:, list(order)]
+            return self._standardised(matrix, table, dtype, tally)
+        return self._assembled(table, order, dtype, tally)
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole state: dicts, lists, text, numbers, booleans, None."""
+        return {
+            "format": _FORMAT,
+            "max_categories": self.max_categories,
+            "has_names": self.feature_names_in_ is not None,
+            "columns": [
+                {**asdict(column), "categories": list(column.categories)}
+                for column in self.columns_
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, state: Any) -> Self:
+        """Rebuild from :meth:`to_json`; whatever else comes is refused, with the reason."""
+        expect(isinstance(state, dict), "it is not an object")
+        found = state.get("format")
+        expect(
+            found == _FORMAT and not isinstance(found, bool),
+            f'"format" is {found!r}; this version reads {_FORMAT}',
+        )
+        limit, has_names = state.get("max_categories"), state.get("has_names")
+        expect(_is_whole(limit) and limit >= 2, f'"max_categories" is {limit!r}')
+        expect(isinstance(has_names, bool), f'"has_names" is {has_names!r}')
+        records = state.get("columns")
+        expect(isinstance(records, list) and len(records) > 0, '"columns" is not a filled list')
+        columns = tuple(read_column(record, j, has_names) for j, record in enumerate(records))
+        names = tuple(str(column.name) for column in columns) if has_names else None
+        expect(names is None or len(set(names)) == len(names), "two columns have the same name")
+        loaded = cls(max_categories=limit)
+        loaded._set(names, columns)
+        return loaded
+
+    def _set(self, names: tuple[str, ...] | None, columns: tuple[RawColumn, ...]) -> None:
+        """Take over the learnt columns, and lay out what :meth:`transform` needs each time."""
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = names
+        self.columns_ = columns
+        out: list[str] = []
+        source: list[OutputColumn] = []
+        self._start: list[int] = []
+        for j, column in enumerate(columns):
+            self._start.append(len(out))
+            name = f"x{j}" if column.name is None else column.name
+            if column.kind == "numeric":
+                out.append(name)
+                source.append(OutputColumn(j, "value"))
+            else:
+                labels = (*column.categories, *(["(other)"] if column.has_other else []))
+                out += [f"{name} = {label}" for label in labels]
+                source += [OutputColumn(j, "category")] * len(labels)
+            if column.has_missing:
+                out.append(f"{name} is missing")
+                source.append(OutputColumn(j, "missing"))
+        self.feature_names_out_ = tuple(out)
+        self.source_ = tuple(source)
+        self._is_plain = all(
+            column.kind == "numeric" and column.parser == "number" and not column.has_missing
+            for column in columns
+        )
+        self._mean = np.array([column.mean for column in columns])
+        self._inverse = np.array([1 / column.scale for column in columns])
+        self._median = np.array([column.median for column in columns])
+        self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
+
+    def _order(self, table: Table, extra: str, reordered: str) -> tuple[int, ...]:
+        """For each training column its place in this table."""
+        known, given = self.feature_names_in_, table.names
+        if known is None or given is None:
+            if table.n_columns != self.n_features_in_:
+                raise ValueError(
+                    f"X has {table.n_columns} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input."
+                )
+            return tuple(range(self.n_features_in_))
+        if known == given:
+            return tuple(range(self.n_features_in_))
+        place = {name: j for j, name in enumerate(given)}
+        unseen = sorted(set(given) - set(known)) if extra == "error" else []
+        missing = sorted(set(known) - set(given))
+        message = "The feature names should match those that were passed during fit.\n"
+        if unseen or missing:  # in scikit-learn's words, which its users and checks know
+            message += _listed("Feature names unseen at fit time:", unseen)
+            message += _listed("Feature names seen at fit time, yet now missing:", missing)
+            raise ValueError(message)
+        if reordered == "error" and [name for name in given if name in set(known)] != list(known):
+            raise ValueError(
+                message + "Feature names must be in the same order as they were in fit.\n"
+            )
+        return tuple(place[name] for name in known)
+
+    def _standardised(
+        self, matrix: FloatArray, table: Table, dtype: Any, tally: Tally | None
+    ) -> NDArray[Any]:
+        """All columns are numbers, none has an indicator: one pass over the matrix."""
+        if not np.isfinite(matrix).all():
+            matrix = self._filled(matrix, tally)
+        if len(matrix) <= _BLOCK:
+            return _clipped((matrix - self._mean) * self._inverse).astype(dtype, copy=False)
+        out = np.empty(matrix.shape, dtype)
+        for start in range(0, len(matrix), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            out[rows] = _clipped((matrix[rows] - self._mean) * self._inverse)
+        return out
+
+    def _filled(self, matrix: FloatArray, tally: Tally | None) -> FloatArray:
+        """Medians for nan; inf is refused."""
+        if np.isinf(matrix).any():
+            row, j = (int(place[0]) for place in np.nonzero(np.isinf(matrix)))
+            raise infinite(self._name(j), row, matrix[row, j])
+        holes = np.isnan(matrix)
+        if tally is not None:
+            for j, count in enumerate(holes.sum(0)):
+                tally.add(tally.imputed, self._name(j), int(count))
+        return np.where(holes, self._median, matrix)
+
+    def _name(self, index: int) -> str | int:
+        name = self.columns_[index].name
+        return index if name is None else name
+
+    def _assembled(
+        self, table: Table, order: tuple[int, ...], dtype: Any, tally: Tally | None
+    ) -> NDArray[Any]:
+        """Column by column; numbers in blocks of rows, so that a block stays in the cache."""
+        out = np.zeros((table.n_rows, len(self.source_)), dtype)
+        numbers: list[tuple[int, FloatArray, RawColumn]] = []
+        for j, (place, start) in enumerate(zip(order, self._start, strict=True)):
+            column, raw = self.columns_[j], table.column(place)
+            if column.kind == "categorical":
+                slots, holes = self._slots(j, raw, tally)
+                hit = np.flatnonzero(slots >= 0)
+                out[hit, start + slots[hit]] = 1
+            else:
+                values = _as_numbers(column, self._name(j), raw)
+                holes = None if np.isfinite(values).all() else np.isnan(values)
+                if holes is not None:
+                    check_not_infinite(self._name(j), values)
+                    values = np.where(holes, column.median, values)
+                numbers.append((start, values, column))
+            if holes is None or not holes.any():
+                continue
+            if column.has_missing:
+                out[holes, start + column.width - 1] = 1
+            elif tally is not None:
+                tally.add(tally.imputed, self._name(j), int(holes.sum()))
+        for first in range(0, table.n_rows, _BLOCK):
+            rows = slice(first, first + _BLOCK)
+            for start, values, column in numbers:
+                out[rows, start] = _clipped((values[rows] - column.mean) * (1 / column.scale))
+        return out
+
+    def _slots(
+        self, index: int, raw: Column, tally: Tally | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Per row the label's place in the block, -1 for none; and where the value is missing."""
+        column, known = self.columns_[index], self._codes[index]
+        if isinstance(raw, Numbers):
+            raw = _as_texts(raw)
+        unknown = len(known) if column.has_other else -1
+        slots = np.array([known.get(label, unknown) for label in raw.labels] + [-1], np.int64)
+        if tally is not None:
+            strange = np.array([slot < 0 for slot in slots[:-1]] + [False], bool)
+            tally.add(tally.unknown, self._name(index), int(strange[raw.codes].sum()))
+        return slots[raw.codes], raw.codes < 0
+
+
+def _as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
+    """A column that training knew as numeric, however it comes now."""
+    if isinstance(raw, Texts):
+        parsed = parse_labels(raw.labels, column.parser)
+        if parsed is None:
+            wrong = [parse_labels([text], column.parser) is None for text in raw.labels] + [False]
+            row = int(np.argmax(np.array(wrong)[raw.codes]))
+            kind = "a date" if column.parser == "date" else "a number"
+            text = raw.labels[raw.codes[row]]
+            raise CellError(
+                name, row, f'"{text[:80]}" is not {kind}, as this column was in training.'
+            )
+        return np.append(parsed[1], np.nan)[raw.codes]
+    if raw.is_date != (column.parser == "date") and not np.isnan(raw.values).all():
+        was, now = ("dates", "numbers") if column.parser == "date" else ("numbers", "dates")
+        raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
+    return raw.values
+
+
+def _as_texts(raw: Numbers) -> Texts:
+    """Numbers where training had labels: 3.0 is the label "3"."""
+    missing = np.isnan(raw.values)
+    values, inverse = np.unique(raw.values[~missing], return_inverse=True)
+    codes = np.full(len(raw.values), -1, np.int64)
+    codes[~missing] = inverse
+    return Texts(codes, tuple(label_of(value) for value in values))
+
+
+def _clipped(values: FloatArray) -> FloatArray:
+    np.minimum(values, _LIMIT, out=values)
+    return np.maximum(values, -_LIMIT, out=values)
+
+
+def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:
+    weight = np.asarray(sample_weight, np.float64)
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"`sample_weight` must have shape ({n_rows},), one per row; got {weight.shape}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("`sample_weight` must be finite and not negative.")
+    if not (weight > 0).any():
+        raise ValueError("`sample_weight` must be positive in at least one row; all are zero.")
+    return weight
+
+
+def _listed(title: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    lines = [f"- {name}" for name in names[:5]] + (["- ..."] if len(names) > 5 else [])
+    return "\n".join([title, *lines, ""])
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
