@@ -22,9 +22,11 @@ from priornet.distributions import (
     GaussianEnsemble,
     GaussianMixture,
     MultivariateStudentT,
+    Normal,
     NormalMixture,
     NormalWishart,
     ProductNormalWishart,
+    ProductStudentT,
     StudentT,
     Wishart,
 )
@@ -285,6 +287,19 @@ def _student_t(k_dim: int, batch: Shape) -> Tensors:
     }
 
 
+def _normal(k_dim: int, batch: Shape) -> Tensors:
+    return {"loc": random_normal(batch, 0), "scale": random_uniform(0.5, 2.0, batch, 10)}
+
+
+def _product_student_t(k_dim: int, batch: Shape) -> Tensors:
+    shape = (*batch, k_dim)
+    return {
+        "df": random_uniform(2.5, 9.0, shape, 30),
+        "loc": random_normal(shape, 0),
+        "scale": random_uniform(0.5, 2.0, shape, 10),
+    }
+
+
 def _multivariate_student_t(k_dim: int, batch: Shape) -> Tensors:
     return {
         "df": random_uniform(2.5, 9.0, batch, 30),
@@ -369,6 +384,23 @@ DISTRIBUTIONS = [
         {**_OF_NUMBERS, **_plain(_number, "entropy()", "df")},
         _one_number,
         dimensions=(1,),
+    ),
+    DistributionCase(
+        "Normal",
+        Normal,
+        _normal,
+        _number,
+        {**_OF_NUMBERS, **_plain(_number, "entropy()", "mode")},
+        _one_number,
+        dimensions=(1,),
+    ),
+    DistributionCase(
+        "ProductStudentT",
+        ProductStudentT,
+        _product_student_t,
+        _vector,
+        {**_OF_TARGETS, **_plain(_number, "entropy()"), **_plain(_vector, "mode", "df")},
+        _one_vector,
     ),
     DistributionCase(
         "MultivariateStudentT",

@@ -11,8 +11,9 @@ from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.kl import as_gaussian
 from priornet.distributions.mixture import GaussianMixture, NormalMixture
+from priornet.distributions.normal import Normal
 from priornet.distributions.normal_wishart import NormalWishart
-from priornet.distributions.product import ProductNormalWishart
+from priornet.distributions.product import ProductNormalWishart, ProductStudentT
 from priornet.distributions.student_t import MultivariateStudentT, StudentT
 from priornet.distributions.wishart import Wishart
 
@@ -24,10 +25,12 @@ __all__ = [
     "GaussianMixture",
     "GaussianParameters",
     "MultivariateStudentT",
+    "Normal",
     "NormalMixture",
     "NormalWishart",
     "PrecisionAverages",
     "ProductNormalWishart",
+    "ProductStudentT",
     "StudentT",
     "Wishart",
     "as_gaussian",

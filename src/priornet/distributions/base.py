@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar
 
 import torch
 from torch import Generator, Size, Tensor
@@ -69,13 +69,15 @@ class BatchDistribution(Distribution):
     """A distribution whose parameters are tensors ``(*batch, *event)``.
 
     A subclass names its parameters in ``_event_dims``, with the number of trailing axes that are
-    not batch, and hands them to :meth:`_set`.
+    not batch, and hands them to :meth:`_set`; attributes that are no tensors, but that copies must
+    keep, in ``_kept``.
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
     # torch declares a property here and assigns class attributes in its own subclasses.
     support: Any = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _event_dims: ClassVar[dict[str, int]] = {}
+    _kept: ClassVar[tuple[str, ...]] = ()
 
     def _set(self, event_shape: Shape, **parameters: Tensor) -> Size:
         """Broadcast the parameters to their common batch shape and store them."""
@@ -130,21 +132,46 @@ class BatchDistribution(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
         """The same distribution with its parameters expanded to ``batch_shape``."""
-        new = type(self).__new__(type(self))
         batch = Size(batch_shape)
+
+        def stretch(value: Tensor, event_dims: int) -> Tensor:
+            return value.expand(batch + value.shape[value.dim() - event_dims :])
+
+        return self._rebatched(batch, stretch)
+
+    def without_last_axis(self) -> Self:
+        """The same distribution without its last batch axis, which has size 1."""
+        return self._rebatched(self.batch_shape[:-1], lambda value, dims: value.squeeze(-1 - dims))
+
+    def _rebatched(self, batch: Size, change: Callable[[Tensor, int], Tensor]) -> Self:
+        """The same distribution after a change to the batch axes of each parameter."""
+        new = type(self).__new__(type(self))
         for name, event_dims in self._event_dims.items():
-            value: Tensor = getattr(self, name)
-            setattr(new, name, value.expand(batch + value.shape[value.dim() - event_dims :]))
+            setattr(new, name, change(getattr(self, name), event_dims))
+        for name in self._kept:
+            setattr(new, name, getattr(self, name))
         Distribution.__init__(new, batch, self.event_shape, validate_args=False)
         return new
 
 
-class MarginalQuantiles(BatchDistribution):
+Marginal = TypeVar("Marginal", bound=BatchDistribution)
+
+
+class MarginalQuantiles(BatchDistribution, Generic[Marginal]):
     """A distribution over vectors whose coordinates have quantiles: exposes them for K = 1."""
 
-    def marginals(self) -> Distribution:
+    def marginals(self) -> Marginal:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
         raise NotImplementedError
+
+    def univariate(self) -> Marginal:
+        """For K = 1 the same distribution over numbers: batch ``(*batch,)``, event ``()``."""
+        if self.event_shape[0] != 1:
+            raise ValueError(
+                f"a target of K = {self.event_shape[0]} coordinates is not one number; use "
+                "`marginals()` for the distribution of each coordinate by itself."
+            )
+        return self.marginals().without_last_axis()
 
     def cdf(self, value: Tensor) -> Tensor:
         """Probability of a smaller value, K = 1; shape ``(*batch,)``."""

@@ -18,7 +18,9 @@ from priornet.checks import (
     common_tensors,
     lifted,
 )
+from priornet.distributions.affine import affine_map
 from priornet.distributions.base import Decomposition, GaussianParameters, Shape, wants_check
+from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.mixture import GaussianMixture
 from priornet.special import triangular
@@ -208,6 +210,27 @@ class GaussianEnsemble(Distribution):
         check_same_kind("y", y, "the distribution", self.means)
         check_batch("y", y, self.batch_shape, self.event_shape)
         return y
+
+    def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
+        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+
+        Exact: every member is moved; diagonal members stay diagonal.
+
+        Args:
+            shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
+            scale: Positive, likewise.
+        """
+        shift, scale, batch = affine_map(shift, scale, self.means, self.batch_shape)
+        given = self if batch == self.batch_shape else self.expand(batch)
+        squares = scale.unsqueeze(-1) * scale.unsqueeze(-2)
+        new = type(self).__new__(type(self))
+        new._init(
+            shift + scale * given.means,
+            None if given._covariances is None else given._covariances * squares,
+            None if given._tril is None else PrecisionFactor(given._tril).scaled(scale).tril,
+            self.is_diagonal,
+        )
+        return new
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Average log-likelihood of a target under the members."""

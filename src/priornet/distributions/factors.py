@@ -8,7 +8,7 @@ these two classes the same questions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from torch import Tensor
 
@@ -39,6 +39,14 @@ class Factor(Protocol):
 
     def matrix(self) -> Tensor:
         """S itself."""
+        ...
+
+    def deviations(self) -> Tensor:
+        """Square roots of the diagonal of S."""
+        ...
+
+    def scaled(self, b: Tensor) -> Self:
+        r"""The factor of :math:`\mathrm{diag}(b)\,S\,\mathrm{diag}(b)`, for b ``(*batch, K)``."""
         ...
 
     def precision_tril(self) -> Tensor:
@@ -72,6 +80,16 @@ class CovarianceFactor:
         """See :class:`Factor`."""
         return triangular.outer(self.tril)
 
+    def deviations(self) -> Tensor:
+        """See :class:`Factor`."""
+        if self.tril.shape[-1] == 1:  # no square that could leave the range
+            return self.tril[..., 0]
+        return self.matrix().diagonal(dim1=-2, dim2=-1).sqrt()
+
+    def scaled(self, b: Tensor) -> Self:
+        """See :class:`Factor`."""
+        return type(self)(self.tril * b.unsqueeze(-1))
+
     def precision_tril(self) -> Tensor:
         """See :class:`Factor`."""
         return triangular.precision_cholesky(self.matrix())
@@ -102,6 +120,16 @@ class PrecisionFactor:
     def matrix(self) -> Tensor:
         """See :class:`Factor`."""
         return triangular.inverse_outer(self.tril)
+
+    def deviations(self) -> Tensor:
+        """See :class:`Factor`."""
+        if self.tril.shape[-1] == 1:
+            return self.tril[..., 0].reciprocal()
+        return self.matrix().diagonal(dim1=-2, dim2=-1).sqrt()
+
+    def scaled(self, b: Tensor) -> Self:
+        """See :class:`Factor`."""
+        return type(self)(self.tril / b.unsqueeze(-1))
 
     def precision_tril(self) -> Tensor:
         """See :class:`Factor`."""

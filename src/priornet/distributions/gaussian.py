@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Generator, Size, Tensor
-from torch.distributions import Normal, constraints
+from torch.distributions import constraints
 
 from priornet.checks import (
     broadcast_batch,
@@ -17,29 +17,17 @@ from priornet.checks import (
     check_values,
     check_vector_shapes,
     common_tensors,
-    lifted,
 )
+from priornet.distributions.affine import affine_map
 from priornet.distributions.base import Decomposition, MarginalQuantiles, Shape, wants_check
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
+from priornet.distributions.normal import Normal
 from priornet.special import triangular
-from priornet.special.normal import normal_cdf
 
 __all__ = ["Gaussian"]
 
 
-class _TailNormal(Normal):
-    """torch's normal with quantiles that hold in the tails."""
-
-    def cdf(self, value: Tensor) -> Tensor:
-        """Probability of a smaller value."""
-        return normal_cdf((lifted(value) - self.loc) / self.scale)
-
-    def icdf(self, value: Tensor) -> Tensor:
-        """Quantile at a probability."""
-        return self.loc + self.scale * torch.special.ndtri(lifted(value))
-
-
-class Gaussian(MarginalQuantiles):
+class Gaussian(MarginalQuantiles[Normal]):
     r"""Gaussian over vectors, Eq. (1), by whichever factor is at hand.
 
     torch's ``MultivariateNormal`` always factorises in batched linear algebra; this one is
@@ -59,6 +47,7 @@ class Gaussian(MarginalQuantiles):
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "_tril": 2}
+    _kept: ClassVar[tuple[str, ...]] = ("_kind",)
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
@@ -106,12 +95,6 @@ class Gaussian(MarginalQuantiles):
             matrix = torch.diag_embed(matrix.sqrt()) if k_dim > 1 else matrix.sqrt().unsqueeze(-1)
         self._kind = PrecisionFactor if name == "precision_tril" else CovarianceFactor
         self._set(loc.shape[-1:], loc=loc, _tril=matrix)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
-        """The same distribution with its parameters expanded to ``batch_shape``."""
-        new = super().expand(batch_shape)
-        new._kind = self._kind
-        return new
 
     @property
     def _factor(self) -> Factor:
@@ -167,7 +150,22 @@ class Gaussian(MarginalQuantiles):
 
     def marginals(self) -> Normal:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        return _TailNormal(self.loc, self.variance.sqrt(), validate_args=False)
+        return Normal(self.loc, self._factor.deviations(), validate_args=False)
+
+    def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
+        r"""The distribution of ``shift + scale * y``, per coordinate: the target in other units.
+
+        Args:
+            shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
+            scale: Positive, likewise.
+        """
+        shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
+        new = type(self).__new__(type(self))
+        new._kind = self._kind
+        new._set(
+            self.event_shape, loc=shift + scale * self.loc, _tril=self._factor.scaled(scale).tril
+        )
+        return new
 
     # -- the belief protocol: no knowledge uncertainty --------------------------------------------
 

@@ -138,7 +138,7 @@ class NormalMixture(BatchDistribution):
             return mean + scale * noise
 
 
-class GaussianMixture(MarginalQuantiles):
+class GaussianMixture(MarginalQuantiles[NormalMixture]):
     r"""Mixture of M Gaussians over vectors, :math:`\frac1M\sum_m \mathcal N(y\mid\mu_m, \Sigma_m)`.
 
     Args:
@@ -221,5 +221,5 @@ class GaussianMixture(MarginalQuantiles):
 
     def marginals(self) -> NormalMixture:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        scales = PrecisionFactor(self._tril).matrix().diagonal(dim1=-2, dim2=-1).sqrt()
+        scales = PrecisionFactor(self._tril).deviations()
         return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0), False)

@@ -18,6 +18,7 @@ from priornet.checks import (
     common_tensors,
     values_visible,
 )
+from priornet.distributions.affine import affine_map
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
@@ -296,6 +297,21 @@ class NormalWishart(BatchDistribution):
                     f"`beta` must not be negative; smallest value given is {beta.min().item():g}."
                 )
         return beta
+
+    def affine(self, shift: Tensor | float, scale: Tensor | float) -> NormalWishart:
+        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+
+        Exact: belief and excess stay, the rows of the precision factor are divided.
+
+        Args:
+            shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
+            scale: Positive, likewise.
+        """
+        shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
+        tril = PrecisionFactor(self.precision_tril).scaled(scale).tril
+        return NormalWishart.from_excess(
+            shift + scale * self.loc, tril, self.belief, self.excess, validate_args=False
+        )
 
     def log_evidence(self, y: Tensor, beta: Tensor | float = 1.0) -> Tensor:
         r"""Log-normaliser of the tempered posterior.

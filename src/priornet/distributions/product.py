@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Generator, Tensor
-from torch.distributions import Independent
+from torch.distributions import constraints
 
 from priornet.checks import (
     broadcast_batch,
@@ -15,10 +15,12 @@ from priornet.checks import (
     check_vector_shapes,
     common_tensors,
 )
+from priornet.distributions.affine import affine_map
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     GaussianParameters,
+    MarginalQuantiles,
     Shape,
     check_pair,
     wants_check,
@@ -30,18 +32,91 @@ from priornet.distributions.wishart import check_excess
 __all__ = ["ProductNormalWishart", "ProductStudentT"]
 
 
-class ProductStudentT(Independent[StudentT]):
-    """Independent Student-Ts: the predictive of a :class:`ProductNormalWishart`."""
+class ProductStudentT(MarginalQuantiles[StudentT]):
+    """Independent Student-Ts: the predictive of a :class:`ProductNormalWishart`.
+
+    Args:
+        df: Degrees of freedom > 0, per coordinate ``(*batch, K)``.
+        loc: Locations, shape ``(*batch, K)``.
+        scale: Scales > 0 (not standard deviations), shape ``(*batch, K)``.
+        validate_args: Check parameter values; torch's default when None.
+
+    Example:
+        >>> ones = torch.ones(2)
+        >>> ProductStudentT(4 * ones, 0 * ones, ones).variance
+        tensor([2., 2.])
+    """
+
+    _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "scale": 1, "excess": 1}
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    support = constraints.real_vector
+    has_rsample = True
+    loc: Tensor
+    scale: Tensor
+    excess: Tensor
+
+    def __init__(
+        self, df: Tensor, loc: Tensor, scale: Tensor, validate_args: bool | None = None
+    ) -> None:
+        df, loc, scale = common_tensors(df=df, loc=loc, scale=scale)
+        for name, value in (("df", df), ("scale", scale)):
+            check_vector_shapes("loc", loc, name, value)
+        broadcast_batch(df=df.shape[:-1], loc=loc.shape[:-1], scale=scale.shape[:-1])
+        if wants_check(validate_args, df, loc, scale):
+            check_finite("loc", loc)
+            check_greater("scale", scale, 0.0)
+            check_greater("df", df, 0.0)
+        self._set(loc.shape[-1:], loc=loc, scale=scale, excess=df - 2)
+
+    @classmethod
+    def from_marginals(cls, marginals: StudentT) -> Self:
+        """From Student-Ts with batch ``(*batch, K)``."""
+        new = cls.__new__(cls)
+        parts = {"loc": marginals.loc, "scale": marginals.scale, "excess": marginals.excess}
+        new._set(marginals.batch_shape[-1:], **parts)
+        return new
+
+    def marginals(self) -> StudentT:
+        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        return StudentT.from_excess(self.excess, self.loc, self.scale)
+
+    @property
+    def df(self) -> Tensor:
+        """Degrees of freedom, per coordinate."""
+        return self.excess + 2
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean; ``nan`` for df <= 1."""
+        return self.marginals().mean
+
+    @property
+    def mode(self) -> Tensor:
+        """Mode."""
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        """Variance of each coordinate; ``inf`` for 1 < df <= 2, ``nan`` below."""
+        return self.marginals().variance
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """Covariance, diagonal."""
+        return torch.diag_embed(self.variance)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-density of vectors ``(*sample, *batch, K)``; also for an empty batch."""
-        if not isinstance(value, Tensor):
-            raise TypeError(f"`value` must be a tensor; got {type(value).__name__}.")
-        if tuple(value.shape[-1:]) != tuple(self.event_shape):
-            raise ValueError(
-                f"`value` must end in shape {tuple(self.event_shape)}; got {tuple(value.shape)}."
-            )
-        return self.base_dist.log_prob(value).sum(-1)
+        """Log-density of vectors ``(*sample, *batch, K)``."""
+        value = self.checked_value("value", value, self.event_shape)
+        return self.marginals().log_prob(value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Differential entropy, Eq. (33) per coordinate."""
+        return self.marginals().entropy().sum(-1)
+
+    def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
+        """Reparameterised draws, in the degrees of freedom too."""
+        return self.marginals().rsample(sample_shape, generator)
 
 
 class ProductNormalWishart(BatchDistribution):
@@ -147,7 +222,7 @@ class ProductNormalWishart(BatchDistribution):
 
     def predictive(self) -> ProductStudentT:
         """Predictive of y: a product of Student-Ts, Eq. (4) per coordinate."""
-        return ProductStudentT(self.marginals(), 1, validate_args=False)
+        return ProductStudentT.from_marginals(self.marginals())
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Expected log-likelihood of a target, minus Eq. (25)."""
@@ -164,6 +239,21 @@ class ProductNormalWishart(BatchDistribution):
         precision = after.precision_tril[..., 0, 0].square()
         return type(self)(
             after.loc.squeeze(-1), precision, after.belief, after.excess, validate_args=False
+        )
+
+    def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
+        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+
+        Exact: belief and excess stay.
+
+        Args:
+            shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
+            scale: Positive, likewise.
+        """
+        shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
+        precision = self.precision / scale / scale  # twice: the square may leave the range
+        return type(self)(
+            shift + scale * self.loc, precision, self.belief, self.excess, validate_args=False
         )
 
     # -- measures of uncertainty: sums over coordinates -------------------------------------------

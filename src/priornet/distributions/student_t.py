@@ -165,7 +165,7 @@ class StudentT(BatchDistribution):
         return self.loc + self.scale * _standard_t(self.excess, shape, Size(), generator)
 
 
-class MultivariateStudentT(MarginalQuantiles):
+class MultivariateStudentT(MarginalQuantiles[StudentT]):
     r"""Student-T over vectors.
 
     .. math:: \mathcal{T}(y \mid m, S, df) = \frac{\Gamma((df+K)/2)}{\Gamma(df/2)(\pi
@@ -188,6 +188,7 @@ class MultivariateStudentT(MarginalQuantiles):
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "_tril": 2, "excess": 0}
+    _kept: ClassVar[tuple[str, ...]] = ("_kind",)
     arg_constraints: ClassVar[dict[str, Any]] = {
         "loc": constraints.real_vector,
         "excess": constraints.greater_than(-2),
@@ -229,12 +230,6 @@ class MultivariateStudentT(MarginalQuantiles):
     ) -> None:
         self._kind = type(factor)
         self._set(loc.shape[-1:], loc=loc, _tril=factor.tril, excess=excess)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
-        """The same distribution with its parameters expanded to ``batch_shape``."""
-        new = super().expand(batch_shape)
-        new._kind = self._kind
-        return new
 
     @property
     def _factor(self) -> Factor:
@@ -299,7 +294,7 @@ class MultivariateStudentT(MarginalQuantiles):
 
     def marginals(self) -> StudentT:
         """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        scale = self.scale_matrix.diagonal(dim1=-2, dim2=-1).sqrt()
+        scale = self._factor.deviations()
         return StudentT.from_excess(self.excess.unsqueeze(-1).expand_as(scale), self.loc, scale)
 
 
