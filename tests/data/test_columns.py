@@ -178,6 +178,7 @@ def test_mixed_kinds_of_names_are_refused_and_numbers_are_no_names():
         (["1,5", "n/a", "12"], "comma", [1.5, NAN, 12]),
         (["1970-01-02", "1970-01-01T12:00Z", ""], "date", [1, 0.5, NAN]),
         (["NULL", "7"], "number", [NAN, 7]),
+        (["True", "FALSE", ""], "boolean", [1, 0, NAN]),
     ],
 )
 def test_text_that_spells_numbers(words, parser, numbers):

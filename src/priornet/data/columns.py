@@ -355,7 +355,8 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
 
     Tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``), ``"comma"``
     (``1,5``: only where no point occurs and some value shows that the comma does not group
-    thousands) and ``"date"`` (ISO 8601, as days since 1970). :data:`MISSING_WORDS` become nan.
+    thousands), ``"boolean"`` (true and false, in any case) and ``"date"`` (ISO 8601, as days since
+    1970). :data:`MISSING_WORDS` become nan.
 
     Example:
         >>> parse_labels(["1,5", "n/a", "12"])
@@ -366,7 +367,7 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
     for name in _PARSERS if parser is None else (parser,):
         if parser is None and name == "comma" and not _is_decimal_comma(given):
             continue
-        values = [_PARSERS[name](word) for word in given]
+        values = [_PARSERS[name](word.lower()) for word in given]
         if None in values:
             continue
         found = iter(values)
@@ -395,12 +396,17 @@ def _is_decimal_comma(words: Sequence[str]) -> bool:
 
 def _parse_date(word: str) -> float | None:
     try:
-        return _days_of(datetime.fromisoformat(word))
+        return _days_of(datetime.fromisoformat(word.upper()))
     except ValueError:
         return None
 
 
-_PARSERS = {"number": _parse_number, "comma": _parse_comma, "date": _parse_date}
+_PARSERS = {
+    "number": _parse_number,
+    "comma": _parse_comma,
+    "boolean": {"true": 1.0, "false": 0.0}.get,
+    "date": _parse_date,
+}
 
 
 def _days_of(value: Any) -> float:

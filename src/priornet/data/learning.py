@@ -15,7 +15,7 @@ from priornet.data.columns import CellError, Column, Numbers, Texts, parse_label
 __all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_column", "read_column"]
 
 FloatArray = NDArray[np.float64]
-Parser = Literal["number", "comma", "date"]
+Parser = Literal["number", "comma", "boolean", "date"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class RawColumn:
     Attributes:
         name: Its name, or None for a column of an array.
         kind: Numbers, or labels.
-        parser: How text becomes numbers: ``"number"``, ``"comma"`` (a decimal comma), or
-            ``"date"`` (also for real dates: days since 1970, moments without a zone count as UTC).
+        parser: How text becomes numbers: ``"number"``, ``"comma"`` (a decimal comma), ``"boolean"``
+            or ``"date"`` (also for real dates: days since 1970, moments without a zone as UTC).
         median: What a missing number becomes.
         mean: Subtracted from numbers.
         scale: Standard deviation that numbers are divided by; 1 for a constant column.
@@ -208,7 +208,7 @@ def read_column(record: Any, index: int, has_name: bool) -> RawColumn:
     expect(isinstance(name, str) if has_name else name is None, f"{place} has the name {name!r}")
     for key, choices in (
         ("kind", ("numeric", "categorical")),
-        ("parser", ("number", "comma", "date")),
+        ("parser", ("number", "comma", "boolean", "date")),
         ("has_missing", (True, False)),
         ("has_other", (True, False)),
     ):

@@ -1,0 +1,124 @@
+"""Writing tables to files in batches, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from priornet.data.tables import TableError, first_line, format_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TableWriter"]
+
+
+class TableWriter:
+    """A file written in batches, in place only when all of it is there.
+
+    A context manager: leaving it with an error removes what was written.
+
+    Args:
+        path: File, or ``-``.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._target = str(path)
+        self._format = format_of(self._target)
+        self._is_standard = self._target == "-"
+        self.path = "standard output" if self._is_standard else self._target
+        place = Path(self._target)
+        self._unfinished = place.with_name(f".{place.name}.{os.getpid()}")
+        self._stack = ExitStack()
+        self._parquet: Any = None
+        self._has_header = False
+        self._file: Any = None
+
+    def __enter__(self) -> Self:
+        if self._is_standard:
+            self._file = sys.stdout.buffer
+            return self
+        with _writing(self.path):
+            if Path(self._target).is_dir():
+                raise TableError(f"{self.path}: it is a folder; name a file in it.")
+            if Path(self._target).exists() and not os.access(self._target, os.W_OK):
+                raise TableError(f"{self.path}: Permission denied.")
+            self._file = self._stack.enter_context(open(self._unfinished, "wb"))
+            if self._target.lower().endswith(".gz"):
+                packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+                self._file = self._stack.enter_context(packed)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._is_standard:
+            self._file.flush()
+            return
+        try:
+            with _writing(self.path):
+                if self._parquet is not None:
+                    self._parquet.close()
+                self._stack.close()
+                if kind is None:
+                    os.replace(self._unfinished, self._target)
+        finally:
+            self._stack.close()
+            self._unfinished.unlink(missing_ok=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; every batch has the columns of the first."""
+        with _writing(self.path):
+            if self._format == "parquet":
+                self._write_parquet(batch)
+            else:
+                self._write_csv(batch)
+
+    def _write_parquet(self, batch: pa.RecordBatch) -> None:
+        import pyarrow.parquet as pq
+
+        if self._parquet is None:
+            self._parquet = pq.ParquetWriter(self._file, batch.schema)
+        self._parquet.write_batch(batch)
+
+    def _write_csv(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+        import pyarrow.csv
+
+        pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+        if not self._has_header:
+            header = io.StringIO()
+            csv.writer(header, lineterminator="\n").writerow(batch.schema.names)
+            self._file.write(header.getvalue().encode())
+            self._has_header = True
+        # Arrow quotes either every text or none; without this most files would come back with
+        # quotes that they had not.
+        texts = [c for c in batch.columns if pa.types.is_string(c.type)]
+        others = [c for c in batch.columns if pa.types.is_dictionary(c.type)]
+        is_clean = not others and not any(
+            pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts
+        )
+        options = pyarrow.csv.WriteOptions(
+            include_header=False, quoting_style="none" if is_clean else "needed"
+        )
+        pyarrow.csv.write_csv(batch, self._file, options)
+
+
+@contextmanager
+def _writing(path: str) -> Generator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise TableError(f"{path}: cannot write: {error.strerror or error}.") from error
+    except pa.ArrowException as error:
+        raise TableError(f"{path}: cannot write: {first_line(error)}.") from error

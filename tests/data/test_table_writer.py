@@ -1,0 +1,114 @@
+"""Tables reach their file whole or not at all, and read back as they were."""
+
+import io
+import os
+import sys
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from priornet.data.table_writer import TableWriter
+from priornet.data.tables import TableError, TableReader
+
+BATCHES = [
+    pa.record_batch({"a": [1.5, None], "b": ["x", ""]}),
+    pa.record_batch({"a": [0.1, 1e300], "b": ['say "hi"', "a, b\nc"]}),
+]
+
+
+def write(path, batches=BATCHES):
+    with TableWriter(path) as writer:
+        for batch in batches:
+            writer.write(batch)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_csv_reads_back(tmp_path, name):
+    write(tmp_path / name)
+    found = pd.read_csv(tmp_path / name, keep_default_na=False, na_values={"a": [""]})
+    pd.testing.assert_frame_equal(found, pa.Table.from_batches(BATCHES).to_pandas())
+
+
+def test_parquet_reads_back_with_types(tmp_path):
+    write(tmp_path / "x.parquet")
+    assert pq.read_table(tmp_path / "x.parquet").equals(pa.Table.from_batches(BATCHES))
+
+
+def test_plain_text_passes_through_unchanged(tmp_path):
+    text = "id,b\n007,x y\n1.50,\n"
+    (tmp_path / "in.csv").write_text(text)
+    with TableReader(tmp_path / "in.csv") as reader:
+        write(tmp_path / "out.csv", reader)
+    assert (tmp_path / "out.csv").read_text() == text
+
+
+def test_header_is_quoted_where_it_must_be(tmp_path):
+    write(tmp_path / "x.csv", [pa.record_batch({"a, b": [1]})])
+    assert (tmp_path / "x.csv").read_text() == '"a, b"\n1\n'
+
+
+def test_categories_are_written_as_text(tmp_path):
+    batch = pa.record_batch({"a": pa.array(["x, y", "z"]).dictionary_encode()})
+    write(tmp_path / "x.csv", [batch])
+    assert pd.read_csv(tmp_path / "x.csv")["a"].tolist() == ["x, y", "z"]
+
+
+def test_standard_output(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", stream)
+    write("-", BATCHES[:1])
+    assert stream.buffer.getvalue() == b"a,b\n1.5,x\n,\n"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet"])
+def test_failure_leaves_what_was_there_before(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"old")
+
+    def interrupted():
+        yield BATCHES[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(path, interrupted())
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    assert path.read_bytes() == b"old"
+
+
+def test_batch_of_another_shape_is_an_error_and_leaves_nothing(tmp_path):
+    batches = [BATCHES[0], pa.record_batch({"z": [1]})]
+    with pytest.raises(ValueError, match="schema"):
+        write(tmp_path / "x.parquet", batches)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_success_replaces_and_leaves_nothing_beside(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+    write(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+    assert path.read_text().startswith("a,b\n")
+
+
+def test_bad_targets_are_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("")
+    for name, message in (
+        ("folder.csv", "it is a folder"),
+        ("x.xlsx", "unknown kind of table"),
+        ("no/folder/x.csv", "No such file"),
+        ("file/x.csv", "Not a directory"),
+    ):
+        with pytest.raises(TableError, match=message) as caught, TableWriter(tmp_path / name):
+            pytest.fail("it was opened")
+        assert name in str(caught.value)
+    assert {p.name for p in tmp_path.iterdir()} == {"folder.csv", "file"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(TableError, match="Permission denied"), TableWriter(tmp_path / "x.csv"):
+        pytest.fail("it was opened")
