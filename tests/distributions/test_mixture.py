@@ -163,6 +163,15 @@ def test_median_of_two_far_members_lies_halfway(dtype, far):
     assert_close(mixture.icdf(torch.tensor(0.5, dtype=dtype)), torch.zeros(()), abs=1e-4)
 
 
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float64, 20.0), (torch.float32, 8.0)])
+def test_median_of_two_far_members_of_unlike_width_balances_their_tails(dtype, far):
+    """As many deviations from one as from the other: (x + far)/1 = (far - x)/2."""
+    scales = torch.tensor([1.0, 2.0], dtype=dtype)
+    mixture = NormalMixture(torch.tensor([-far, far], dtype=dtype), scales)
+    median = mixture.icdf(torch.tensor(0.5, dtype=dtype))
+    assert_close(median, torch.tensor(-far / 3), rel=1e-5)
+
+
 def test_quantiles_at_the_ends_are_infinite():
     mixture = NormalMixture(float64(-1.0, 2.0), float64(1.0, 3.0))
     assert mixture.icdf(float64(0.0, 1.0)).tolist() == [-math.inf, math.inf]
@@ -202,3 +211,26 @@ def test_equal_components_are_one_gaussian():
     )
     y = random_normal((6, 3), seed=9)
     assert_close(mixture.log_prob(y), gaussian.log_prob(y))
+
+
+@pytest.mark.parametrize(("dtype", "rel"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
+def test_quantiles_of_members_of_very_unlike_width_are_found(dtype, rel):
+    """Spikes and plateaus, on which Newton's method runs to and fro; against scipy's cdf."""
+    means = (10 * random_normal((6, 400), 1)).to(dtype)
+    scales = (3 * random_normal((6, 400), 2)).exp().to(dtype)
+    p = random_uniform(0.001, 0.999, (400,), 3).to(dtype)
+    y = NormalMixture(means, scales).icdf(p).double()
+    means, scales, p = means.double(), scales.double(), p.double()
+    found = torch.from_numpy(stats.norm(means.numpy(), scales.numpy()).cdf(y.numpy()).mean(0))
+    # The quantile is rounded; the probability may move by its density times that.
+    slack = 4 * torch.finfo(dtype).eps * y.abs() * NormalMixture(means, scales).log_prob(y).exp()
+    assert ((found - p).abs() <= rel * torch.minimum(p, 1 - p) + slack).all()
+
+
+def test_quantiles_do_not_depend_on_who_else_is_asked():
+    """Rows leave the search at different times; alone, each takes the same steps."""
+    means, scales = 10 * random_normal((6, 50), 1), (2 * random_normal((6, 50), 2)).exp()
+    p = random_uniform(0.001, 0.999, (50,), 3)
+    together = NormalMixture(means, scales).icdf(p)
+    alone = [NormalMixture(means[:, i], scales[:, i]).icdf(p[i]) for i in range(50)]
+    assert_close(together, torch.stack(alone), rel=1e-12, abs=1e-13)

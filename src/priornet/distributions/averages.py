@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Size, Tensor
 
-from priornet.checks import values_visible
+from priornet.checks import check_setting, check_values, values_visible
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
 from priornet.special.phi import phi, plain_phi
@@ -27,6 +27,7 @@ __all__ = [
     "check_temperature",
     "covariance_averages",
     "precision_averages",
+    "scalar_averages",
 ]
 
 
@@ -77,40 +78,56 @@ class CovarianceAverages(NamedTuple):
     gap: Tensor
 
 
-def check_temperature(temperature: float) -> None:
-    """At least 1: below, members would move away from their mean."""
-    if not 1 <= temperature < math.inf:
+def check_temperature(
+    temperature: Tensor | float, batch: Size | None = None, like: Tensor | None = None
+) -> None:
+    """At least 1: below, members would move away from their mean.
+
+    A tensor must broadcast to the batch; its values are looked at on the CPU only.
+    """
+    if isinstance(temperature, Tensor):
+        assert batch is not None
+        assert like is not None
+        check_setting("temperature", temperature, batch, like)
+        if temperature.device.type == "cpu" and values_visible(temperature):
+            good = (temperature >= 1) & torch.isfinite(temperature)
+            check_values("temperature", temperature, good, "finite and at least 1")
+    elif not 1 <= temperature < math.inf:
         raise ValueError(f"`temperature` must be finite and at least 1; got {temperature:g}.")
 
 
 @torch.no_grad()
 def precision_averages(
-    teacher: GaussianEnsemble, temperature: float = 1.0, *, exact_gap: bool = False
+    teacher: GaussianEnsemble, temperature: Tensor | float = 1.0, *, exact_gap: bool = False
 ) -> PrecisionAverages:
     """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16).
 
     Args:
         teacher: M Gaussians per input.
-        temperature: At least 1.
+        temperature: At least 1; a number, or a tensor that broadcasts with the batch.
         exact_gap: Full relative precision of the gap also where members nearly agree: a fit divides
             by it. The default is good to eps over their disagreement, and faster.
     """
-    check_temperature(temperature)
-    keep, kernel = 2 / (temperature + 1), phi if exact_gap else plain_phi
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
+    check_temperature(temperature, batch, teacher.means)
+    keep, kernel = 2 / (temperature + 1), phi if exact_gap else plain_phi
+    if isinstance(keep, Tensor):
+        keep = keep.expand(batch).reshape(-1)
     means = teacher.means.detach().reshape(n_members, -1, k_dim)
     scalar = k_dim == 1 and values_visible(means, teacher.covariances)
     # The factors, where they are known and the temperature leaves them as they are.
-    by_tril = teacher.has_precision_tril and keep == 1 and not scalar
+    untempered = not isinstance(keep, Tensor) and keep == 1
+    by_tril = teacher.has_precision_tril and untempered and not scalar
     matrices = teacher.precision_tril if by_tril else teacher.covariances
-    matrices = matrices.reshape(n_members, -1, k_dim, k_dim)
+    matrices = matrices.detach().reshape(n_members, -1, k_dim, k_dim)
     parts: list[PrecisionAverages] = []
     for at in cache_pieces(means.shape[1], n_members, means.device):
+        kept = keep[at] if isinstance(keep, Tensor) else keep
         if scalar:
-            parts.append(_scalar_piece(means[:, at, 0], matrices[:, at, 0, 0], keep, kernel))
+            parts.append(_scalar_piece(means[:, at], matrices[:, at], kept, kernel))
         else:
-            tril = matrices[:, at] if by_tril else _tempered_tril(matrices[:, at], keep)
-            parts.append(_matrix_piece(means[:, at], tril, keep, kernel))
+            tril = matrices[:, at] if by_tril else _tempered_tril(matrices[:, at], kept)
+            parts.append(_matrix_piece(means[:, at], tril, kept, kernel))
     return PrecisionAverages(*(_join(columns, batch) for columns in zip(*parts, strict=True)))
 
 
@@ -137,37 +154,62 @@ def _average(members: Tensor) -> Tensor:
     return members.mean(0)
 
 
-def _scalar_piece(
-    means: Tensor, variances: Tensor, keep: float, kernel: Kernel
-) -> PrecisionAverages:
-    """K = 1 in eager mode: weighted averages over the leading axis, in place where that saves."""
+def scalar_averages(
+    means: Tensor, variances: Tensor, keep: Tensor | float, kernel: Kernel = plain_phi
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The five averages for K = 1 in eager mode: over the leading axis, in place where that saves.
+
+    Args:
+        means: Member means ``(M, *batch)``.
+        variances: Member variances ``(M, *batch)``.
+        keep: Share of its own parameters that a member keeps, Eq. (16).
+        kernel: How to evaluate the gap.
+    """
     offsets = means - means[0]  # differences first: exact between nearby numbers
-    if keep != 1:
+    if isinstance(keep, Tensor) or keep != 1:
         offsets = torch.lerp(offsets.mean(0), offsets, keep)
         variances = torch.lerp(variances.mean(0), variances, keep)
+    n_members = len(means)
     precisions = variances.reciprocal()
-    mean_precision = precisions.mean(0)
-    shift = (precisions * offsets).mean(0).div_(mean_precision)
-    spread = offsets.sub_(shift).square_().mul_(precisions).mean(0)
+    mean_precision = precisions.sum(0).div_(n_members)
+    shift = (precisions * offsets).sum(0).div_(n_members).div_(mean_precision)
+    spread = offsets.sub_(shift).square_().mul_(precisions).sum(0).div_(n_members)
     # phi(t) = t - 1 - ln t averages to the gap, and is small where members agree.
     if kernel is phi:
-        gap = phi(precisions, mean_precision.expand_as(precisions)).mean(0)
+        gaps = phi(precisions, mean_precision.expand_as(precisions))
     else:
         ratio = precisions.div_(mean_precision)
-        gap = torch.log(ratio).neg_().add_(ratio.sub_(1)).mean(0)
-    tril = mean_precision.sqrt()[:, None, None]
-    return PrecisionAverages(means[0].unsqueeze(-1), shift.unsqueeze(-1), tril, spread, gap)
+        logs = torch.log(ratio)
+        gaps = ratio.sub_(1).sub_(logs)
+    return means[0], shift, mean_precision.sqrt_(), spread, gaps.sum(0).div_(n_members)
 
 
-def _tempered_tril(covariances: Tensor, keep: float) -> Tensor:
-    if keep != 1:
+def _scalar_piece(
+    means: Tensor, variances: Tensor, keep: Tensor | float, kernel: Kernel
+) -> PrecisionAverages:
+    anchor, shift, tril, spread, gap = scalar_averages(
+        means.squeeze(-1), variances.flatten(-3), keep, kernel
+    )
+    return PrecisionAverages(
+        anchor.unsqueeze(-1), shift.unsqueeze(-1), tril[:, None, None], spread, gap
+    )
+
+
+def _tempered_tril(covariances: Tensor, keep: Tensor | float) -> Tensor:
+    if isinstance(keep, Tensor):
+        covariances = torch.lerp(_average(covariances), covariances, keep[:, None, None])
+    elif keep != 1:
         covariances = torch.lerp(_average(covariances), covariances, keep)
     return triangular.precision_cholesky(triangular.in_planes(covariances))
 
 
-def _matrix_piece(means: Tensor, tril: Tensor, keep: float, kernel: Kernel) -> PrecisionAverages:
+def _matrix_piece(
+    means: Tensor, tril: Tensor, keep: Tensor | float, kernel: Kernel
+) -> PrecisionAverages:
     offsets = means - means[0]
-    if keep != 1:
+    if isinstance(keep, Tensor):
+        offsets = torch.lerp(_average(offsets), offsets, keep.unsqueeze(-1))
+    elif keep != 1:
         offsets = torch.lerp(_average(offsets), offsets, keep)
     mean_tril = triangular.cholesky(_average(triangular.outer(tril)))
     weighted = _average(triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)))

@@ -16,10 +16,12 @@ from priornet.checks import (
     check_shape,
     check_tril,
     common_tensors,
+    values_visible,
 )
 from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape, wants_check
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.gaussian import Gaussian
+from priornet.distributions.quantiles import mixture_quantile
 from priornet.special import triangular
 from priornet.special.normal import normal_cdf
 
@@ -91,8 +93,9 @@ class NormalMixture(BatchDistribution):
     def icdf(self, value: Tensor) -> Tensor:
         """Quantile at a probability, by bracketed Newton steps; differentiable."""
         value = self.checked_value("value", value, ())
-        with torch.no_grad():
-            root = self._solve(value)
+        root = self._root(value)
+        if self._is_constant(value):
+            return root
         # Newton steps from the converged root carry implicit derivatives, and no value: one step
         # the first, two steps the second and third.
         inside = (value > 0) & (value < 1)
@@ -103,27 +106,21 @@ class NormalMixture(BatchDistribution):
             at = at - (step - step.detach())
         return torch.where(inside, at, root)
 
-    def _solve(self, probability: Tensor) -> Tensor:
-        """Safeguarded Newton between the extreme component quantiles."""
-        # Upper-tail quantiles are those of the mirrored mixture, where the cdf keeps its digits.
-        upper = probability > 0.5
-        mirror = torch.ones_like(probability).masked_fill(upper, -1.0)
-        p = torch.where(upper, 1 - probability, probability)
-        means = self._means * mirror.unsqueeze(-1)
-        quantiles = means + self._scales * torch.special.ndtri(p).unsqueeze(-1)
-        low, high = quantiles.amin(-1), quantiles.amax(-1)
-        x = 0.5 * (low + high)
-        for _ in range(80 if x.dtype == torch.float64 else 50):
-            z = (x.unsqueeze(-1) - means) / self._scales
-            # cdf(x) - p as whole members below x plus tails: between far members only tails differ.
-            below, tail = z > 0, normal_cdf(-z.abs())
-            residual = below.to(z.dtype).mean(-1) - p + torch.where(below, -tail, tail).mean(-1)
-            low, high = torch.where(residual > 0, low, x), torch.where(residual < 0, high, x)
-            density = (torch.exp(-0.5 * z * z) / self._scales).mean(-1) / math.sqrt(2 * math.pi)
-            newton = x - residual / density
-            good = (newton >= low) & (newton <= high)
-            x = torch.where(good, newton, 0.5 * (low + high))
-        return x * mirror
+    def _root(self, value: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(value.shape, self.batch_shape)
+        means, scales = (
+            part.detach().expand((*shape, -1)).movedim(-1, 0).reshape(self.n_components, -1)
+            for part in (self._means, self._scales)
+        )
+        return mixture_quantile(value.detach().expand(shape).flatten(), means, scales).reshape(
+            shape
+        )
+
+    def _is_constant(self, value: Tensor) -> bool:
+        """Whether nobody can ask for a derivative."""
+        parts = (value, self._means, self._scales)
+        wanted = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
+        return values_visible(*parts) and not wanted
 
     def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
         """Draws without gradient."""

@@ -23,13 +23,16 @@ itself, so that :math:`F - \frac12` keeps its digits there as Q does in the tail
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from priornet.special.elementwise import elementwise
 from priornet.special.phi import horner
+from priornet.special.pieces import cache_pieces
 
 __all__ = ["student_t_cdf", "student_t_icdf"]
 
@@ -55,6 +58,7 @@ def _rule(dtype: torch.dtype, shift: int, n_nodes: int, halley: int) -> _Rule:
 _DOUBLE = _rule(torch.float64, shift=8, n_nodes=20, halley=3)
 _SINGLE = _rule(torch.float32, shift=3, n_nodes=9, halley=2)
 _FEW = 2048  # elements up to which an axis of nodes is faster than a loop over them
+_ROWS = 4  # numbers per element that the integration keeps in cache
 
 # lnGamma(x + 1/2) - lnGamma(x) - 1/2 ln x, coefficients of 1/x, 1/x^3, ...
 _GAP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224, -5461 / 425984)
@@ -240,55 +244,45 @@ def _icdf(p: Tensor, df: Tensor) -> Tensor:
     return torch.sign(p - 0.5) * t
 
 
-class _StudentTCdf(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(t: Tensor, df: Tensor) -> Tensor:
-        return _cdf(t, df)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        t, df = ctx.saved_tensors
-        grad, t = torch.where(t.isinf(), 0.0, grad), torch.where(t.isinf(), 0.0, t)
-        growth = _growth(t, df)
-        grad_t = grad_df = None
-        if ctx.needs_input_grad[0]:
-            grad_t = grad * (_scale(df) * torch.exp(-0.5 * (df + 1) * growth))
-        if ctx.needs_input_grad[1]:
-            fall = torch.exp(-0.5 * df * growth)
-            grad_df = grad * (torch.sign(t) * fall * _df_slope(growth, df))
-        return grad_t, grad_df
+def _density(t: Tensor, df: Tensor) -> Tensor:
+    """Slope of the cdf in t."""
+    growth = _growth(torch.where(t.isinf(), 0.0, t), df)
+    density = _scale(df) * torch.exp(-0.5 * (df + 1) * growth)
+    return torch.where(t.isinf(), 0.0, density)
 
 
-class _StudentTIcdf(torch.autograd.Function):
-    generate_vmap_rule = True
+def _cdf_df_slope(t: Tensor, df: Tensor) -> Tensor:
+    """Slope of the cdf in df."""
+    t = torch.where(t.isinf(), 0.0, t)  # where the slope is 0 too
+    growth = _growth(t, df)
+    return torch.sign(t) * torch.exp(-0.5 * df * growth) * _df_slope(growth, df)
 
-    @staticmethod
-    def forward(p: Tensor, df: Tensor) -> Tensor:
-        return _icdf(p, df)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[1], output)
+def _icdf_slope(p: Tensor, df: Tensor) -> Tensor:
+    """Slope of the quantile in p, one over the density; infinite at the ends."""
+    quantile = _student_t_icdf(p, df)
+    growth = _growth(torch.where(quantile.isinf(), 0.0, quantile), df)
+    inverse_density = torch.exp(0.5 * (df + 1) * growth) / _scale(df)
+    return torch.where(quantile.isinf(), torch.inf, inverse_density)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        df, quantile = ctx.saved_tensors
-        t = torch.where(quantile.isinf(), 0.0, quantile)
-        growth, scale = _growth(t, df), _scale(df)
-        grad_p = grad_df = None
-        if ctx.needs_input_grad[0]:
-            inverse_density = torch.exp(0.5 * (df + 1) * growth) / scale
-            grad_p = grad * torch.where(quantile.isinf(), torch.inf, inverse_density)
-        if ctx.needs_input_grad[1]:
-            rise = torch.exp(0.5 * growth) / scale
-            grad_df = -grad * (torch.sign(t) * rise * _df_slope(growth, df))
-        return grad_p, grad_df
+
+def _icdf_df_slope(p: Tensor, df: Tensor) -> Tensor:
+    """Slope of the quantile in df: minus that of the cdf, over the density."""
+    quantile = _student_t_icdf(p, df)
+    t = torch.where(quantile.isinf(), 0.0, quantile)
+    growth = _growth(t, df)
+    return -torch.sign(t) * (torch.exp(0.5 * growth) / _scale(df)) * _df_slope(growth, df)
+
+
+def _in_pieces(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, df: Tensor) -> Tensor:
+    """An elementwise function of two tensors of one shape, in pieces that stay in cache."""
+    flat, flat_df = x.flatten(), df.flatten()
+    pieces = cache_pieces(x.numel(), _ROWS, x.device)
+    return torch.cat([function(flat[s], flat_df[s]) for s in pieces]).reshape(x.shape)
+
+
+_student_t_cdf = elementwise(lambda t, df: _in_pieces(_cdf, t, df), _density, _cdf_df_slope)
+_student_t_icdf = elementwise(lambda p, df: _in_pieces(_icdf, p, df), _icdf_slope, _icdf_df_slope)
 
 
 def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
@@ -312,7 +306,7 @@ def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
         tensor([0.2500, 0.5000, 0.7500])
     """
     t, df = torch.broadcast_tensors(t, df.clamp(max=_rule_of(df).largest_df))
-    return _StudentTCdf.apply(t, df)
+    return _student_t_cdf(t, df)
 
 
 def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
@@ -337,4 +331,4 @@ def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
         tensor([-3.1824,  0.0000,  3.1824])
     """
     p, df = torch.broadcast_tensors(p, df.clamp(max=_rule_of(df).largest_df))
-    return _StudentTIcdf.apply(p, df)
+    return _student_t_icdf(p, df)
