@@ -9,27 +9,63 @@ from typing import TYPE_CHECKING
 from priornet._version import __version__
 
 if TYPE_CHECKING:
-    from priornet import distributions, losses, metrics, nn, priors, special, uncertainty
+    from priornet import (
+        data,
+        distill,
+        distributions,
+        estimators,
+        losses,
+        metrics,
+        nn,
+        priors,
+        special,
+        training,
+        uncertainty,
+    )
     from priornet.distributions import GaussianEnsemble, MultivariateStudentT, NormalWishart
+    from priornet.estimators import (
+        DeepEnsembleRegressor,
+        DistilledRegressor,
+        EvidentialRegressor,
+        GaussianRegressor,
+        PriorNetRegressor,
+        load,
+    )
 
 __all__ = [
+    "DeepEnsembleRegressor",
+    "DistilledRegressor",
+    "EvidentialRegressor",
     "GaussianEnsemble",
+    "GaussianRegressor",
     "MultivariateStudentT",
     "NormalWishart",
+    "PriorNetRegressor",
     "__version__",
+    "data",
+    "distill",
     "distributions",
+    "estimators",
+    "load",
     "losses",
     "metrics",
     "nn",
     "priors",
     "special",
+    "training",
     "uncertainty",
 ]
 
 _HOME = {
+    "DeepEnsembleRegressor": "estimators",
+    "DistilledRegressor": "estimators",
+    "EvidentialRegressor": "estimators",
     "GaussianEnsemble": "distributions",
+    "GaussianRegressor": "estimators",
     "MultivariateStudentT": "distributions",
     "NormalWishart": "distributions",
+    "PriorNetRegressor": "estimators",
+    "load": "estimators",
 }
 
 

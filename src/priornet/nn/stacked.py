@@ -7,6 +7,7 @@ Each network's first weights come from its own seed: they do not depend on the c
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -37,9 +38,15 @@ class Stack(nn.Module):
         self, shapes: dict[str, tuple[int, ...]], head: Head, n_networks: int, dtype: torch.dtype
     ) -> None:
         super().__init__()
-        self.shapes, self.head = shapes, head.requires_grad_(False)
+        self.shapes = shapes
+        self._head = (head,)  # in a tuple: its own projection is no part of this module
         self._sizes = [math.prod(shape) for shape in shapes.values()]
         self.weights = nn.Parameter(torch.empty(n_networks, sum(self._sizes), dtype=dtype))
+
+    @property
+    def head(self) -> Head:
+        """Gives outputs their meaning."""
+        return self._head[0]
 
     @property
     def n_networks(self) -> int:
@@ -68,14 +75,9 @@ class Stack(nn.Module):
 
     def select(self, networks: Sequence[int] | Tensor) -> Self:
         """A stack of copies of some of the networks."""
-        new = type(self).__new__(type(self))
-        nn.Module.__init__(new)
-        for name, value in vars(self).items():
-            if name not in new.__dict__ or name == "training":
-                new.__dict__[name] = value
-        new.head = self.head
         index = torch.as_tensor(networks, device=self.weights.device)
-        new.weights = nn.Parameter(self.weights.detach()[index].clone())
+        new = copy.copy(self)
+        new._parameters = {"weights": nn.Parameter(self.weights.detach()[index].clone())}
         return new
 
 
@@ -191,7 +193,7 @@ class StackedModules(Stack):
         with torch.no_grad():
             for row, network in zip(self.weights, networks, strict=True):
                 row.copy_(torch.cat([p.flatten() for p in network.parameters()]))
-        self._template = [networks[0].to("meta")]  # in a list: not a submodule, not in state_dict
+        self._template = (networks[0].to("meta"),)
 
     def raw(self, x: Tensor) -> Tensor:
         """Outputs ``(S, B, n)`` for inputs ``(S, B, ...)``."""

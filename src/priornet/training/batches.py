@@ -49,23 +49,32 @@ class Batch(NamedTuple):
 class _Order:
     """Shuffled row numbers of one network, epoch after epoch."""
 
-    def __init__(self, rows: Tensor, seed: int, batch_size: int) -> None:
+    def __init__(self, rows: Tensor, seed: int, batch_size: int, epoch_rows: int | None) -> None:
         self.rows, self.batch_size = rows, batch_size
         self.generator = Generator().manual_seed(seed)
+        self.n = len(rows) if epoch_rows is None else min(epoch_rows, len(rows))
+        self._queue = rows[:0]
 
     @property
     def n_steps(self) -> int:
-        return -(-len(self.rows) // self.batch_size)
+        return -(-self.n // self.batch_size)
+
+    def _next_rows(self) -> Tensor:
+        """The next ``n`` rows: all are seen before any is seen again."""
+        if self.n == len(self.rows) <= self.batch_size:
+            return self.rows  # one batch holds everything: the order is of no consequence
+        if len(self._queue) < self.n:
+            fresh = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
+            self._queue = torch.cat([self._queue, fresh])
+        rows, self._queue = self._queue[: self.n], self._queue[self.n :]
+        return rows
 
     def epoch(self, n_steps: int) -> tuple[Tensor, Tensor]:
         """Row numbers and the share of each in its batch, ``(n_steps, B)``."""
-        n = len(self.rows)
+        n = self.n
         index = torch.zeros(n_steps * self.batch_size, dtype=torch.long)
         share = torch.zeros(n_steps * self.batch_size)
-        if n > self.batch_size:
-            index[:n] = self.rows[torch.randperm(n, generator=self.generator)]
-        else:  # one batch holds everything: the order is of no consequence
-            index[:n] = self.rows
+        index[:n] = self._next_rows()
         share[:n] = 1.0
         share = share.view(n_steps, self.batch_size)
         share /= share.sum(1, keepdim=True).clamp_(min=1.0)
@@ -83,6 +92,8 @@ class Batches:
         extra: Row numbers of each network from which every step draws ``extra_size`` more, with
             replacement: out-of-domain inputs.
         extra_size: How many of those per step.
+        epoch_rows: Rows that make an epoch; by default all of a network's. A large transfer set is
+            gone through in several epochs.
     """
 
     def __init__(
@@ -93,6 +104,7 @@ class Batches:
         batch_size: int,
         extra: Sequence[Tensor] | None = None,
         extra_size: int = 0,
+        epoch_rows: int | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1; got {batch_size}.")
@@ -100,7 +112,9 @@ class Batches:
             raise ValueError("`rows` must name at least one row for every network.")
         self.data, self.batch_size = data, batch_size
         self.extra, self.extra_size = extra, extra_size
-        self._orders = [_Order(r, s, batch_size) for r, s in zip(rows, seeds, strict=True)]
+        self._orders = [
+            _Order(r, s, batch_size, epoch_rows) for r, s in zip(rows, seeds, strict=True)
+        ]
         counts = [order.n_steps for order in self._orders]
         self.n_steps = max(counts)
         # Steps in which every network has rows need no look at who is active.

@@ -1,0 +1,21 @@
+"""The scikit-learn face: tables in, predictions with their uncertainty out."""
+
+from priornet.estimators.base import BaseRegressor
+from priornet.estimators.distilled import DistilledRegressor
+from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
+from priornet.estimators.evidential import EvidentialRegressor
+from priornet.estimators.persistence import ModelError, load
+from priornet.estimators.prior_network import PriorNetRegressor
+from priornet.estimators.records import RowUncertainty
+
+__all__ = [
+    "BaseRegressor",
+    "DeepEnsembleRegressor",
+    "DistilledRegressor",
+    "EvidentialRegressor",
+    "GaussianRegressor",
+    "ModelError",
+    "PriorNetRegressor",
+    "RowUncertainty",
+    "load",
+]

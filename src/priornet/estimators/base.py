@@ -1,0 +1,320 @@
+"""What all estimators share: scikit-learn's contract, and everything that follows from a belief.
+
+A subclass says which networks it trains (:meth:`BaseRegressor._train`); predictions, intervals,
+uncertainty and saving are written once, in terms of the belief that the networks return.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from priornet.data.preprocessing import TablePreprocessor
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.inputs import (
+    check_inputs,
+    check_targets,
+    check_weight,
+    merge_equal_rows,
+    take_rows,
+)
+from priornet.estimators.network import HeadKind, Network
+from priornet.estimators.plan import SMALL, Auto, Split, make_plan, split_rows, validation_split
+from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
+from priornet.estimators.records import RowUncertainty
+from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
+from priornet.training import Loss, Rows
+from priornet.uncertainty import Uncertainty, uncertainty
+
+if TYPE_CHECKING:
+    from torch.distributions import Distribution
+
+__all__ = ["BaseRegressor", "Prepared"]
+
+
+@dataclass
+class Prepared:
+    """A table ready for training, in standardised units."""
+
+    preprocessor: TablePreprocessor
+    columns: TargetColumns
+    inputs: Tensor
+    """``(N, D)``."""
+    targets: Tensor
+    """``(N, K)``."""
+    weight: Tensor
+    """``(N,)``, of mean 1 over the training rows."""
+    split: Split
+    rng: np.random.RandomState
+
+
+class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Base of the estimators; not one itself."""
+
+    fitted_: Fitted
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def __init__(
+        self,
+        *,
+        hidden: tuple[int, ...] = (64, 64),
+        learning_rate: float = 1e-2,
+        weight_decay: float = 1e-4,
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        patience: int | None = 50,
+        validation_fraction: float = 0.1,
+        calibration_fraction: float | Auto = "auto",
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.epochs: int | Auto = epochs
+        self.batch_size: int | Auto = batch_size
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.calibration_fraction: float | Auto = calibration_fraction
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # -- fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from a table.
+
+        Args:
+            X: Inputs, shape ``(N, D)``: an array of numbers, or a table whose columns may be
+                numbers, text, categories or dates, with holes.
+            y: Targets, shape ``(N,)`` or ``(N, K)``; K columns get a full covariance.
+            sample_weight: Weight per row; 2 counts as two equal rows.
+        """
+        self.check_parameters()
+        return self._fit_prepared(self._prepare(X, y, sample_weight))
+
+    def _fit_prepared(self, prepared: Prepared) -> Self:
+        fitted = self._train(prepared)
+        fitted.calibrate(prepared.inputs, prepared.targets, prepared.split.calibration)
+        self.n_features_in_ = prepared.preprocessor.n_features_in_
+        self.fitted_ = fitted
+        return self
+
+    @abstractmethod
+    def _train(self, prepared: Prepared) -> Fitted:
+        """Train networks on a table."""
+
+    def check_parameters(self) -> None:
+        """Refuse settings that cannot work; :meth:`fit` does this first."""
+        hidden = self.hidden
+        if not isinstance(hidden, (tuple, list)) or not hidden or min(hidden) < 1:
+            raise ValueError(f"`hidden` must be a tuple of layer widths; got {hidden!r}.")
+        torch.device(self.device)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        table = check_inputs(self, X, reset=True)
+        values, names, is_vector = check_targets(y, table)
+        weight = check_weight(sample_weight, values)
+        if weight is not None and not weight.all():  # a row without weight is no row
+            kept = np.flatnonzero(weight)
+            table, values, weight = take_rows(table, kept), values[kept], weight[kept]
+        if isinstance(table, np.ndarray) and len(values) < 4 * SMALL:
+            distinct = merge_equal_rows(table, values, weight)
+            if len(distinct[0]) < SMALL:
+                table, values, weight = distinct
+        if len(values) < 2:
+            raise ValueError(
+                f"Found array with {len(values)} sample(s), n_samples={len(values)}, while a "
+                "minimum of 2 is required."
+            )
+        rng = check_random_state(self.random_state)
+        split = split_rows(len(values), self.calibration_fraction, rng)
+        train = split.train.numpy()
+        train_weight = None if weight is None else weight[train]
+        preprocessor = TablePreprocessor().fit(take_rows(table, train), train_weight)
+        scaling = target_scaling(values[train], train_weight, names)
+        weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
+        columns = TargetColumns(names, is_vector, scaling)
+        return self._prepared(preprocessor, columns, table, values, weight, split, rng)
+
+    def _prepared(
+        self,
+        preprocessor: TablePreprocessor,
+        columns: TargetColumns,
+        table: Any,
+        values: FloatArray,
+        weight: FloatArray,
+        split: Split,
+        rng: np.random.RandomState,
+    ) -> Prepared:
+        # Tables of a few rows afford double precision: weighting and repeating a row then agree.
+        dtype = torch.float64 if len(values) < SMALL else torch.float32
+        shift, scale = columns.scaling
+
+        def tensor(array: NDArray[Any]) -> Tensor:
+            return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+        return Prepared(
+            preprocessor,
+            columns,
+            tensor(preprocessor.transform(table)),
+            tensor((values - shift) / scale),
+            tensor(weight),
+            split,
+            rng,
+        )
+
+    def _train_networks(
+        self,
+        prepared: Prepared,
+        head: HeadKind,
+        loss: Loss,
+        what: str,
+        seeds: Sequence[int],
+        data: Rows | None = None,
+        extra: Tensor | None = None,
+    ) -> Fitted:
+        """Train networks on the training rows, each with rows of its own held out.
+
+        Args:
+            prepared: The table.
+            head: What the networks predict.
+            loss: Training loss per row; validation is by the NLL of the predictive.
+            what: Shown beside the progress bar.
+            seeds: One per network.
+            data: The table's rows with what the loss wants, where it wants more than targets;
+                further rows may follow.
+            extra: Numbers of such further rows, out-of-domain inputs for every step.
+        """
+        rows, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
+        plan = make_plan(len(rows[0]), self.epochs, self.batch_size, self.patience)
+        network = Network(
+            prepared.inputs.shape[1], tuple(self.hidden), prepared.targets.shape[1], head
+        )
+        stack = network.build(list(seeds), prepared.inputs)
+        training = train_stack(
+            stack,
+            Rows(prepared.inputs, prepared.targets, prepared.weight) if data is None else data,
+            rows,
+            held,
+            loss,
+            predictive_nll,
+            seeds,
+            Recipe(self.learning_rate, self.weight_decay, plan, verbose=self.verbose, what=what),
+            None if extra is None else [extra] * len(seeds),
+        )
+        return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
+
+    # -- predicting -------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Mean of the predictive, shape of the targets; with its standard deviation if asked."""
+        predictive = self.predict_belief(X).predictive()
+        mean = self.fitted_.targets.shaped(predictive.mean)
+        if not return_std:
+            return mean
+        return mean, self.fitted_.targets.shaped(predictive.variance.sqrt())
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Distribution of the target of each row, in its units.
+
+        Returns:
+            A torch distribution with batch shape ``(N,)``; event shape ``()`` for targets given as
+            a vector, with ``cdf`` and ``icdf``, else ``(K,)``.
+        """
+        predictive = self.predict_belief(X).predictive()
+        return predictive.univariate() if self.fitted_.targets.is_vector else predictive
+
+    def predict_belief(self, X: Any) -> Any:
+        """What the model believes about each row's distribution: Normal-Wishart or ensemble.
+
+        Batch shape ``(N,)`` and event shape ``(K,)``, in units of the targets.
+        """
+        inputs = self._inputs(X)
+        return self.fitted_.belief(inputs)
+
+    def predict_uncertainty(self, X: Any) -> RowUncertainty:
+        """Total, data and knowledge uncertainty of each row, in units of the targets."""
+        record, columns = uncertainty(self.predict_belief(X)), self.fitted_.targets
+        arrays: dict[str, Any] = {}
+        for name in (field.name for field in fields(Uncertainty)):
+            value = getattr(record, name)
+            if name.endswith("variance"):
+                arrays[name] = columns.shaped(value)
+            else:
+                arrays[name] = None if value is None else value.numpy()
+        return RowUncertainty(**arrays, target_names=columns.names)
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        method: Literal["predictive", "conformal"] = "predictive",
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bounds between which the target lies with a given probability.
+
+        Args:
+            X: Inputs.
+            coverage: That probability, between 0 and 1.
+            method: ``"predictive"`` takes the quantiles of the predictive: right where the model
+                is. ``"conformal"`` scales its standard deviation by what the held-out rows needed:
+                right on average over rows like them, whatever the model.
+
+        Returns:
+            Lower and upper bounds, each of the shape of the targets; of several columns each
+            has the coverage by itself.
+        """
+        predictive = self.predict_belief(X).predictive()
+        lower, upper = self.fitted_.interval(predictive, coverage, method)
+        return self.fitted_.targets.shaped(lower), self.fitted_.targets.shaped(upper)
+
+    def predict_familiarity(self, X: Any) -> FloatArray:
+        """In-domain score of each row: share of usual rows with at least as much to learn.
+
+        Between 0 (unheard of) and 1; nan for models without knowledge uncertainty.
+        """
+        return self.fitted_.familiarity(uncertainty(self.predict_belief(X)))
+
+    def predict_verdict(self, X: Any) -> NDArray[np.object_]:
+        """One word per row: ``trust``, ``noisy`` or ``unfamiliar``.
+
+        :mod:`priornet.estimators.verdict` says what they mean.
+        """
+        return self.fitted_.verdict(uncertainty(self.predict_belief(X)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model as a folder; :func:`priornet.load` reads it.
+
+        The folder holds ``weights.safetensors`` and ``config.json``, nothing that executes. It is
+        written whole or not at all.
+        """
+        from priornet.estimators.persistence import save
+
+        check_is_fitted(self)
+        save(self, Path(path))
+
+    def _inputs(self, X: Any) -> Tensor:
+        """Preprocessed inputs."""
+        check_is_fitted(self)
+        table = check_inputs(self, X, reset=False)
+        prep = self.fitted_.preprocessor
+        return torch.from_numpy(prep.transform(table, reordered="error"))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

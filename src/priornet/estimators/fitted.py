@@ -1,0 +1,116 @@
+"""A fitted model without scikit-learn around it: from raw rows to beliefs in target units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from priornet.data.preprocessing import TablePreprocessor
+from priornet.distributions import GaussianEnsemble
+from priornet.estimators.conformal import conformal_quantile, conformal_scores
+from priornet.estimators.network import Network
+from priornet.estimators.targets import TargetColumns
+from priornet.estimators.verdict import Reference
+from priornet.nn import Stack
+from priornet.uncertainty import Uncertainty, uncertainty
+
+__all__ = ["Fitted"]
+
+FloatArray = NDArray[np.float64]
+
+_CHUNK = 1 << 14  # rows that pass through the networks at once
+_FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
+
+
+@dataclass
+class Fitted:
+    """Everything that predicting needs, and that a saved model holds."""
+
+    preprocessor: TablePreprocessor
+    targets: TargetColumns
+    network: Network
+    stack: Stack
+    training: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What happened in training, ready for JSON."""
+    reference: Reference = field(init=False)
+    """What uncertainty is usual."""
+    calibration_scores: FloatArray = field(init=False)
+    """Conformal scores of held-out rows, sorted per target, ``(n, K)``."""
+
+    def calibrate(self, inputs: Tensor, targets: Tensor, held: Tensor) -> None:
+        """Learn from held-out rows how wide intervals must be, and what uncertainty is usual.
+
+        Args:
+            inputs: All rows, preprocessed.
+            targets: Their targets, standardised.
+            held: Numbers of the rows that no training saw.
+        """
+        usual = inputs[held] if len(held) >= _FEW_HELD else inputs
+        self.reference = Reference.of(*self._variances(uncertainty(self.standard_belief(usual))))
+        predictive = self.standard_belief(inputs[held]).predictive()
+        self.calibration_scores = conformal_scores(
+            targets[held].double().cpu().numpy(),
+            predictive.mean.numpy(),
+            predictive.variance.sqrt().numpy(),
+        )
+
+    @torch.no_grad()
+    def standard_belief(self, inputs: Tensor) -> Any:
+        """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``."""
+        stack = self.stack
+        inputs = inputs.to(stack.weights)
+        pieces = [
+            stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu()
+            for x in inputs.split(_CHUNK)
+        ]
+        raw = pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+        if stack.n_networks == 1:
+            return stack.head.distribution(raw[0])
+        members = stack.head.distribution(raw)
+        return GaussianEnsemble.from_precision_tril(
+            members.loc, members.precision_tril, validate_args=False
+        )
+
+    @torch.no_grad()
+    def belief(self, inputs: Tensor) -> Any:
+        """Belief about targets in their own units."""
+        shift, scale = (torch.from_numpy(part) for part in self.targets.scaling)
+        return self.standard_belief(inputs).affine(shift, scale)
+
+    def interval(self, predictive: Any, coverage: float, method: str) -> tuple[Tensor, Tensor]:
+        """Bounds of each target at a coverage, ``(N, K)``."""
+        if not 0 < coverage < 1:
+            raise ValueError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+        if method == "predictive":
+            marginals, shape = predictive.marginals(), predictive.mean.shape
+            edges = torch.tensor([(1 - coverage) / 2, (1 + coverage) / 2], dtype=torch.float64)
+            lower, upper = (marginals.icdf(edge.expand(shape)) for edge in edges)
+            return lower, upper
+        if method != "conformal":
+            raise ValueError(f'unknown method "{method}"; choose one of: predictive, conformal.')
+        factor = torch.from_numpy(conformal_quantile(self.calibration_scores, coverage))
+        reach = factor * predictive.variance.sqrt()
+        return predictive.mean - reach, predictive.mean + reach
+
+    def familiarity(self, record: Uncertainty) -> FloatArray:
+        """In-domain score of rows, from their uncertainty in target units."""
+        return self.reference.familiarity(self._variances(record, self.targets.scaling.scale)[0])
+
+    def verdict(self, record: Uncertainty) -> NDArray[np.object_]:
+        """One word per row, from its uncertainty in target units."""
+        return self.reference.words(*self._variances(record, self.targets.scaling.scale))
+
+    @staticmethod
+    def _variances(record: Uncertainty, scale: Any = 1.0) -> tuple[FloatArray, FloatArray]:
+        """Knowledge and data variance of a row: the average over standardised targets."""
+        square = torch.as_tensor(np.square(scale))
+        knowledge, data = (
+            (variance / square).mean(-1).numpy()
+            for variance in (record.knowledge_variance, record.data_variance)
+        )
+        return knowledge, data

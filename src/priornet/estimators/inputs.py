@@ -1,0 +1,133 @@
+"""What estimators accept: arrays as scikit-learn has them, and tables with text and holes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import (
+    _check_feature_names,  # pyright: ignore[reportPrivateUsage] # for frames with text columns
+    _check_sample_weight,  # pyright: ignore[reportPrivateUsage] # every weighted estimator uses it
+    validate_data,
+)
+
+__all__ = [
+    "check_inputs",
+    "check_targets",
+    "check_weight",
+    "is_table",
+    "merge_equal_rows",
+    "num_rows",
+    "take_rows",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+def is_table(X: object) -> bool:
+    """Whether these are named columns of any kind, not one array of numbers."""
+    module = type(X).__module__.partition(".")[0]
+    # One kind of sparse matrix is a dict too.
+    return module in ("pandas", "pyarrow") or (isinstance(X, dict) and module != "scipy")
+
+
+def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Inputs in the form that the preprocessor takes; feature names kept, or compared.
+
+    Args:
+        estimator: Who asks; gets ``n_features_in_`` and ``feature_names_in_`` when reset.
+        X: An array of numbers (nan is a missing value), or a table.
+        reset: Whether this is a fit.
+    """
+    if not is_table(X):
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=1,
+        )
+    if reset:
+        _check_feature_names(estimator, X, reset=True)
+    return X
+
+
+def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
+    """Targets ``(N, K)``, their names, and whether they came as a vector."""
+    if y is None:
+        raise ValueError(
+            "this estimator requires y to be passed, but the target y is None; give the targets."
+        )
+    names = _target_names(y)
+    try:
+        # scikit-learn infers that `dtype` is text from its default.
+        kind: Any = np.float64
+        values = check_array(y, ensure_2d=False, dtype=kind, input_name="y", allow_nd=True)
+    except ValueError as error:
+        if "could not convert" in str(error):
+            raise ValueError(f"the target {names[0]!r} is not numeric: {error}.") from error
+        raise
+    if values.ndim > 2:
+        raise ValueError(f"`y` must have one or two dimensions; got shape {values.shape}.")
+    check_consistent_length(X, values)
+    is_vector = values.ndim == 1
+    values = values.reshape(len(values), -1)
+    if len(names) != values.shape[1]:
+        names = tuple(f"y{k}" for k in range(values.shape[1]))
+    return values, names, is_vector
+
+
+def _target_names(y: Any) -> tuple[str, ...]:
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return tuple(str(name) for name in columns)
+    name = getattr(y, "name", None)
+    return (str(name),) if name is not None else ("y",)
+
+
+def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
+    """Weights per row, checked; None where there are none."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("`sample_weight` must be positive for at least one row.")
+    return weight
+
+
+def merge_equal_rows(
+    X: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distinct rows in a fixed order, each with the weight of all its copies.
+
+    A few rows, trained on for long, turn the last digit of a sum into the fifth of a prediction. So
+    that weight 2 and a repeated row agree, both are brought to one form first.
+    """
+    rows = np.concatenate([X, y], axis=1)
+    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+    weight = np.ones(len(rows)) if weight is None else weight
+    total: FloatArray = np.zeros(len(distinct))
+    np.add.at(total, inverse.reshape(-1), weight)
+    return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total
+
+
+def num_rows(X: Any) -> int:
+    """Rows of an array or of a table."""
+    if isinstance(X, dict):
+        return len(next(iter(X.values())))
+    return len(X)
+
+
+def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Rows of an array or of a table."""
+    if isinstance(X, np.ndarray):
+        return X if len(rows) == len(X) else X[rows]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "take"):
+        return X.take(rows)
+    return {name: np.asarray(column)[rows] for name, column in X.items()}

@@ -1,0 +1,74 @@
+"""The shape of an estimator's networks, as plain data that can be saved and rebuilt."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor
+
+from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead, StackedMLP
+
+__all__ = ["Network"]
+
+HeadKind = Literal["gaussian", "normal-wishart", "mixture"]
+_KINDS = ("gaussian", "normal-wishart", "mixture")
+
+
+@dataclass(frozen=True)
+class Network:
+    """A perceptron and its head."""
+
+    n_inputs: int
+    widths: tuple[int, ...]
+    """Of the hidden layers."""
+    n_targets: int
+    head: HeadKind = "gaussian"
+    n_members: int = 1
+    """Gaussians of a mixture head."""
+    min_excess: float = 1e-4
+    """Lower bound of a Normal-Wishart's excess."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built; the numbers may come from a file."""
+        counts = (self.n_inputs, *self.widths, self.n_targets, self.n_members)
+        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in counts)
+        if not whole or not self.widths:
+            raise ValueError(f"layer sizes must be positive whole numbers; got {counts}.")
+        if self.head not in _KINDS:
+            raise ValueError(f'unknown head "{self.head}"; choose one of: {", ".join(_KINDS)}.')
+
+    def make_head(self) -> Head:
+        """The head: only its meaning is used, so it has no weights and draws no random numbers."""
+        width, k_dim = self.widths[-1], self.n_targets
+        with torch.device("meta"):
+            if self.head == "gaussian":
+                return GaussianHead(width, k_dim)
+            if self.head == "mixture":
+                return GaussianMixtureHead(width, k_dim, n_members=self.n_members)
+            return NormalWishartHead(width, k_dim, min_excess=self.min_excess)
+
+    def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
+        """A stack of such networks, one per seed, of a tensor's dtype and on its device."""
+        stack = StackedMLP(self.n_inputs, self.widths, self.make_head(), seeds, like.dtype)
+        return stack.to(like.device)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights of one network."""
+        sizes = (self.n_inputs, *self.widths, self.make_head().n_outputs)
+        return sum((a + 1) * b for a, b in itertools.pairwise(sizes))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "widths": list(self.widths)}
+
+    @classmethod
+    def from_json(cls, state: Any) -> Self:
+        """Rebuild from :meth:`to_json`."""
+        if not isinstance(state, dict) or not isinstance(state.get("widths"), list):
+            raise ValueError('"network" does not describe one.')
+        given: dict[str, Any] = {**state, "widths": tuple(state["widths"])}
+        return cls(**given)

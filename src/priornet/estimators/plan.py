@@ -1,0 +1,102 @@
+"""How a table is split and trained on: what "auto" means, and the rows each network sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["Auto", "Plan", "Split", "make_plan", "network_seeds", "split_rows", "validation_split"]
+
+Auto = Literal["auto"]
+
+SMALL = 40
+"""Tables with fewer rows train on all of them at every step, and hold none out."""
+_CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; most of them
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of one training, all decided."""
+
+    epochs: int
+    batch_size: int
+    patience: int | None
+    """Epochs without improvement after which a network stops; None without validation rows."""
+
+
+def make_plan(
+    n_rows: int, epochs: int | Auto, batch_size: int | Auto, patience: int | None
+) -> Plan:
+    """Decide what was left to us.
+
+    Batches of a thirtieth of the rows, 32 to 512; passes enough for some 8000 steps, 40 to 250.
+    """
+    if n_rows < SMALL:
+        # One batch of everything: weighting a row is then the same as repeating it.
+        size, patience = SMALL, None
+    elif batch_size == "auto":
+        size = min(max(2 ** round(math.log2(n_rows / 30)), 32), 512)
+    else:
+        size = batch_size
+    n_epochs = min(max(round(8000 * size / n_rows), 40), 250) if epochs == "auto" else epochs
+    return Plan(n_epochs, size, patience)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers to train on, and to calibrate on."""
+
+    train: Tensor
+    calibration: Tensor
+
+
+def split_rows(
+    n_rows: int, calibration_fraction: float | Auto, rng: np.random.RandomState
+) -> Split:
+    """Hold out calibration rows: by default a tenth, at most 1000, none of fewer than 100 rows."""
+    least, most = _CALIBRATION
+    if calibration_fraction == "auto":
+        n_held = min(n_rows // 10, most) if n_rows >= least else 0
+    else:
+        if not 0 <= calibration_fraction < 1:
+            raise ValueError(
+                "`calibration_fraction` must be 'auto' or lie in [0, 1); got "
+                f"{calibration_fraction}."
+            )
+        n_held = round(n_rows * calibration_fraction)
+    if n_held == 0:  # no draw: the rows keep their order
+        return Split(torch.arange(n_rows), torch.arange(0))
+    order = torch.from_numpy(rng.permutation(n_rows))
+    return Split(order[n_held:].sort().values, order[:n_held].sort().values)
+
+
+def network_seeds(rng: np.random.RandomState, n: int) -> list[int]:
+    """Seeds for networks, one each."""
+    return [int(seed) for seed in rng.randint(0, 2**31 - 1, size=n)]
+
+
+def validation_split(
+    rows: Tensor, fraction: float, seeds: Sequence[int]
+) -> tuple[list[Tensor], list[Tensor] | None]:
+    """For each network its own training and validation rows.
+
+    Every network holds out others, so that together they have trained on every row.
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"`validation_fraction` must lie in [0, 1); got {fraction:g}.")
+    n_held = round(len(rows) * fraction)
+    if len(rows) < SMALL or n_held == 0:
+        return [rows] * len(seeds), None
+    train: list[Tensor] = []
+    held: list[Tensor] = []
+    for seed in seeds:
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + 1))
+        held.append(rows[order[:n_held]])
+        train.append(rows[order[n_held:].sort().values])
+    return train, held

@@ -1,0 +1,159 @@
+"""Prior networks by reverse KL: towards the data inside, to the prior outside."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import torch
+from torch import Generator, Tensor
+
+from priornet import losses
+from priornet.data.generators import FactorAnalysisGenerator
+from priornet.estimators.base import BaseRegressor, Prepared
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.inputs import check_inputs
+from priornet.estimators.plan import Auto, network_seeds
+from priornet.priors import semi_informative_prior
+from priornet.training import Batch, Rows
+from priornet.training.schedules import linear_ramp
+
+__all__ = ["PriorNetRegressor"]
+
+_RAMP = 0.1  # share of the epochs over which the out-of-domain weight grows to its value
+_N_OUT = 10_000
+
+
+class PriorNetRegressor(BaseRegressor):
+    r"""A Normal-Wishart Prior Network: reverse KL with out-of-domain inputs, Eqs. (8) to (11).
+
+    Where there is data, a target counts :math:`\hat\beta` times against the prior; on out-of-domain
+    inputs the network returns to the prior. Those are drawn from a factor analysis of the training
+    inputs with three times its covariance, unless ``fit`` is given some.
+
+    Args:
+        beta: How often each target counts, :math:`\hat\beta`.
+        gamma: Weight of the loss out of domain.
+        prior_belief: Belief :math:`\kappa_0` of the prior.
+        prior_excess: Its degrees of freedom in excess, :math:`\nu_0 - K - 1`.
+        prior_match: Which moment of the prior is the targets': see
+            :func:`~priornet.priors.semi_informative_prior`.
+        hidden: Width of each hidden layer. This and the rest: see
+            :class:`~priornet.GaussianRegressor`.
+
+    Example:
+        >>>         >>> X = np.random.default_rng(0).standard_normal((200, 3))
+        >>> model = PriorNetRegressor(random_state=0).fit(X, X[:, 0] ** 2)
+        >>> model.predict_uncertainty(X).knowledge_variance.shape
+        (200,)
+    """
+
+    def __init__(
+        self,
+        *,
+        beta: float = 100.0,
+        gamma: float = 0.5,
+        prior_belief: float = 1e-2,
+        prior_excess: float = 1e-2,
+        prior_match: Literal["precision", "variance"] = "variance",
+        hidden: tuple[int, ...] = (64, 64),
+        learning_rate: float = 1e-2,
+        weight_decay: float = 1e-4,
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        patience: int | None = 50,
+        validation_fraction: float = 0.1,
+        calibration_fraction: float | Auto = "auto",
+        random_state: Any = None,
+        device: str = "cpu",
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            hidden=hidden,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            epochs=epochs,
+            batch_size=batch_size,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            calibration_fraction=calibration_fraction,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.beta = beta
+        self.gamma = gamma
+        self.prior_belief = prior_belief
+        self.prior_excess = prior_excess
+        self.prior_match: Literal["precision", "variance"] = prior_match
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_ood: Any = None) -> Self:
+        """Learn from a table.
+
+        Args:
+            X: Inputs, shape ``(N, D)``: an array of numbers, or a table whose columns may be
+                numbers, text, categories or dates, with holes.
+            y: Targets, shape ``(N,)`` or ``(N, K)``; K columns get a full covariance.
+            sample_weight: Weight per row; 2 counts as two equal rows.
+            X_ood: Inputs from outside the domain, with the same columns; by default generated.
+        """
+        self._X_ood = X_ood
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._X_ood
+
+    def check_parameters(self) -> None:
+        """Refuse settings that cannot work."""
+        super().check_parameters()
+        for name in ("beta", "prior_belief", "prior_excess"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+        if not self.gamma >= 0:
+            raise ValueError(f"`gamma` must not be negative; got {self.gamma}.")
+
+    def _train(self, prepared: Prepared) -> Fitted:
+        seeds = network_seeds(prepared.rng, 1)
+        train = prepared.split.train
+        prior = semi_informative_prior(
+            prepared.targets[train], self.prior_belief, self.prior_excess, self.prior_match
+        )
+        outside = self._outside(prepared)
+        n_in, n_out = len(prepared.inputs), len(outside)
+        # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
+        inside = torch.cat(
+            [prepared.targets.new_ones(n_in, 1), prepared.targets.new_zeros(n_out, 1)]
+        )
+        blank = prepared.targets.new_zeros(n_out, prepared.targets.shape[1])
+        data = Rows(
+            torch.cat([prepared.inputs, outside]),
+            torch.cat([torch.cat([prepared.targets, blank]), inside], -1),
+            torch.cat([prepared.weight, prepared.weight.new_ones(n_out)]),
+        )
+        n_targets = prepared.targets.shape[1]
+
+        def loss(nw: Any, batch: Batch, share: float) -> Tensor:
+            y, has_target = batch.targets.split([n_targets, 1], -1)
+            has_target = has_target.squeeze(-1)
+            per_row = losses.reverse_kl(nw, y, prior, self.beta * has_target)
+            gamma = self.gamma * linear_ramp(share, _RAMP)
+            # Divided by beta: an in-domain row then weighs as much as under the likelihood.
+            return per_row * (has_target + gamma * (1 - has_target)) / self.beta
+
+        extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
+        kind = "normal-wishart"
+        return self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
+
+    def _outside(self, prepared: Prepared) -> Tensor:
+        """Out-of-domain inputs, preprocessed."""
+        if self._X_ood is not None:
+            X_ood = check_inputs(self, self._X_ood, reset=False)
+            outside = torch.from_numpy(prepared.preprocessor.transform(X_ood))
+            return outside.to(prepared.inputs)
+        train = prepared.split.train
+        generator = FactorAnalysisGenerator().fit(
+            prepared.inputs[train].cpu().numpy(),
+            prepared.preprocessor.source_,
+            prepared.weight[train].cpu().numpy(),
+        )
+        source = Generator().manual_seed(network_seeds(prepared.rng, 1)[0])
+        return generator.sample(_N_OUT, source, dtype=torch.float64).to(prepared.inputs)

@@ -1,0 +1,76 @@
+"""How familiar a row is, and one plain word for it.
+
+- ``unfamiliar``: the model has not learnt what happens at such rows. Fewer than 1 % of the
+  reference rows are as uncertain in the mean. More data of this kind would help.
+- ``noisy``: familiar, but targets scatter here: the data standard deviation is over 1.5 times that
+  of the median reference row. More data would not help.
+- ``trust``: neither.
+
+Reference rows are rows of the training table, the held-out ones where there are enough of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NOISY", "UNFAMILIAR", "WORDS", "Reference"]
+
+FloatArray = NDArray[np.float64]
+
+UNFAMILIAR = 0.01
+"""A row whose in-domain score is below this is unfamiliar."""
+NOISY = 1.5
+"""A familiar row is noisy when its data standard deviation exceeds the median by this factor."""
+WORDS = ("trust", "noisy", "unfamiliar")
+
+_KEPT = 2000
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What uncertainty is usual, in units of the standardised targets.
+
+    Attributes:
+        knowledge: Knowledge variance of reference rows, sorted, ``(n,)``; at most 2000 quantiles.
+        data: Median of their data standard deviation.
+    """
+
+    knowledge: FloatArray
+    data: float
+
+    @classmethod
+    def of(cls, knowledge: FloatArray, data: FloatArray) -> Self:
+        """From the variances of reference rows, each ``(n,)``."""
+        ordered = np.sort(knowledge)
+        if len(ordered) > _KEPT:
+            ordered = ordered[np.linspace(0, len(ordered) - 1, _KEPT).round().astype(int)]
+        return cls(ordered, float(np.sqrt(np.median(data))))
+
+    @property
+    def has_knowledge(self) -> bool:
+        """Whether the model has knowledge uncertainty at all; a single Gaussian has none."""
+        return bool(self.knowledge[-1] > 0)
+
+    def familiarity(self, knowledge: FloatArray) -> FloatArray:
+        """Share of reference rows at least as uncertain: 1 is ordinary, towards 0 is unheard of.
+
+        A conformal p-value; nan where the model has no knowledge uncertainty.
+        """
+        if not self.has_knowledge:
+            return np.full(len(knowledge), np.nan)
+        n = len(self.knowledge)
+        as_uncertain = n - np.searchsorted(self.knowledge, knowledge, side="left")
+        return (1 + as_uncertain) / (1 + n)
+
+    def words(self, knowledge: FloatArray, data: FloatArray) -> NDArray[np.object_]:
+        """``trust``, ``noisy`` or ``unfamiliar`` for each row."""
+        familiar = self.familiarity(knowledge)
+        # With few reference rows the smallest score is above 1 %: beyond all of them also counts.
+        beyond = knowledge > self.knowledge[-1] if self.has_knowledge else familiar < 0
+        unfamiliar = (familiar < UNFAMILIAR) | (beyond & (1 + len(self.knowledge) < 1 / UNFAMILIAR))
+        noisy = np.sqrt(data) > NOISY * self.data
+        return np.where(unfamiliar, WORDS[2], np.where(noisy, WORDS[1], WORDS[0])).astype(object)

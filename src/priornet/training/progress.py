@@ -1,0 +1,46 @@
+"""A progress bar for training: what is at work, its loss, the time left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from priornet.training.loop import Tick
+
+__all__ = ["Report", "progress_bar"]
+
+Report = Callable[[Tick], None]
+
+
+@contextmanager
+def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
+    """A bar on standard error, or nothing.
+
+    Args:
+        what: What is being trained.
+        shown: Whether to show one.
+
+    Returns:
+        What to hand to :func:`priornet.training.fit` as ``progress``.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed:>4.0f}/{task.total:.0f}  loss {task.fields[loss]:>8}"),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=None, loss="-")
+
+        def report(tick: Tick) -> None:
+            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=f"{tick.loss:.4f}")
+
+        yield report
+        bar.update(task, total=bar.tasks[task].completed)  # early stopping: the rest is not due

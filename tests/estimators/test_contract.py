@@ -1,0 +1,266 @@
+"""Every estimator keeps scikit-learn's contract, on arrays and on tables."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from priornet import (
+    DeepEnsembleRegressor,
+    DistilledRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+    PriorNetRegressor,
+)
+
+QUICK = {"hidden": (16,), "epochs": 60, "random_state": 0}
+STUDENT = {**QUICK, "n_members": 3, "student_epochs": 30, "n_transfer": 2000}
+MAKERS = {
+    "single": lambda: GaussianRegressor(**QUICK),
+    "ensemble": lambda: DeepEnsembleRegressor(3, **QUICK),
+    "prior network": lambda: PriorNetRegressor(**QUICK),
+    "evidential": lambda: EvidentialRegressor(**QUICK),
+    "endd": lambda: DistilledRegressor(**STUDENT),
+    "endd likelihood": lambda: DistilledRegressor(**STUDENT, target="likelihood", temperature=5.0),
+    "end": lambda: DistilledRegressor(objective="end", **STUDENT),
+    "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+}
+every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def table(n: int = 150) -> tuple[pd.DataFrame, pd.Series]:
+    """Numbers, labels and holes."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": rng.standard_normal(n),
+            "age": rng.uniform(0, 90, n),
+            "colour": rng.choice(["red", "green", "blue"], n),
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame.loc[::11, "colour"] = None
+    y = 1e3 * frame["size"] + 500 * (frame["colour"] == "red") + rng.normal(0, 50, n) + 1e4
+    return frame, pd.Series(y, name="price")
+
+
+@functools.cache
+def fitted(name: str):
+    """Trained once for all tests that only look."""
+    return MAKERS[name]().fit(*table())
+
+
+@functools.cache
+def fitted_pair(name: str):
+    """The same with two target columns."""
+    X, y = table()
+    return MAKERS[name]().fit(X, pd.DataFrame({"price": y, "rent": 0.01 * y + X["size"]}))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@every
+def test_check_estimator(make):
+    estimator = make().set_params(epochs=100)
+    if isinstance(estimator, DistilledRegressor):
+        estimator.set_params(student_epochs=100)
+    results = check_estimator(estimator, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert not failed
+    assert sum(r["status"] == "passed" for r in results) > 40
+    assert not [r for r in results if r["status"] == "xfail"]
+
+
+@every
+def test_default_parameters_are_stored_unchanged(make):
+    estimator = make()
+    given = estimator.get_params(deep=False)
+    assert type(estimator)(**given).get_params(deep=False) == given
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_learns_a_table_with_text_and_holes(name):
+    X, y = table()
+    assert fitted(name).score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_predictive_is_in_target_units(name):
+    X, y = table()
+    model = fitted(name)
+    dist = model.predict_dist(X)
+    assert dist.batch_shape == (len(X),)
+    assert dist.event_shape == ()
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(dist.mean.numpy(), mean)
+    np.testing.assert_allclose(dist.stddev.numpy(), std)
+    assert 8e3 < mean.mean() < 1.2e4
+    # Half of the targets lie below the median, give or take what training cannot know.
+    below = dist.cdf(torch.tensor(y.to_numpy())).numpy()
+    assert 0.3 < np.mean(below < 0.5) < 0.7
+    lower, upper = model.predict_interval(X, coverage=0.8)
+    np.testing.assert_allclose(dist.cdf(torch.from_numpy(lower)), 0.1, atol=1e-6)
+    np.testing.assert_allclose(dist.cdf(torch.from_numpy(upper)), 0.9, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_uncertainty_adds_up(name):
+    X, _ = table()
+    model = fitted(name)
+    record = model.predict_uncertainty(X)
+    np.testing.assert_allclose(
+        record.total_variance, record.data_variance + record.knowledge_variance
+    )
+    np.testing.assert_allclose(record.total_variance, model.predict(X, return_std=True)[1] ** 2)
+    if record.mutual_information is not None:
+        total = record.data_entropy + record.mutual_information
+        np.testing.assert_allclose(record.total_entropy, total, atol=1e-9)
+    has_knowledge = name not in ("single", "end")
+    assert (record.knowledge_variance > 0).all() == has_knowledge
+    frame = record.to_frame(index=X.index)
+    assert len(frame) == len(X)
+    np.testing.assert_array_equal(frame["epkl"], record.epkl)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_units_of_the_target_only_scale(name):
+    X, y = table(80)
+    model, scaled = MAKERS[name]().fit(X, y), MAKERS[name]().fit(X, 8.0 * y)
+    np.testing.assert_allclose(scaled.predict(X), 8 * model.predict(X), rtol=1e-5)
+    ours, theirs = model.predict_uncertainty(X), scaled.predict_uncertainty(X)
+    np.testing.assert_allclose(theirs.data_variance, 64 * ours.data_variance, rtol=1e-3)
+    np.testing.assert_allclose(theirs.data_entropy, ours.data_entropy + np.log(8), atol=1e-3)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_several_targets_have_a_full_covariance(name):
+    X, _ = table()
+    model = fitted_pair(name)
+    dist = model.predict_dist(X)
+    assert dist.event_shape == (2,)
+    assert model.predict(X).shape == (len(X), 2)
+    covariance = model.predict_belief(X).total_covariance()
+    off = covariance[:, 0, 1] / covariance.diagonal(dim1=-2, dim2=-1).prod(-1).sqrt()
+    assert float(off.abs().mean()) > 0.1  # the second target is mostly the first
+    record = model.predict_uncertainty(X)
+    assert record.total_variance.shape == (len(X), 2)
+    assert "total_variance_rent" in record.to_frame()
+    lower, upper = model.predict_interval(X)
+    assert lower.shape == upper.shape == (len(X), 2)
+    assert (lower < upper).all()
+
+
+@every
+def test_same_seed_same_model_another_seed_another(make):
+    X, y = table(60)
+    first, second = make().fit(X, y).predict(X), make().fit(X, y).predict(X)
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, make().set_params(random_state=1).fit(X, y).predict(X))
+
+
+@every
+def test_fit_leaves_torchs_generator_alone(make):
+    X, y = table(60)
+    before = torch.random.get_rng_state()
+    make().fit(X, y)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_pickle_and_clone(name):
+    X, _ = table()
+    model = fitted(name)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    fresh = clone(model)
+    assert repr(fresh.get_params()) == repr(model.get_params())
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+
+
+def test_works_in_pipeline_grid_search_and_cross_validation():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(120)
+    pipeline = make_pipeline(StandardScaler(), GaussianRegressor(**QUICK))
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
+    grid = GridSearchCV(GaussianRegressor(**QUICK), {"learning_rate": [1e-5, 1e-2]}, cv=2)
+    assert grid.fit(X, y).best_params_ == {"learning_rate": 1e-2}
+
+
+def test_columns_are_checked_by_name():
+    X, _ = table()
+    model = fitted("ensemble")
+    assert model.feature_names_in_.tolist() == ["size", "age", "colour"]
+    with pytest.raises(ValueError, match=r"now missing:\n- age"):
+        model.predict(X.drop(columns="age"))
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- extra"):
+        model.predict(X.assign(extra=1))
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(X[["age", "size", "colour"]])
+
+
+def test_weight_two_is_a_repeated_row_and_weight_zero_none():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 2)), rng.standard_normal(20)
+    weight = rng.integers(0, 3, 20)
+    weighted = GaussianRegressor(**QUICK).fit(X, y, sample_weight=weight)
+    repeated = GaussianRegressor(**QUICK).fit(X.repeat(weight, 0), y.repeat(weight))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-7, atol=1e-9)
+
+
+def test_heavy_rows_count_more():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1))
+    y = np.where(np.arange(200) % 2 == 0, 1.0, -1.0) + 0.1 * rng.standard_normal(200)
+    weight = np.where(np.arange(200) % 2 == 0, 9.0, 1.0)
+    model = GaussianRegressor(**QUICK).fit(X, y, sample_weight=weight)
+    assert model.predict(X).mean() == pytest.approx(0.8, abs=0.15)
+
+
+BAD = {
+    "constant": (lambda X, y: (X, np.ones(len(y))), "the target 'y' is constant"),
+    "one row": (lambda X, y: (X[:1], y[:1]), "minimum of 2 is required"),
+    "infinite": (lambda X, y: (np.where(X == 9, np.inf, X), y), "infinity"),
+    "nan target": (lambda X, y: (X, y * np.nan), "y contains NaN"),
+    "text target": (lambda X, y: (X, np.full(len(y), "a")), "not numeric"),
+    "lengths": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
+def test_bad_tables_are_refused(change, message):
+    X, y = change(np.arange(60.0).reshape(30, 2), np.arange(30.0))
+    with pytest.raises(ValueError, match=message):
+        GaussianRegressor(**QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (GaussianRegressor(hidden=()), "`hidden` must be a tuple"),
+        (GaussianRegressor(validation_fraction=1.0), "`validation_fraction` must lie"),
+        (GaussianRegressor(calibration_fraction=-1), "`calibration_fraction` must be"),
+        (DeepEnsembleRegressor(1), "`n_members` must be at least 2"),
+        (PriorNetRegressor(beta=0), "`beta` must be positive"),
+        (EvidentialRegressor(coefficient=-1), "`coefficient` must not be negative"),
+        (DistilledRegressor(objective="best"), 'unknown objective "best"'),
+        (DistilledRegressor(temperature=5.0), "`temperature` above 1 needs"),
+        (DistilledRegressor(n_transfer=0), "`n_transfer` must be at least 1"),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_bad_parameters_are_refused(estimator, message):
+    X, y = table(50)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y)
