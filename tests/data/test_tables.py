@@ -127,7 +127,7 @@ def test_wrong_values_are_placed_in_the_file():
     prep = TablePreprocessor().fit({"a": [1.0, 2.0]})
     with (
         pytest.raises(TableError, match=r'^new.csv: column "a", row 12: "many" is not a number'),
-        located("new.csv", first_row=10),
+        located("new.csv", rows=10),
     ):
         prep.transform({"a": ["1", "many"]})
     with pytest.raises(KeyError), located("new.csv"):

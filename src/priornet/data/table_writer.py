@@ -28,11 +28,17 @@ class TableWriter:
 
     Args:
         path: File, or ``-``.
+
+    Attributes:
+        path: What messages call it.
+        has_types: Whether the file keeps the types of its columns: Parquet does.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._target = str(path)
-        self._format = format_of(self._target)
+        if Path(self._target).is_dir():
+            raise TableError(f"{self._target}: it is a folder; name a file in it.")
+        self.has_types = format_of(self._target) == "parquet"
         self._is_standard = self._target == "-"
         self.path = "standard output" if self._is_standard else self._target
         place = Path(self._target)
@@ -47,8 +53,6 @@ class TableWriter:
             self._file = sys.stdout.buffer
             return self
         with _writing(self.path):
-            if Path(self._target).is_dir():
-                raise TableError(f"{self.path}: it is a folder; name a file in it.")
             if Path(self._target).exists() and not os.access(self._target, os.W_OK):
                 raise TableError(f"{self.path}: Permission denied.")
             self._file = self._stack.enter_context(open(self._unfinished, "wb"))
@@ -75,7 +79,7 @@ class TableWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; every batch has the columns of the first."""
         with _writing(self.path):
-            if self._format == "parquet":
+            if self.has_types:
                 self._write_parquet(batch)
             else:
                 self._write_csv(batch)

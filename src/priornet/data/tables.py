@@ -46,17 +46,18 @@ class TableError(ValueError):
 
 
 @contextmanager
-def located(path: str | Path, first_row: int = 0) -> Generator[None]:
+def located(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Generator[None]:
     """Say in which file, and in which of its rows, a value is wrong.
 
     Args:
         path: The file.
-        first_row: How many rows of it came before those at work.
+        rows: How many rows of it came before those at work; or the number of each of them.
     """
     try:
         yield
     except CellError as error:
-        place = f'column "{error.column}", row {first_row + error.row + 1}'
+        row = rows + error.row + 1 if isinstance(rows, int) else rows[error.row]
+        place = f'column "{error.column}", row {row}'
         raise TableError(f"{path}: {place}: {error.problem}") from error
 
 
@@ -113,9 +114,11 @@ class TableReader:
         names: The columns.
         schema: Their Arrow types; text throughout for CSV.
         is_text: Whether it is CSV.
+        n_rows: How many rows, where the file says so: Parquet does.
     """
 
     names: tuple[str, ...]
+    n_rows: int | None = None
     schema: pa.Schema
     is_text: bool
 
@@ -168,6 +171,7 @@ class TableReader:
             raise TableError(f"{self.path}: the file is empty.")
         file = stack.enter_context(pq.ParquetFile(self._source, pre_buffer=False))
         self.schema = file.schema_arrow
+        self.n_rows = file.metadata.num_rows
         self.names = tuple(self.schema.names)
         return file.iter_batches(batch_size=_BATCH_ROWS)
 

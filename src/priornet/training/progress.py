@@ -37,7 +37,7 @@ def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=None, loss="-")
+        task = bar.add_task(what, total=1, loss="-")
 
         def report(tick: Tick) -> None:
             bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=f"{tick.loss:.4f}")

@@ -1,7 +1,4 @@
-"""The command line: each command parses, calls one function, prints, and returns an exit code.
-
-Heavy imports wait inside the commands, so that ``--help`` and ``--version`` answer at once.
-"""
+"""``priornet demo``: the paper's synthetic experiment."""
 
 from __future__ import annotations
 
@@ -14,43 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet._version import __version__
+from priornet.cli.options import AsJson
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from priornet.experiments.synthetic import Tick
 
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="priornet",
-    help="Regression that says what it does not know.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"priornet {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    pass
+__all__ = ["SyntheticPreset", "demo"]
 
 
 class SyntheticPreset(StrEnum):
@@ -61,7 +29,6 @@ class SyntheticPreset(StrEnum):
     SMOKE = "smoke"
 
 
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path(
         "priornet-demo"
@@ -71,9 +38,7 @@ def demo(
         typer.Option(help="Under a minute, the paper's (some minutes), a few seconds."),
     ] = SyntheticPreset.DEMO,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of data and training.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, not as a table.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the paper's synthetic experiment, print its numbers, draw its figure.
 

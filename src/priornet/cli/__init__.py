@@ -1,0 +1,55 @@
+"""The command line: each command parses, calls one function, prints, and returns an exit code.
+
+Heavy imports wait inside the commands, so that ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from priornet._version import __version__
+from priornet.cli.demo import demo
+from priornet.cli.errors import Group
+from priornet.cli.evaluate import evaluate
+from priornet.cli.fit import fit
+from priornet.cli.later import reserve
+from priornet.cli.predict import predict
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="priornet",
+    cls=Group,
+    help="Regression that says what it does not know.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"priornet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (fit, predict, evaluate, demo):
+    app.command()(command)
+reserve(app)

@@ -1,0 +1,84 @@
+"""The one place where errors become a line on standard error and an exit code.
+
+0 is success, 2 is bad usage or bad input (one line that names the file, column or row), 1 is a
+failure: of the machine (one line) or of this program (with its traceback).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["Group", "InputError", "blamed_on", "one_line"]
+
+
+# What a path given by the user may be guilty of; a full disk is not among them.
+_WRONG_PATH = (
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message is one line."""
+
+
+@contextmanager
+def blamed_on(path: str | Path) -> Generator[None]:
+    """Let a ValueError from the library be about this file or folder."""
+    try:
+        yield
+    except ValueError as error:
+        if _is_input_error(error):
+            raise
+        message = one_line(error)
+        raise InputError(message if str(path) in message else f"{path}: {message}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """A message without line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class Group(TyperGroup):
+    """The commands, with their errors turned into exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output has enough. Python would complain once more on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            _say(f"{name}{error.strerror or one_line(error)}.")
+            raise typer.Exit(2 if isinstance(error, _WRONG_PATH) else 1) from error
+        except ValueError as error:
+            if not _is_input_error(error):
+                raise
+            _say(one_line(error))
+            raise typer.Exit(2) from error
+
+
+def _is_input_error(error: ValueError) -> bool:
+    if isinstance(error, InputError):
+        return True
+    from priornet.data.tables import TableError
+
+    return isinstance(error, TableError)
+
+
+def _say(message: str) -> None:
+    typer.echo(f"Error: {message}", err=True)

@@ -1,0 +1,87 @@
+"""``priornet evaluate``: how good a model is on rows whose targets are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.inputs import load_model, model_columns, read_features, read_labelled
+from priornet.cli.options import AsJson, ModelPath
+from priornet.cli.output import (
+    check_writable,
+    interval_coverage,
+    print_evaluation,
+    print_lines,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from priornet.report.evaluation import Evaluation
+
+__all__ = ["evaluate", "evaluate_file"]
+
+
+def evaluate(
+    model: ModelPath,
+    data: Annotated[str, typer.Argument(help='CSV or Parquet with targets; "-" reads stdin.')],
+    ood: Annotated[
+        str | None, typer.Option(help="Rows from elsewhere, which uncertainty should tell apart.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals shown.")] = 0.9,
+    as_json: AsJson = False,
+) -> None:
+    """Score a saved model on a table with known targets."""
+    results, evaluation = evaluate_file(model, data, ood, report, coverage)
+    if as_json:
+        typer.echo(json.dumps(results))
+        return
+    print_evaluation(evaluation, results["interval"])
+    left_out = results["n_rows_without_target"]
+    print_lines([f"{left_out} rows have no target and were left out."] if left_out else [])
+    print_lines([f"Report: {report}"] if report is not None else [])
+
+
+def evaluate_file(
+    path: Path, data: str, ood: str | None, report: Path | None, coverage: float
+) -> tuple[dict[str, Any], Evaluation]:
+    """Load, read, evaluate, write the report.
+
+    Returns:
+        What ``--json`` prints, and the evaluation.
+    """
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    if report is not None:
+        check_writable(report)
+    model = load_model(path)
+    columns = model_columns(model)
+    rows = read_labelled(data, model.fitted_.targets.names, columns)
+    if len(rows.targets) < 2:
+        raise InputError(f"{data}: one row with a target is not enough for an evaluation.")
+    others = None if ood is None else read_features(ood, columns)
+
+    from priornet.data.tables import located
+    from priornet.report.evaluation import evaluate
+
+    if others is not None and ood is not None:
+        with blamed_on(ood), located(ood):  # its values, before those of the first table
+            model.fitted_.preprocessor.transform(others)
+    with blamed_on(data), located(data, rows.features.index):
+        evaluation = evaluate(model, rows.features, rows.y, others)
+        interval = interval_coverage(model, rows, coverage)
+    if report is not None:
+        write_report(report, evaluation)
+    return {
+        "model": str(path),
+        "data": data,
+        "ood": ood,
+        "report": None if report is None else str(report),
+        "n_rows_without_target": rows.n_left_out,
+        "scores": evaluation.metrics,
+        "interval": interval,
+    }, evaluation

@@ -1,0 +1,201 @@
+"""``priornet fit``: from a table to a model folder and a report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.inputs import Labelled, read_labelled
+from priornet.cli.options import AsJson, Method, Quiet
+from priornet.cli.output import (
+    check_model_folder,
+    check_writable,
+    interval_coverage,
+    print_evaluation,
+    print_lines,
+    write_report,
+)
+
+if TYPE_CHECKING:
+    from priornet.report.evaluation import Evaluation
+
+__all__ = ["Request", "fit", "train"]
+
+_FEWEST = 5  # held-out rows; fewer say nothing
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fit, and where to put it."""
+
+    data: str
+    targets: tuple[str, ...]
+    out: Path
+    method: Method = Method.ENDD
+    ignore: tuple[str, ...] = ()
+    report: Path | None = None
+    holdout: float = 0.15
+    coverage: float = 0.9
+    seed: int = 0
+    epochs: int | None = None
+
+
+def fit(
+    data: Annotated[str, typer.Argument(help='CSV or Parquet file; "-" reads CSV from stdin.')],
+    target: Annotated[list[str], typer.Option(help="Column to predict; repeat for several.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model.")],
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="endd: an ensemble distilled into one prior network. end, md-end: into Gaussians. "
+            "ensemble: the ensemble itself. rkl: a prior network. der: evidential regression. "
+            "single: one Gaussian network, without knowledge uncertainty."
+        ),
+    ] = Request.method,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out, such as an id; may repeat.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="HTML report; by default beside the model, its name with -report.html behind."
+        ),
+    ] = Request.report,
+    holdout: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of rows kept for the evaluation; 0: none.")
+    ] = Request.holdout,
+    coverage: Annotated[
+        float, typer.Option(help="Coverage of the intervals that the evaluation shows.")
+    ] = Request.coverage,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the split and of the training.")
+    ] = Request.seed,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
+    ] = Request.epochs,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a model on a table, evaluate it on held-out rows, save it.
+
+    Numbers, text, categories, dates and holes are handled; rows without target are left out.
+    Messages count rows from 1, without the header.
+    """
+    request = Request(
+        data,
+        tuple(target),
+        out,
+        method,
+        tuple(ignore or ()),
+        report=report,
+        holdout=holdout,
+        coverage=coverage,
+        seed=seed,
+        epochs=epochs,
+    )
+    results, evaluation = train(request, verbose=not quiet)
+    if as_json:
+        typer.echo(json.dumps(results))
+        return
+    if evaluation is not None:
+        print_evaluation(evaluation, results["interval"])
+    places = [f"Model: {results['model']}"]
+    if results["report"] is not None:
+        places.append(f"Report: {results['report']}")
+    print_lines([*results["notes"], *places])
+
+
+def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluation | None]:
+    """Read, split, train, evaluate, and only then write.
+
+    Returns:
+        What ``--json`` prints; and the evaluation, None where there are too few rows for one.
+    """
+    _check(request)
+    rows = read_labelled(request.data, request.targets, None, request.ignore)
+    _check_rows(request.data, rows)
+    training, held = _split(rows, request.holdout, request.seed)
+
+    from priornet.cli.methods import make_estimator
+    from priornet.report.evaluation import evaluate
+
+    model = make_estimator(request.method, request.seed, request.epochs, verbose=verbose)
+    evaluation, interval = None, None
+    with blamed_on(request.data):
+        model.fit(training.features, training.y)
+        if held is not None:
+            evaluation = evaluate(model, held.features, held.y)
+            interval = interval_coverage(model, held, request.coverage)
+    model.save(request.out)
+    report = request.report or request.out.with_name(f"{request.out.name}-report.html")
+    if evaluation is not None:
+        write_report(report, evaluation)
+    return {
+        "model": str(request.out),
+        "report": None if evaluation is None else str(report),
+        "method": str(request.method),
+        "seed": request.seed,
+        "targets": list(request.targets),
+        "features": list(rows.features.columns),
+        "n_training_rows": len(training.targets),
+        "n_holdout_rows": 0 if held is None else len(held.targets),
+        "n_rows_without_target": rows.n_left_out,
+        "holdout": None if evaluation is None else evaluation.metrics,
+        "interval": interval,
+        "notes": _notes(request, rows, held),
+    }, evaluation
+
+
+def _check(request: Request) -> None:
+    """Everything that can be known before the table is read."""
+    if not 0 < request.coverage < 1:
+        raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
+    if request.report is not None and request.holdout == 0:
+        raise InputError("--report needs held-out rows; give --holdout a share above 0.")
+    check_model_folder(request.out)
+    if request.report is not None:
+        check_writable(request.report)
+
+
+def _check_rows(path: str, rows: Labelled) -> None:
+    """What an estimator would find too, said in rows of the file rather than of the split."""
+    from priornet.data.preprocessing import TablePreprocessor
+    from priornet.data.tables import located
+
+    if len(rows.targets) < 2:
+        raise InputError(f"{path}: one row with a target is not enough to learn from.")
+    for name in rows.targets.columns:
+        values = rows.targets[name].to_numpy()
+        if (values == values[0]).all():
+            raise InputError(
+                f'{path}: the target "{name}" is constant, {values[0]:g} in every row; '
+                "there is nothing to learn."
+            )
+    with blamed_on(path), located(path, rows.features.index):
+        TablePreprocessor().fit(rows.features)
+
+
+def _split(rows: Labelled, holdout: float, seed: int) -> tuple[Labelled, Labelled | None]:
+    import numpy as np
+
+    n_rows = len(rows.targets)
+    n_held = round(holdout * n_rows)
+    if n_held < _FEWEST or n_rows - n_held < 2:
+        return rows, None
+    order = np.random.default_rng(seed).permutation(n_rows)
+    held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+    return rows.take(kept), rows.take(held)
+
+
+def _notes(request: Request, rows: Labelled, held: Labelled | None) -> list[str]:
+    notes: list[str] = []
+    if rows.n_left_out:
+        notes.append(f"{rows.n_left_out} rows have no target and were left out.")
+    if held is None and request.holdout > 0:
+        notes.append(f"{len(rows.targets)} rows are too few to hold some out: no evaluation.")
+    return notes

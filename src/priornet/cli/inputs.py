@@ -1,0 +1,158 @@
+"""What commands read: a table's features and targets, a model's columns, a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from priornet.cli.errors import InputError, blamed_on
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Labelled",
+    "check_columns",
+    "load_model",
+    "model_columns",
+    "read_features",
+    "read_labelled",
+]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with targets.
+
+    Attributes:
+        features: The other columns; its index counts the rows of the file from 1.
+        targets: Target columns, float64, same index.
+        n_left_out: Rows without target, left out.
+    """
+
+    features: pd.DataFrame
+    targets: pd.DataFrame
+    n_left_out: int
+
+    def take(self, rows: NDArray[np.int64]) -> Labelled:
+        """Some of the rows, by position."""
+        return Labelled(self.features.iloc[rows], self.targets.iloc[rows], self.n_left_out)
+
+    @property
+    def y(self) -> Any:
+        """Targets as estimators want them: a vector where there is one column."""
+        return self.targets.iloc[:, 0] if self.targets.shape[1] == 1 else self.targets
+
+
+def read_labelled(
+    path: str, targets: Sequence[str], features: Sequence[str] | None, ignored: Sequence[str] = ()
+) -> Labelled:
+    """Read a file, and take its targets apart from its features.
+
+    Args:
+        path: CSV or Parquet.
+        targets: Target columns.
+        features: Columns of a model, or None for all others.
+        ignored: Columns to leave out.
+    """
+    import numpy as np
+
+    from priornet.data.tables import read_frame
+
+    frame = read_frame(path)
+    for names, what in ((targets, "target"), (ignored, "column to ignore")):
+        for name in names:
+            _check_present(path, name, list(frame.columns), what)
+    if len(set(targets)) < len(targets):
+        raise InputError(f"a target is named twice: {', '.join(targets)}.")
+    if features is None:
+        features = [name for name in frame.columns if name not in {*targets, *ignored}]
+        if not features:
+            raise InputError(f"{path}: no column is left to predict from.")
+    check_columns(path, features, list(frame.columns))
+    frame.index = np.arange(1, len(frame) + 1)
+    values = frame[[]].assign(**{name: _numeric_target(path, frame, name) for name in targets})
+    kept = np.flatnonzero(values.notna().all(axis=1))
+    if len(kept) == 0:
+        raise InputError(f'{path}: the target "{targets[0]}" has no value at all.')
+    whole = Labelled(frame.filter(list(features)), values, len(frame) - len(kept))
+    return whole.take(kept)
+
+
+def read_features(path: str, features: Sequence[str]) -> pd.DataFrame:
+    """The columns of a model from a file that need not have targets."""
+    from priornet.data.tables import read_frame
+
+    frame = read_frame(path)
+    check_columns(path, features, list(frame.columns))
+    return frame.filter(list(features))
+
+
+def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse a table without some of a model's columns."""
+    missing = [name for name in wanted if name not in set(given)]
+    if len(missing) == 1:
+        _check_present(path, missing[0], given, "column")
+    if missing:
+        listing = ", ".join(f'"{name}"' for name in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise InputError(f"{path}: columns are missing that the model needs: {listing}{more}.")
+
+
+def _check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
+    if name in given:
+        return
+    close = get_close_matches(name, list(given), 1)
+    hint = f'did you mean "{close[0]}"' if close else f"it has: {', '.join(list(given)[:10])}"
+    raise InputError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
+
+
+def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    """One target column as numbers, nan where it is missing."""
+    import numpy as np
+
+    from priornet.data.columns import Numbers, parse_labels, read_table
+
+    column = read_table(frame[[name]]).column(0)
+    if isinstance(column, Numbers):
+        if column.is_date:
+            raise InputError(f'{path}: the target "{name}" holds dates; it must be numeric.')
+        values = column.values
+    else:
+        parsed = parse_labels(column.labels)
+        if parsed is None or parsed[0] == "date":
+            wrong = [parse_labels([label], "number") is None for label in column.labels] + [False]
+            row = int(np.argmax(np.array(wrong)[column.codes]))
+            text = column.labels[column.codes[row]][:80]
+            raise InputError(
+                f'{path}: the target "{name}" must be numeric; row {row + 1} holds "{text}".'
+            )
+        values = np.append(parsed[1], np.nan)[column.codes]
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values))) + 1
+        raise InputError(f'{path}: the target "{name}" is infinite in row {row}.')
+    return values
+
+
+def model_columns(model: Any) -> list[str]:
+    """Names of the columns that a model reads."""
+    names = model.fitted_.preprocessor.feature_names_in_
+    if names is None:
+        raise InputError("the model was trained on an array, whose columns have no names.")
+    return list(names)
+
+
+def load_model(path: Path) -> Any:
+    """A model from its folder."""
+    if not path.is_dir():
+        found = "it is a file, not a model folder" if path.exists() else "no such folder"
+        raise InputError(f"{path}: {found}; `priornet fit --out` writes one.")
+    from priornet.estimators import load
+
+    with blamed_on(path):
+        return load(path)

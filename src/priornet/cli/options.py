@@ -1,0 +1,42 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "Interval", "IntervalMethod", "Method", "ModelPath", "Quiet"]
+
+
+class Method(StrEnum):
+    """What to train, named here so that the help need not import it."""
+
+    SINGLE = "single"
+    ENSEMBLE = "ensemble"
+    RKL = "rkl"
+    ENDD = "endd"
+    END = "end"
+    MD_END = "md-end"
+    DER = "der"
+
+
+class Interval(StrEnum):
+    """Where intervals come from."""
+
+    PREDICTIVE = "predictive"
+    CONFORMAL = "conformal"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.")]
+ModelPath = Annotated[Path, typer.Argument(help="Folder that `priornet fit` wrote.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+IntervalMethod = Annotated[
+    Interval,
+    typer.Option(
+        "--interval",
+        help="Intervals from the model's own quantiles, or widened to what held-out rows needed.",
+    ),
+]

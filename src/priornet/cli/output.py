@@ -1,0 +1,142 @@
+"""Where commands write, checked before the work begins, and how results look on a terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+from priornet.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from priornet.cli.inputs import Labelled
+    from priornet.report.evaluation import Evaluation
+
+__all__ = [
+    "check_model_folder",
+    "check_writable",
+    "interval_coverage",
+    "print_evaluation",
+    "print_lines",
+    "write_report",
+]
+
+_MODEL_FILES = {"config.json", "weights.safetensors"}
+
+
+def check_model_folder(path: Path) -> None:
+    """A model may go where nothing is, or where a model is; never over other files."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: a file of this name is there; name a folder for the model.")
+    strangers = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
+    strangers = [name for name in strangers if name not in _MODEL_FILES]
+    if strangers:
+        raise InputError(
+            f'{path}: the folder holds other files ("{strangers[0]}"); name a new folder.'
+        )
+    _check_folder(path.absolute().parent)  # the new folder is made beside the old one
+
+
+def check_writable(path: Path) -> None:
+    """A single file that may be made or replaced."""
+    if path.is_dir():
+        raise InputError(f"{path}: it is a folder; name a file in it.")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path}: Permission denied.")
+    _check_folder(path.absolute().parent)
+
+
+def _check_folder(folder: Path) -> None:
+    """The nearest folder that is there must take new files; the others will be made."""
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write there: {error.strerror}.") from error
+
+
+def write_report(path: Path, evaluation: Evaluation) -> None:
+    """The HTML report."""
+    from priornet.report.html import write_report
+
+    write_report(evaluation, path)
+
+
+def interval_coverage(model: Any, rows: Labelled, coverage: float) -> dict[str, Any]:
+    """Share of targets inside the intervals of each method, where the model can give them."""
+    observed: dict[str, float] = {}
+    for method in ("predictive", "conformal"):
+        try:
+            lower, upper = model.predict_interval(rows.features, coverage, method)
+        except ValueError:  # too few rows were held out for a conformal interval this wide
+            continue
+        y = rows.targets.to_numpy().reshape(lower.shape)
+        observed[method] = float(((lower <= y) & (y <= upper)).mean())
+    return {"coverage": coverage, "observed": observed}
+
+
+def print_evaluation(evaluation: Evaluation, interval: Mapping[str, Any]) -> None:
+    """Scores as a table."""
+    from rich.console import Console
+
+    Console().print(_score_table(evaluation, interval))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Sentences, each on a line of its own, paths unbroken."""
+    from rich.console import Console
+
+    console = Console()
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    scores = evaluation.metrics
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=f"{evaluation.name} on {scores['n_rows']} rows",
+        title_justify="left",
+    )
+    for header in ("", "value", "meaning"):
+        table.add_column(header, justify="right" if header == "value" else "left")
+    for row in _score_rows(scores, interval):
+        table.add_row(*row)
+    return table
+
+
+def _score_rows(scores: Mapping[str, Any], interval: Mapping[str, Any]) -> list[Sequence[str]]:
+    targets: Mapping[str, Any] = scores["targets"]
+    rows: list[Sequence[str]] = []
+    for name, own in targets.items():
+        suffix = f" {name}" if len(targets) > 1 else ""
+        rows.append((f"RMSE{suffix}", _number(own["rmse"]), "typical error, in target units"))
+    rows += [
+        ("NLL", _number(scores["nll"]), "negative log-likelihood; lower is better"),
+        ("CRPS", _number(scores["crps"]), "error of the whole distribution, in target units"),
+    ]
+    for method, share in interval["observed"].items():
+        wanted = f"of targets in the {interval['coverage']:.0%} interval ({method})"
+        rows.append(("coverage", f"{share:.1%}", wanted))
+    prr = (scores.get("prr") or {}).get("total_variance")
+    if prr is not None:
+        rows.append(("PRR", _number(prr), "how well uncertainty ranks errors; 1 is perfect"))
+    for measure, auc in (scores.get("ood_auc") or {}).items():
+        if measure in ("variance_of_mean", "total_variance"):
+            meaning = f"{measure.replace('_', ' ')} tells the other table apart; 1 is perfect"
+            rows.append(("OOD AUC", _number(auc), meaning))
+    words = ", ".join(f"{count} {word}" for word, count in scores["verdicts"].items())
+    rows.append(("rows", str(scores["n_rows"]), words))
+    return rows
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

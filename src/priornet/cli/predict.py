@@ -1,0 +1,173 @@
+"""``priornet predict``: a table in, the same table with predictions and their uncertainty out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.inputs import check_columns, load_model, model_columns
+from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelPath, Quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from priornet.cli.scoring import Scorer
+    from priornet.data.tables import TableReader
+
+__all__ = ["Request", "predict", "score_file"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to score, and where to put it."""
+
+    model: Path
+    data: str
+    out: str = "-"
+    coverage: float = 0.9
+    interval: Interval = Interval.PREDICTIVE
+    entropies: bool = False
+
+
+def predict(
+    model: ModelPath,
+    data: Annotated[str, typer.Argument(help='CSV or Parquet file; "-" reads CSV from stdin.')],
+    out: Annotated[
+        str, typer.Option(help='CSV or Parquet file to write; "-" writes CSV to stdout.')
+    ] = Request.out,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = Request.coverage,
+    interval: IntervalMethod = Request.interval,
+    entropies: Annotated[
+        bool, typer.Option("--entropies", help="Add the uncertainties as entropies, in nats.")
+    ] = Request.entropies,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add predictions and their uncertainty to every row of a table.
+
+    Added columns: prediction; lower and upper, an interval; total, data and knowledge, standard
+    deviations in target units; in_domain, the share of training rows at least as uncertain; and
+    verdict, a word. trust: a row like those the model learnt from. noisy: familiar, but targets
+    scatter here. unfamiliar: unlike the training rows.
+
+    Memory does not grow with the table. With several targets each of the first six columns ends in
+    the target's name. Where the table has a column of such a name, all added ones begin with
+    "priornet_".
+    """
+    if as_json and out == "-":
+        raise InputError("--json and --out - both write to standard output; name a file.")
+    request = Request(model, data, out, coverage, interval, entropies)
+    summary = score_file(request, quiet=quiet)
+    if as_json:
+        typer.echo(json.dumps(summary))
+    elif not quiet:
+        for line in _sentences(summary):
+            typer.echo(line, err=out == "-")
+
+
+def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
+    """Read, score and write in batches.
+
+    Returns:
+        What ``--json`` prints.
+    """
+    if not 0 < request.coverage < 1:
+        raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
+
+    from priornet.cli.scoring import Scorer
+    from priornet.data.table_writer import TableWriter
+    from priornet.data.tables import TableReader
+
+    verdicts = dict.fromkeys(("trust", "noisy", "unfamiliar"), 0)
+    with TableReader(request.data) as reader, TableWriter(request.out) as writer:
+        model = load_model(request.model)
+        columns = model_columns(model)
+        check_columns(reader.path, columns, reader.names)
+        scorer = Scorer(
+            model,
+            request.coverage,
+            request.interval,
+            entropies=request.entropies,
+            taken=reader.names,
+        )
+        start = time.perf_counter()
+        with blamed_on(reader.path), _progress(reader.n_rows, shown=not quiet) as advance:
+            for batch in reader:
+                scored = _score(batch, reader, columns, scorer, writer.has_types)
+                writer.write(scored)
+                for entry in scored.column(f"{scorer.prefix}verdict").value_counts().to_pylist():
+                    verdicts[entry["values"]] += entry["counts"]
+                advance(batch.num_rows)
+    seconds, tally = time.perf_counter() - start, scorer.tally
+    return {
+        "model": str(request.model),
+        "data": request.data,
+        "out": request.out,
+        "n_rows": tally.n_rows,
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(tally.n_rows / seconds),
+        "added_columns": list(scorer.names),
+        "ignored_columns": [n for n in reader.names if n not in {*columns, *scorer.targets}],
+        "verdicts": verdicts,
+        "unknown_labels": tally.unknown,
+        "unexpected_holes": tally.imputed,
+    }
+
+
+def _score(
+    batch: Any, reader: TableReader, columns: list[str], scorer: Scorer, has_types: bool
+) -> Any:
+    """A batch with the added columns; text that the model read as numbers is numbers in Parquet."""
+    import pyarrow as pa
+
+    from priornet.data.tables import located, spelled
+
+    rows = spelled(batch.select(columns), scorer.numeric)
+    with located(reader.path, scorer.tally.n_rows):
+        added = scorer.score(rows)
+    if reader.is_text and has_types:
+        for name in scorer.plain:
+            batch = batch.set_column(batch.schema.get_field_index(name), name, rows.column(name))
+    schema = batch.schema
+    for name, values in zip(scorer.names, added, strict=True):
+        schema = schema.append(pa.field(name, values.type))
+    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+
+
+def _sentences(summary: dict[str, Any]) -> Generator[str]:
+    counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
+    yield f"{summary['n_rows']} rows in {summary['seconds']:.1f} s: {counts}."
+    for name, count in summary["unknown_labels"].items():
+        yield f'Column "{name}": {count} rows with a label that training had not.'
+    for name, count in summary["unexpected_holes"].items():
+        yield f'Column "{name}": {count} rows without a value, where training had none.'
+    if summary["added_columns"][0].startswith("priornet_"):
+        yield 'The table has a column of an added name: all added ones begin with "priornet_".'
+    if summary["out"] != "-":
+        yield f"Written: {summary['out']}"
+
+
+@contextmanager
+def _progress(n_rows: int | None, *, shown: bool) -> Generator[Callable[[int], None]]:
+    """Rows done and the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("Scoring"),
+        BarColumn(),
+        TextColumn("{task.completed:>10,.0f} rows  time left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:
+        task = bar.add_task("", total=n_rows)
+        yield lambda count: bar.update(task, advance=count)

@@ -1,0 +1,98 @@
+"""What ``priornet predict`` adds to each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from priornet.cli.errors import InputError
+from priornet.data.preprocessing import Tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Scorer"]
+
+_PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
+_PER_ROW = ("in_domain", "verdict")
+_ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
+_PREFIX = "priornet_"
+
+
+class Scorer:
+    """Adds a model's columns to batches of rows.
+
+    ``prediction``, ``lower`` and ``upper`` and the standard deviations ``total``, ``data`` and
+    ``knowledge`` are in units of the target (total² = data² + knowledge²); with several targets
+    each has the target's name behind it. ``in_domain`` is the share of training rows at least as
+    uncertain, empty for a model without knowledge uncertainty; ``verdict`` is a word.
+
+    Args:
+        model: A fitted estimator.
+        coverage: Of the interval from ``lower`` to ``upper``.
+        method: Where the interval comes from.
+        entropies: Whether to add ``total_entropy``, ``data_entropy``, ``mutual_information`` and
+            ``epkl``, in nats.
+        taken: Names that the table has; where one of ours is among them, all of ours begin with
+            ``priornet_``.
+
+    Attributes:
+        names: The columns that it adds.
+        prefix: What they begin with.
+        targets: What the model predicts.
+        numeric: Columns that it reads as numbers.
+        plain: Those of them that hold nothing else: no dates, no decimal commas.
+        tally: Counts rows, unknown labels and unexpected holes.
+    """
+
+    def __init__(
+        self, model: Any, coverage: float, method: str, *, entropies: bool, taken: Sequence[str]
+    ) -> None:
+        self._fitted, self._coverage, self._method = model.fitted_, coverage, method
+        self._entropies = _ENTROPIES if entropies else ()
+        self.targets: tuple[str, ...] = tuple(self._fitted.targets.names)
+        columns = self._fitted.preprocessor.columns_
+        numeric = [column for column in columns if column.kind == "numeric"]
+        self.numeric = [str(column.name) for column in numeric]
+        self.plain = [str(column.name) for column in numeric if column.parser == "number"]
+        one = len(self.targets) == 1
+        suffixes = [""] if one else [f"_{name}" for name in self.targets]
+        names = [f"{name}{suffix}" for suffix in suffixes for name in _PER_TARGET]
+        names += [*_PER_ROW, *self._entropies]
+        self.tally = Tally()
+        self.prefix = _PREFIX if set(names) & set(taken) else ""
+        self.names = tuple(f"{self.prefix}{name}" for name in names)
+        for name in self.names:
+            if name in taken or self.names.count(name) > 1:
+                raise InputError(f'the column "{name}", to be added, is there already; rename it.')
+
+    def score(self, rows: Any) -> list[pa.Array]:
+        """The added columns for some rows, in the order of :attr:`names`."""
+        import pyarrow as pa
+        import torch
+
+        from priornet.uncertainty import uncertainty
+
+        fitted = self._fitted
+        inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=self.tally)
+        belief = fitted.belief(torch.from_numpy(inputs))
+        predictive, record = belief.predictive(), uncertainty(belief)
+        parts = [
+            predictive.mean,
+            *fitted.interval(predictive, self._coverage, self._method),
+            record.total_variance.sqrt(),
+            record.data_variance.sqrt(),
+            record.knowledge_variance.sqrt(),
+        ]  # each (N, K)
+        columns = [pa.array(part[:, k].numpy()) for k in range(len(self.targets)) for part in parts]
+        columns.append(pa.array(fitted.familiarity(record), from_pandas=True))  # nan: no answer
+        columns.append(pa.array(fitted.verdict(record), pa.string()))
+        for name in self._entropies:
+            value = getattr(record, name)
+            known = None if value is None else value.numpy()
+            columns.append(
+                pa.nulls(len(inputs), pa.float64()) if known is None else pa.array(known)
+            )
+        return columns

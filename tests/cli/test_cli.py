@@ -1,0 +1,61 @@
+"""The program as a whole: quick to answer, clear when refusing, names kept for what will come."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+import priornet
+
+
+def processor_seconds():
+    """What finished child processes have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["fit", "--help"], ["predict", "--help"], ["evaluate", "--help"]],
+)
+def test_help_and_version_answer_at_once_without_heavy_imports(arguments):
+    code = (
+        "import sys; from priornet.cli import app\n"
+        f"app({arguments}, standalone_mode=False)\n"
+        "heavy = {'torch', 'numpy', 'pandas', 'pyarrow', 'sklearn'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    seconds = []
+    # Processor time, and the best of several: other work on the machine only ever adds to it.
+    while len(seconds) < 5 and min(seconds, default=1.0) >= 0.5:
+        start = processor_seconds()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        seconds.append(processor_seconds() - start)
+        assert done.returncode == 0, done.stderr
+    assert min(seconds) < 0.5
+
+
+def test_module_runs_as_a_program():
+    command = [sys.executable, "-m", "priornet", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"priornet {priornet.__version__}\n"
+
+
+def test_without_a_command_it_shows_the_help(call):
+    done = call()
+    assert done.exit_code == 2
+    for name in ("fit", "predict", "evaluate", "demo"):
+        assert name in done.output
+
+
+@pytest.mark.parametrize("name", ["distill", "export", "verify", "datasets", "reproduce"])
+@pytest.mark.parametrize("arguments", [[], ["--option", "value", "argument"]])
+def test_names_of_later_commands_are_kept(refused, name, arguments):
+    assert refused(name, *arguments) == f"`priornet {name}` arrives with a later version."
+
+
+def test_unknown_command_is_refused(call):
+    done = call("fti")
+    assert done.exit_code == 2
+    assert "No such command" in done.output

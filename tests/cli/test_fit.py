@@ -1,0 +1,224 @@
+"""From a table to a model and a report; what teaches nothing is refused, and leaves nothing."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from priornet.cli.options import Method
+from priornet.estimators import load
+
+QUICK = ("--method", "der", "--epochs", "2", "--quiet")
+
+
+@pytest.fixture
+def fit(call, csv, tmp_path):
+    def run(*arguments, data=csv, out=tmp_path / "model"):
+        return call("fit", data, "--out", out, *QUICK, *arguments)
+
+    return run
+
+
+def test_model_report_and_table(fit, table, tmp_path):
+    done = fit("--target", "strength", "--ignore", "weight")
+    assert done.exit_code == 0, done.output
+    for word in ("RMSE", "NLL", "CRPS", "coverage", "PRR", "trust"):
+        assert word in done.stdout
+    assert str(tmp_path / "model-report.html") in done.stdout
+    assert {p.name for p in tmp_path.iterdir()} == {"data.csv", "model", "model-report.html"}
+    page = (tmp_path / "model-report.html").read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    assert "strength" in page
+    model = load(tmp_path / "model")
+    assert model.predict(table[["x", "colour", "hole"]]).shape == (120,)
+
+
+def test_json_holds_the_evaluation_and_goes_to_stdout_alone(fit, tmp_path):
+    done = fit("--target", "strength", "--json", "--report", tmp_path / "new" / "r.html")
+    results = json.loads(done.stdout)
+    assert results["targets"] == ["strength"]
+    assert results["features"] == ["x", "colour", "hole", "weight"]
+    assert results["method"] == "der"
+    assert results["n_training_rows"] == 102
+    assert results["n_holdout_rows"] == results["holdout"]["n_rows"] == 18
+    assert results["holdout"]["rmse"] > 0
+    assert 0 <= results["interval"]["observed"]["predictive"] <= 1
+    assert (tmp_path / "new" / "r.html").is_file()
+    assert not (tmp_path / "model-report.html").exists()
+
+
+def test_seed_decides_everything(fit, tmp_path):
+    found = []
+    for number, seed in enumerate((1, 1, 2)):
+        done = fit("--target", "strength", "--json", "--seed", seed, out=tmp_path / str(number))
+        found.append(json.loads(done.stdout)["holdout"]["nll"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_several_targets(fit, tmp_path):
+    done = fit("--target", "strength", "--target", "weight", "--json", "--method", "single")
+    assert json.loads(done.stdout)["targets"] == ["strength", "weight"]
+    assert load(tmp_path / "model").predict(
+        pd.DataFrame({"x": [0.0], "colour": "red", "hole": 1.0})
+    ).shape == (1, 2)
+
+
+def test_method_for_one_target_refuses_two(refused, csv, tmp_path):
+    targets = ("--target", "strength", "--target", "weight")
+    message = refused("fit", csv, *targets, "--out", tmp_path / "model", *QUICK)
+    assert "one" in message
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_every_method_fits_and_predicts(call, csv, tmp_path, method):
+    out, scored = tmp_path / "model", tmp_path / "scored.csv"
+    done = call(
+        "fit", csv, "--target", "strength", "--out", out, "--method", method, "--epochs", 1, "-q"
+    )
+    assert done.exit_code == 0, done.output
+    assert call("predict", out, csv, "--out", scored).exit_code == 0
+    assert len(pd.read_csv(scored)) == 120
+
+
+def test_fitting_over_a_model_replaces_it(fit, tmp_path):
+    assert fit("--target", "strength").exit_code == 0
+    assert fit("--target", "weight").exit_code == 0
+    assert load(tmp_path / "model").fitted_.targets.names == ("weight",)
+
+
+def test_rows_without_target_are_left_out_and_counted(fit, table, tmp_path):
+    path = tmp_path / "holes.csv"
+    table.assign(strength=table["strength"].where(table.index >= 7)).to_csv(path, index=False)
+    done = fit("--target", "strength", data=path)
+    assert "7 rows have no target and were left out." in done.stdout
+
+
+def test_small_tables_train_without_evaluation(fit, table, tmp_path):
+    path = tmp_path / "small.csv"
+    table[:12].to_csv(path, index=False)
+    done = fit("--target", "strength", data=path)
+    assert done.exit_code == 0, done.output
+    assert "12 rows are too few to hold some out" in done.stdout
+    assert not (tmp_path / "model-report.html").exists()
+
+
+def test_progress_is_shown_on_stderr_alone(csv, tmp_path):
+    command = [sys.executable, "-m", "priornet", "fit", str(csv), "--target", "strength", "--json"]
+    command += ["--out", str(tmp_path / "model"), "--method", "single", "--epochs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["model"] == str(tmp_path / "model")
+
+
+def lines(*rows):
+    return "\n".join(["x,y", *rows]).encode() + b"\n"
+
+
+GOOD = [f"{i},{i * i % 7}" for i in range(20)]
+BAD = {
+    "missing target": ("y", b"x,z\n1,2\n3,4\n", 'the target "y" is not in the table; it has: x, z'),
+    "mistyped target": ("yy", lines(*GOOD), '"yy" is not in the table; did you mean "y"'),
+    "non-numeric target": ("y", lines(*GOOD, "1,high"), '"y" must be numeric; row 21 holds "high"'),
+    "date target": ("y", b"x,y\n1,2020-01-01\n2,2020-01-02\n", '"y" must be numeric; row 1'),
+    "constant target": ("y", lines("1,5", "2,5", "3,5"), '"y" is constant, 5 in every row'),
+    "infinite target": ("y", lines(*GOOD, "1,inf"), '"y" is infinite in row 21'),
+    "empty target": ("y", lines("1,", "2,"), '"y" has no value at all'),
+    "one row": ("y", lines("1,2"), "one row with a target is not enough"),
+    "one row with a target": ("y", lines("1,2", "3,"), "one row with a target is not enough"),
+    "all-missing column": ("y", b"x,z,y\n1,,1\n2,,2\n3,,4\n", 'column "z" has no value at all'),
+    "infinite value": ("y", lines(*GOOD, "inf,3"), 'column "x", row 21: the value is inf'),
+    "infinite after a hole": ("y", lines("1,", *GOOD, "inf,3"), 'column "x", row 22'),
+    "no features": ("y", b"y\n1\n2\n", "no column is left to predict from"),
+    "empty file": ("y", b"", "the file is empty"),
+    "header only": ("y", b"x,y\n", "it has a header but no rows"),
+    "wrong encoding": ("y", lines(*GOOD) + b"caf\xe9,1\n", r"row 21: byte \d+ \(0xe9\) is"),
+    "ragged": ("y", lines(*GOOD, "1,2,3"), "row 21 has 3 values where the header has 2 columns"),
+    "two equal names": ("y", b"x,x,y\n1,2,3\n", 'two columns are called "x"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_and_leave_nothing(refused, tmp_path, case):
+    target, content, message = BAD[case]
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    found = refused("fit", path, "--target", target, "--out", tmp_path / "model", *QUICK)
+    assert found.startswith(f"{path}: ")
+    assert re.search(message, found), found
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_bad_table_through_the_real_program(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(lines("1,5", "2,5"))
+    command = [sys.executable, "-m", "priornet", "fit", str(path), "--target", "y"]
+    command += ["--out", str(tmp_path / "model")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f'Error: {path}: the target "y" is constant, 5 in every row; there is nothing to learn.\n'
+    )
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_bad_paths_are_refused(refused, csv, tmp_path):
+    folder, out = tmp_path / "folder", tmp_path / "model"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("dear")
+    target = ("--target", "strength")
+    assert "it is a folder" in refused("fit", folder, *target, "--out", out)
+    assert "No such file" in refused("fit", tmp_path / "no.csv", *target, "--out", out)
+    assert "a file of this name is there" in refused("fit", csv, *target, "--out", csv)
+    assert "other files" in refused("fit", csv, *target, "--out", folder)
+    assert "cannot write there: Not a dir" in refused("fit", csv, *target, "--out", csv / "model")
+    message = refused("fit", csv, *target, "--out", out, "--report", folder)
+    assert message == f"{folder}: it is a folder; name a file in it."
+    assert not out.exists()
+    assert (folder / "letter.txt").read_text() == "dear"
+
+
+def test_folder_without_permission_is_refused(refused, models, csv, closed_folder):
+    with closed_folder(models / "one", csv) as (folder, model, data):
+        for place in (folder / "model", folder / "new" / "model"):
+            message = refused("fit", data, "--target", "strength", "--out", place)
+            assert "cannot write there: Permission denied" in message
+            assert str(folder) in message
+        report = ("--report", folder / "r.html")
+        message = refused("fit", data, "--target", "strength", "--out", model, *report)
+        assert "cannot write there" in message
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--coverage", "1"], "--coverage must lie between 0 and 1"),
+        (["--report", "r.html", "--holdout", "0"], "--report needs held-out rows"),
+        (["--ignore", "colr"], 'the column to ignore "colr" is not in the table; did you mean'),
+        (["--target", "strength"], "a target is named twice"),
+    ],
+)
+def test_bad_options_are_refused(refused, csv, tmp_path, options, message):
+    target = ("--target", "strength", "--out", tmp_path / "model")
+    assert message in refused("fit", csv, *target, *options)
+    assert not (tmp_path / "model").exists()
+
+
+def test_text_is_learnt_from(fit, tmp_path):
+    """Decimal commas, dates and booleans, in a file with semicolons."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{v:.2f}".replace(".", ",") + f";20{i % 20 + 10}-01-01;{'true' if i % 2 else 'false'};{i}"
+        for i, v in enumerate(rng.normal(size=60))
+    ]
+    path = tmp_path / "european.csv"
+    path.write_text("\n".join(["wert;tag;an;y", *rows]) + "\n")
+    assert fit("--target", "y", data=path).exit_code == 0
+    columns = load(tmp_path / "model").fitted_.preprocessor.columns_
+    assert [column.parser for column in columns] == ["comma", "date", "boolean"]

@@ -1,0 +1,280 @@
+"""Scored tables have the stated columns; what cannot be scored is refused, and leaves nothing."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from priornet.cli.predict import Request, score_file
+from priornet.estimators import load
+
+ADDED = ["prediction", "lower", "upper", "total", "data", "knowledge", "in_domain", "verdict"]
+
+
+@pytest.fixture
+def parquet(table, tmp_path):
+    path = tmp_path / "data.parquet"
+    table.to_parquet(path, index=False)
+    return path
+
+
+def test_columns_are_what_the_estimator_says(call, models, table, parquet, tmp_path):
+    out = tmp_path / "scored.parquet"
+    done = call("predict", models / "one", parquet, "--out", out)
+    assert done.exit_code == 0, done.output
+    scored = pd.read_parquet(out)
+    pd.testing.assert_frame_equal(scored.filter(list(table)), table)
+    assert list(scored.columns[len(table.columns) :]) == ADDED
+    model = load(models / "one")
+    X = table[["x", "colour", "hole"]]
+    record = model.predict_uncertainty(X)
+    lower, upper = model.predict_interval(X)
+    for name, expected in {
+        "prediction": model.predict(X),
+        "lower": lower,
+        "upper": upper,
+        "total": np.sqrt(record.total_variance),
+        "data": np.sqrt(record.data_variance),
+        "knowledge": np.sqrt(record.knowledge_variance),
+        "in_domain": model.predict_familiarity(X),
+    }.items():
+        np.testing.assert_allclose(scored[name], expected, rtol=1e-6, err_msg=name)
+    assert scored["verdict"].tolist() == model.predict_verdict(X).tolist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_csv_gives_the_same_numbers(call, models, csv, parquet, tmp_path, ending):
+    expected, out = tmp_path / "expected.parquet", tmp_path / f"scored.{ending}"
+    call("predict", models / "one", parquet, "--out", expected)
+    assert call("predict", models / "one", csv, "--out", out).exit_code == 0
+    found = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    names = ["x", "colour", "hole", *ADDED]
+    same = pd.read_parquet(expected).filter(names)
+    pd.testing.assert_frame_equal(found.filter(names), same, rtol=1e-6)
+    if ending == "parquet":  # what the model does not read stays what CSV has: text
+        assert found["strength"].tolist() == pd.read_csv(csv, dtype=str)["strength"].tolist()
+
+
+def test_standard_input_to_standard_output(call, models, csv):
+    done = call("predict", models / "one", "-", stdin=csv.read_text())
+    assert done.exit_code == 0, done.output
+    scored = pd.read_csv(io.StringIO(done.stdout))
+    assert list(scored.columns[-8:]) == ADDED
+    assert len(scored) == 120
+    assert "120 rows" in done.stderr
+    # What only passes through comes out as it went in.
+    first = csv.read_text().splitlines()[1]
+    assert done.stdout.splitlines()[1].startswith(f"{first},")
+
+
+def test_pipe_of_real_programs(models, csv):
+    program = [sys.executable, "-m", "priornet", "predict", str(models / "one"), "-", "-q"]
+    done = subprocess.run(program, input=csv.read_bytes(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    assert len(done.stdout.splitlines()) == 121
+
+
+def test_reader_that_stops_early_gets_no_traceback(models, table, tmp_path):
+    path = tmp_path / "long.csv"
+    pd.concat([table] * 2000).to_csv(path, index=False)
+    command = f"{sys.executable} -m priornet predict {models / 'one'} {path} | head -n 2"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 2
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_several_targets_get_their_names(call, models, csv, tmp_path):
+    out = tmp_path / "scored.csv"
+    assert call("predict", models / "two", csv, "--out", out).exit_code == 0
+    columns = list(pd.read_csv(out).columns[5:])
+    assert columns == [
+        *(f"{name}_strength" for name in ADDED[:6]),
+        *(f"{name}_weight" for name in ADDED[:6]),
+        "in_domain",
+        "verdict",
+    ]
+
+
+def test_model_without_knowledge_has_no_in_domain_score(call, models, csv, tmp_path):
+    call("predict", models / "single", csv, "--out", tmp_path / "x.csv")
+    scored = pd.read_csv(tmp_path / "x.csv")
+    assert scored["in_domain"].count() == 0
+    assert not scored["knowledge"].any()
+    assert set(scored["verdict"]) <= {"trust", "noisy"}
+    assert ",nan," not in (tmp_path / "x.csv").read_text()
+
+
+def test_entropies_on_request(call, models, csv, tmp_path):
+    out = tmp_path / "x.parquet"
+    assert call("predict", models / "one", csv, "--out", out, "--entropies").exit_code == 0
+    scored = pd.read_parquet(out)
+    total = scored["data_entropy"] + scored["mutual_information"]
+    np.testing.assert_allclose(scored["total_entropy"], total)
+    assert np.all(scored["epkl"] >= scored["mutual_information"])
+
+
+def test_coverage_and_kind_of_interval(call, models, csv, tmp_path):
+    widths = []
+    for number, options in enumerate((["--coverage", "0.5"], [], ["--interval", "conformal"])):
+        out = tmp_path / f"{number}.parquet"
+        done = call("predict", models / "one", csv, "--out", out, *options)
+        assert done.exit_code == 0, done.output
+        scored = pd.read_parquet(out)
+        widths.append((scored["upper"] - scored["lower"]).mean())
+    assert widths[0] < widths[1]
+    assert widths[2] != pytest.approx(widths[1])
+
+
+def test_names_that_the_table_has_already_are_not_overwritten(call, models, table, tmp_path):
+    path, out = tmp_path / "data.csv", tmp_path / "out.csv"
+    table.assign(total=7).to_csv(path, index=False)
+    done = call("predict", models / "one", path, "--out", out)
+    assert 'begin with "priornet_"' in done.stdout
+    scored = pd.read_csv(out)
+    assert set(scored["total"]) == {7}
+    assert list(scored.columns[-8:]) == [f"priornet_{name}" for name in ADDED]
+    again = call("predict", models / "one", out, "--out", tmp_path / "again.csv")
+    assert again.exit_code == 2
+    assert '"priornet_prediction", to be added, is there already' in again.stderr
+    assert not (tmp_path / "again.csv").exists()
+
+
+def test_json_says_what_was_met(call, models, table, tmp_path):
+    path, out = tmp_path / "data.parquet", tmp_path / "out.parquet"
+    strange = table.drop(columns=["strength", "weight"]).assign(note="extra")
+    strange.loc[:2, "colour"] = "violet"
+    strange.loc[:1, "x"] = np.nan
+    strange.to_parquet(path)
+    done = call("predict", models / "one", path, "--out", out, "--json")
+    summary = json.loads(done.stdout)
+    assert summary["n_rows"] == sum(summary["verdicts"].values()) == 120
+    assert summary["unknown_labels"] == {"colour": 3}
+    assert summary["unexpected_holes"] == {"x": 2}
+    assert summary["ignored_columns"] == ["note"]
+    assert summary["added_columns"] == ADDED
+
+
+def test_reordered_and_extra_columns_change_nothing(call, models, table, tmp_path):
+    results = []
+    for name, frame in (("a", table), ("b", table[table.columns[::-1]].assign(extra="x"))):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        call("predict", models / "one", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}.pq")
+        results.append(pd.read_parquet(tmp_path / f"{name}.pq")[ADDED])
+    pd.testing.assert_frame_equal(*results)
+
+
+def test_batches_do_not_change_the_scores(models, table, tmp_path):
+    """More rows than a batch holds, some of them twice: equal rows, equal scores."""
+    long = pd.concat([table] * 1200, ignore_index=True)
+    long.to_parquet(tmp_path / "long.parquet")
+    summary = score_file(
+        Request(models / "one", str(tmp_path / "long.parquet"), str(tmp_path / "out.parquet"))
+    )
+    assert summary["n_rows"] == len(long)
+    scored = pq.read_table(tmp_path / "out.parquet", columns=["prediction"])["prediction"]
+    by_copy = scored.to_numpy().reshape(1200, 120)
+    np.testing.assert_allclose(by_copy, np.broadcast_to(by_copy[0], by_copy.shape), rtol=1e-6)
+
+
+BAD = {
+    "column absent": (lambda t: t.drop(columns="x"), '"x" is not in the table'),
+    "columns absent": (lambda t: t[["colour"]], 'missing that the model needs: "x", "hole"'),
+    "infinite": (lambda t: t.assign(x=[*t["x"][:-1], np.inf]), 'column "x", row 120: .*inf'),
+    "text": (lambda t: t.assign(x=[*t["x"][:-1], "many"]), 'column "x", row 120: "many" is not'),
+    "no rows": (lambda t: t[:0], "a header but no rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_and_leave_nothing(refused, models, table, tmp_path, case):
+    change, message = BAD[case]
+    path, out = tmp_path / "bad.csv", tmp_path / "out" / "scored.csv"
+    out.parent.mkdir()
+    change(table).to_csv(path, index=False)
+    found = refused("predict", models / "one", path, "--out", out)
+    assert found.startswith(f"{path}: ")
+    assert re.search(message, found), found
+    assert list(out.parent.iterdir()) == []
+
+
+def test_bad_value_in_a_late_batch_is_named_by_its_row_in_the_file(refused, models, tmp_path):
+    n_rows = 200_000
+    x = np.zeros(n_rows)
+    x[150_123] = np.inf
+    path, out = tmp_path / "x.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"x": x, "colour": ["red"] * n_rows, "hole": np.ones(n_rows)}), path)
+    assert "row 150124" in refused("predict", models / "one", path, "--out", out)
+    assert not out.exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["x.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"x,colour,hole\n1,caf\xe9,2\n", "row 1: byte 19 \\(0xe9\\) is not UTF-8"),
+        (b"x,colour,hole\n1,red\n", "row 1 has 2 values"),
+    ],
+)
+def test_bad_files_are_refused(refused, models, tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    found = refused("predict", models / "one", path, "--out", tmp_path / "out.csv")
+    assert re.search(message, found), found
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_bad_paths_are_refused(refused, models, csv, tmp_path):
+    folder, out = tmp_path / "folder", tmp_path / "out.csv"
+    folder.mkdir()
+    assert refused("predict", models / "one", folder, "--out", out) == (
+        f"{folder}: it is a folder; name a file in it."
+    )
+    assert "No such file" in refused("predict", models / "one", tmp_path / "no.csv", "--out", out)
+    assert "no such folder" in refused("predict", tmp_path / "no-model", csv, "--out", out)
+    assert "it is a file" in refused("predict", csv, csv, "--out", out)
+    assert "config.json is missing" in refused("predict", folder, csv, "--out", out)
+    assert "unknown kind of table" in refused("predict", models / "one", csv, "--out", "x.xlsx")
+    assert "it is a folder" in refused("predict", models / "one", csv, "--out", folder)
+    assert "No such file" in refused(
+        "predict", models / "one", csv, "--out", folder / "a" / "b.csv"
+    )
+    assert not out.exists()
+
+
+def test_folder_without_permission_is_refused(call, refused, models, csv, closed_folder):
+    call("predict", models / "one", csv)  # every import, while they may be read
+    with closed_folder(models / "one", csv) as (folder, model, data):
+        message = refused("predict", model, data, "--out", folder / "out.csv")
+        assert message == f"{folder / 'out.csv'}: cannot write: Permission denied."
+        assert list(folder.iterdir()) == []
+
+
+def test_table_without_permission_is_refused(call, refused, models, csv, closed_folder):
+    call("predict", models / "one", csv)
+    with closed_folder(models / "one", csv, mode=0o000) as (folder, model, _):
+        assert refused("predict", model, folder / "x.csv") == (
+            f"{folder / 'x.csv'}: Permission denied."
+        )
+
+
+def test_bad_options_are_refused(refused, models, csv, tmp_path):
+    out = tmp_path / "out.csv"
+    for coverage in ("0", "1", "1.5", "nan"):
+        message = refused("predict", models / "one", csv, "--out", out, "--coverage", coverage)
+        assert "--coverage must lie between 0 and 1" in message
+    assert "--json and --out -" in refused("predict", models / "one", csv, "--json")
+    message = refused(
+        "predict", models / "one", csv, "--out", out, "--interval", "conformal", "--coverage", 0.999
+    )
+    assert "0.999" in message
+    assert not out.exists()
