@@ -4,12 +4,14 @@ other way round, whatever torch's default dtype is.
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.distributions import kl_divergence
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from _beliefs import BATCHES, DIMENSIONS, random_normal, random_uniform
 from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings
 from priornet.distributions import NormalWishart
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
@@ -17,7 +19,10 @@ from priornet.priors import semi_informative_prior
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 from priornet.uncertainty import uncertainty
 
-DIMENSIONS = (1, 3, 5)  # elementwise, unrolled, batched linear algebra
+EVERY_DISTRIBUTION = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS))
+EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES))
+EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
+EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
 
 
 class Watch(TorchDispatchMode):
@@ -32,7 +37,7 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
         self.operations += 1
-        for value in tree_leaves(out):
+        for value in out if isinstance(out, (tuple, list)) else (out,):
             found = isinstance(value, torch.Tensor) and value.dtype == self.forbidden
             if found and self.loses(value):
                 self.seen.append(f"{func} -> {tuple(value.shape)}")
@@ -79,7 +84,7 @@ def test_the_watch_sees_a_float64():
         torch.ones(3).double()
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+@EVERY_DISTRIBUTION
 def test_distributions_keep_their_precision(case, k_dim, batch, forbidden, wanted, device):
     parameters, at = (
         cast(t, device, wanted) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -91,7 +96,7 @@ def test_distributions_keep_their_precision(case, k_dim, batch, forbidden, wante
         grad_all(total, list(leaves.values()))
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+@EVERY_DISTRIBUTION
 def test_draws_keep_their_precision(case, k_dim, batch, device):
     leaves = {
         name: value.requires_grad_()
@@ -106,33 +111,35 @@ def test_draws_keep_their_precision(case, k_dim, batch, device):
                 )
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, DIMENSIONS, ((4,),)))
+@EVERY_LOSS
 @pytest.mark.parametrize("is_masked", [False, True])
 def test_losses_keep_their_precision(case, k_dim, batch, is_masked, forbidden, wanted, device):
     parameters, target = (
         cast(t, device, wanted) for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
     )
     leaves = {name: value.requires_grad_() for name, value in parameters.items()}
-    mask = torch.tensor([True, False, True, True], device=device) if is_masked else None
+    mask = (random_uniform(0, 1, batch, 5) > 0.3).to(device) if is_masked else None
     with Watch(forbidden):
         grad_all(case.call(leaves, target, mask=mask), list(leaves.values()))
 
 
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@EVERY_BATCH
+@EVERY_K
 @pytest.mark.parametrize("pair", ["NormalWishart", "ProductNormalWishart", "Wishart"])
-def test_divergences_keep_their_precision(pair, k_dim, forbidden, wanted, device):
+def test_divergences_keep_their_precision(pair, k_dim, batch, forbidden, wanted, device):
     case = next(c for c in DISTRIBUTIONS if c.name == pair)
-    leaves = [v.requires_grad_() for v in cast(case.draw(k_dim, (4,)), device, wanted).values()]
-    names = list(case.draw(k_dim, ()))
+    parameters = cast(case.draw(k_dim, batch), device, wanted)
+    leaves = {name: value.requires_grad_() for name, value in parameters.items()}
     prior = case.make(k_dim, (), device, wanted)
     with Watch(forbidden):
-        grad_all(kl_divergence(case.build(**dict(zip(names, leaves, strict=True))), prior), leaves)
+        grad_all(kl_divergence(case.build(**leaves), prior), list(leaves.values()))
 
 
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
-def test_fit_prior_and_measures_keep_their_precision(k_dim, forbidden, wanted, device):
+@EVERY_BATCH
+@EVERY_K
+def test_fit_prior_and_measures_keep_their_precision(k_dim, batch, forbidden, wanted, device):
     case = next(c for c in DISTRIBUTIONS if c.name == "GaussianEnsemble(covariances)")
-    ensemble = case.make(k_dim, (4,), device, wanted)
+    ensemble = case.make(k_dim, batch, device, wanted)
     y = points(k_dim, (12,))["y"].to(device, wanted)
     generator = torch.Generator(device).manual_seed(0)
     with Watch(forbidden):
@@ -144,7 +151,8 @@ def test_fit_prior_and_measures_keep_their_precision(k_dim, forbidden, wanted, d
             semi_informative_prior(y, match=match)
 
 
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@EVERY_BATCH
+@EVERY_K
 @pytest.mark.parametrize("per_pixel", [False, True])
 @pytest.mark.parametrize(
     ("head", "options"),
@@ -157,11 +165,12 @@ def test_fit_prior_and_measures_keep_their_precision(k_dim, forbidden, wanted, d
         (GaussianMixtureHead, {"n_members": 3}),
     ],
 )
-def test_heads_keep_their_precision(head, options, per_pixel, k_dim, forbidden, wanted, device):
+def test_heads_keep_their_precision(
+    head, options, per_pixel, k_dim, batch, forbidden, wanted, device
+):
     module = head(4, k_dim, per_pixel=per_pixel, init_gain=1.0, **options).to(device, wanted)
-    shape = (2, 4, 3, 3) if per_pixel else (5, 4)
-    features = torch.linspace(-1, 1, 180, device=device, dtype=wanted)[: 72 if per_pixel else 20]
-    features = features.reshape(shape)
+    shape = (math.prod(batch), 4, 3, 3) if per_pixel else (*batch, 4)  # images have one batch axis
+    features = random_normal(shape).to(device, wanted)
     with Watch(forbidden):
         out = module(features)
         grad_all(out.expected_entropy() + out.covariance_trace().total, list(module.parameters()))
@@ -178,7 +187,7 @@ def test_quantiles_keep_their_precision(df, forbidden, wanted, device):
 
 
 @pytest.mark.usefixtures("double_default")
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, DIMENSIONS, ((4,),)))
+@EVERY_DISTRIBUTION
 def test_the_default_dtype_does_not_matter(case, k_dim, batch, device):
     parameters, at = (
         cast(t, device, torch.float32) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -192,7 +201,7 @@ def test_the_default_dtype_does_not_matter(case, k_dim, batch, device):
 
 
 @pytest.mark.usefixtures("double_default")
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 3), ((4,),)))
+@EVERY_LOSS
 def test_the_default_dtype_does_not_matter_to_a_loss(case, k_dim, batch, device):
     parameters, target = (
         cast(t, device, torch.float32)
