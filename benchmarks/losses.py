@@ -7,6 +7,11 @@ Gaussian negative log-likelihood against the same five targets, from ``torch.dis
 Gradients go to every parameter of the prediction.
 
     python benchmarks/losses.py [--device cuda] [--compile] [--threads 2] [--json out.json]
+
+With ``--small`` it times instead what stacked training asks for: every one-dimensional loss on
+S networks times 32 rows, one thread, from the prediction's parameters to their gradients.
+
+    python benchmarks/losses.py --small [--json out.json]
 """
 
 from __future__ import annotations
@@ -22,7 +27,13 @@ from torch import Tensor
 from torch.distributions import Gamma, MultivariateNormal, Normal, Wishart
 
 from priornet import losses
-from priornet.distributions import GaussianEnsemble, NormalWishart
+from priornet.distributions import (
+    Gaussian,
+    GaussianEnsemble,
+    NormalWishart,
+    covariance_averages,
+    precision_averages,
+)
 from priornet.experiments.results import provenance, write_results
 
 MEMBERS = 5
@@ -203,15 +214,93 @@ def measure(rows: dict[str, Run], device: str, repeats: int) -> dict[str, list[f
     return times
 
 
+def small_problem(networks: int, rows: int, dtype: torch.dtype = torch.float32) -> dict[str, Run]:
+    """One step per loss of a stack: prediction from tensors, loss, gradients of its mean."""
+    generator = torch.Generator().manual_seed(SEED)
+    batch = (networks, rows)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    y, coefficient = normal(*batch, 1), normal(networks, 1).exp()
+    p = {"loc": normal(*batch, 1), "precision_tril": normal(*batch, 1, 1).exp()}
+    p |= {"belief": normal(*batch).exp(), "excess": normal(*batch).exp()}
+    leaves = [value.requires_grad_() for value in p.values()]
+    means, variances = normal(10, *batch, 1), normal(10, *batch, 1).exp()
+    teacher = GaussianEnsemble(means, variances)
+    fitted, averages = NormalWishart.fit(teacher), precision_averages(teacher)
+    moments = covariance_averages(teacher)
+    one = torch.ones((), dtype=dtype)
+    prior = NormalWishart.from_excess(0 * one[None], one[None, None], 0.01 * one, 0.01 * one)
+    priors = prior.expand((networks, 1))
+    head_loc = normal(10, *batch, 1).requires_grad_()
+    head_tril = normal(10, *batch, 1, 1).exp().requires_grad_()
+
+    def nw() -> NormalWishart:
+        return NormalWishart.from_excess(**p, validate_args=False)
+
+    def gaussian() -> Gaussian:
+        return Gaussian(p["loc"], p["precision_tril"], validate_args=False)
+
+    def heads() -> GaussianEnsemble:
+        return GaussianEnsemble.from_precision_tril(head_loc, head_tril, validate_args=False)
+
+    rows_of: dict[str, tuple[Callable[[], Tensor], list[Tensor]]] = {
+        "gaussian_nll": (lambda: losses.gaussian_nll(gaussian(), y), leaves[:2]),
+        "reverse_kl": (lambda: losses.reverse_kl(nw(), y, prior, 3.0), leaves),
+        "reverse_kl, a prior and a beta per network": (
+            lambda: losses.reverse_kl(nw(), y, priors, coefficient),
+            leaves,
+        ),
+        "reverse_kl, beta = 0": (lambda: losses.reverse_kl(nw(), None, prior, 0.0), leaves),
+        "evidential": (lambda: losses.evidential(nw(), y, 0.1), leaves),
+        "endd, averages given": (lambda: losses.endd(nw(), averages), leaves),
+        "endd, T = 5": (lambda: losses.endd(nw(), averages, 5.0), leaves),
+        "endd, ten members": (lambda: losses.endd(nw(), teacher), leaves),
+        "proxy, fit given": (lambda: losses.proxy(nw(), fitted), leaves),
+        "end, averages given": (lambda: losses.end(gaussian(), moments), leaves[:2]),
+        "md_end, ten heads": (lambda: losses.md_end(heads(), teacher), [head_loc, head_tril]),
+    }
+    return {
+        key: lambda loss=loss, wanted=wanted: torch.autograd.grad(loss().mean(), wanted)
+        for key, (loss, wanted) in rows_of.items()
+    }
+
+
+def small(repeats: int) -> list[dict[str, object]]:
+    """Microseconds per step of each loss, for ten and for a hundred networks."""
+    rows: list[dict[str, object]] = []
+    print(f"{'S x B':>10} {'what':<44} {'median us':>10} {'x nll':>8}")
+    for networks in (10, 100):
+        steps = small_problem(networks, 32)
+        times: dict[str, list[float]] = {key: [] for key in steps}
+        for _ in range(3):
+            for key, run in steps.items():
+                times[key] += timed(run, "cpu", repeats, warm_up=10)
+        base = statistics.median(times["gaussian_nll"])
+        for key, values in times.items():
+            median = statistics.median(values)
+            print(f"{networks:>5} x 32 {key:<44} {1e3 * median:>10.1f} {median / base:>8.2f}")
+            rows.append({"networks": networks, "rows": 32, "what": key, "median_us": 1e3 * median})
+    return rows
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--compile", action="store_true", help="time torch.compile'd steps too")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--repeats", type=int, default=0, help="0: 15 on cpu, 200 on cuda")
     parser.add_argument("--dims", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--small", action="store_true", help="stacks of small batches instead")
     args = parser.parse_args()
+    if args.small:
+        torch.set_num_threads(1)
+        figures = {"rows": small(args.repeats or 200)}
+        if args.json:
+            write_results(args.json, {"threads": 1, "seed": SEED} | provenance() | figures)
+        return
     torch.set_num_threads(args.threads)
     repeats = args.repeats or (200 if args.device == "cuda" else 15)
     report: dict[str, object] = {

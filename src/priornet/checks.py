@@ -28,6 +28,7 @@ __all__ = [
     "check_matrix_shapes",
     "check_not_negative",
     "check_same_kind",
+    "check_setting",
     "check_shape",
     "check_tril",
     "check_values",
@@ -169,6 +170,20 @@ def check_greater(name: str, value: Tensor, bound: float, says: str = "") -> Non
         raise ValueError(
             f"`{name}` must exceed {says or f'{bound:g}'}; smallest value given is "
             f"{value.min().item():g}."
+        )
+
+
+def check_setting(name: str, value: Tensor, batch: Size, like: Tensor) -> None:
+    """A setting per network or element: one number, or an axis of 1 or full size per batch axis.
+
+    Missing axes are refused: ``(S,)`` for ``(S, B)`` would mean the rows as soon as S equals B.
+    """
+    check_same_kind(name, value, "the prediction", like)
+    fits = all(size in (1, full) for size, full in zip(value.shape, batch, strict=False))
+    if value.dim() not in (0, len(batch)) or not fits:
+        raise ValueError(
+            f"`{name}` must be a number or have one axis per axis of the batch {tuple(batch)}, of "
+            f"that size or of size 1; got {tuple(value.shape)}."
         )
 
 

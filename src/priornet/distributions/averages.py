@@ -156,7 +156,7 @@ def _average(members: Tensor) -> Tensor:
 
 def scalar_averages(
     means: Tensor, variances: Tensor, keep: Tensor | float, kernel: Kernel = plain_phi
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """The five averages for K = 1 in eager mode: over the leading axis, in place where that saves.
 
     Args:
@@ -165,11 +165,15 @@ def scalar_averages(
         keep: Share of its own parameters that a member keeps, Eq. (16).
         kernel: How to evaluate the gap.
     """
+    n_members, batch = len(means), means.shape[1:]
+    if isinstance(keep, Tensor):
+        keep = keep.expand(batch).reshape(-1)
+    # Flat, so that sums over members round alike whatever the batch shape.
+    means, variances = means.reshape(n_members, -1), variances.reshape(n_members, -1)
     offsets = means - means[0]  # differences first: exact between nearby numbers
     if isinstance(keep, Tensor) or keep != 1:
         offsets = torch.lerp(offsets.mean(0), offsets, keep)
         variances = torch.lerp(variances.mean(0), variances, keep)
-    n_members = len(means)
     precisions = variances.reciprocal()
     mean_precision = precisions.sum(0).div_(n_members)
     shift = (precisions * offsets).sum(0).div_(n_members).div_(mean_precision)
@@ -181,7 +185,8 @@ def scalar_averages(
         ratio = precisions.div_(mean_precision)
         logs = torch.log(ratio)
         gaps = ratio.sub_(1).sub_(logs)
-    return means[0], shift, mean_precision.sqrt_(), spread, gaps.sum(0).div_(n_members)
+    flat = (means[0], shift, mean_precision.sqrt_(), spread, gaps.sum(0).div_(n_members))
+    return tuple(average.reshape(batch) for average in flat)
 
 
 def _scalar_piece(

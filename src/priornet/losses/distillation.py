@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Literal
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, kl_divergence
 
-from priornet.checks import check_mask, check_same_kind, values_visible
+from priornet.checks import check_mask, check_same_kind
 from priornet.distributions import (
     CovarianceAverages,
     Gaussian,
@@ -21,8 +22,10 @@ from priornet.distributions import (
     precision_averages,
 )
 from priornet.distributions.averages import check_temperature
+from priornet.losses import scalar
+from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses.prior_network import divergence
 from priornet.losses.reduction import hidden, masked
-from priornet.losses.scalar_endd import scalar_endd
 from priornet.special import triangular
 from priornet.special.gamma import stirling_gap
 
@@ -36,7 +39,7 @@ _TARGET = ("loc", "precision_tril", "belief", "excess")
 def endd(
     nw: NormalWishart | ProductNormalWishart,
     teacher: GaussianEnsemble | PrecisionAverages,
-    temperature: float = 1.0,
+    temperature: Tensor | float = 1.0,
     tempering: Tempering = "paper",
     mask: Tensor | None = None,
 ) -> Tensor:
@@ -49,7 +52,8 @@ def endd(
     Args:
         nw: Prediction with batch shape ``(*batch,)``.
         teacher: M Gaussians per input, or their :func:`precision_averages` at the same temperature.
-        temperature: :math:`T \ge 1`; members move to their mean as it grows, Eq. (16).
+        temperature: :math:`T \ge 1`; members move to their mean as it grows, Eq. (16). A number, or
+            a tensor that broadcasts with the batch: one per network of a stack.
         tempering: What T does to the prediction. ``"paper"``: :math:`\nu_T = T\nu, L_T = L`;
             ``"mean-preserving"``: :math:`T\nu, L/T`; ``"exact"``: :math:`K + T(\nu-K), L/T`, the
             density to the power T renormalised.
@@ -72,43 +76,79 @@ def endd(
         raise ValueError(
             f'unknown tempering "{tempering}"; choose one of: paper, mean-preserving, exact.'
         )
-    check_temperature(temperature)
+    check_temperature(temperature, nw.batch_shape, nw.loc)
+    product = isinstance(nw, ProductNormalWishart)
     if isinstance(teacher, GaussianEnsemble):
         _check_teacher(nw.loc, teacher)
-        if isinstance(nw, ProductNormalWishart):
-            teacher = teacher.coordinates()
-        teacher = precision_averages(teacher, temperature)
+        teacher = teacher.coordinates() if product else teacher
     else:
         _check_averages(nw, teacher, PrecisionAverages)
     _check_mask(mask, nw)
-    teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
-    if isinstance(nw, ProductNormalWishart):
-        return masked(_endd(nw.factors, teacher, temperature, tempering).sum(-1), mask)
-    return masked(_endd(nw, teacher, temperature, tempering), mask)
+    factors, t = (nw.factors if product else nw), temperature
+    if product and isinstance(t, Tensor) and t.dim():
+        t = t.unsqueeze(-1)  # one axis more: the coordinates
+    is_scalar = factors.k_dim == 1
+    if isinstance(teacher, GaussianEnsemble) and (mask is not None or not is_scalar):
+        teacher = precision_averages(teacher, t)
+    if isinstance(teacher, PrecisionAverages):
+        teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
+    if isinstance(teacher, PrecisionAverages) and not is_scalar:
+        loss = _endd(factors, teacher, t, tempering)
+    else:
+        loss = _scalar_endd(factors, teacher, t, tempering)
+    return masked(loss.sum(-1) if product else loss, mask)
+
+
+def _scalar_endd(
+    nw: NormalWishart,
+    teacher: GaussianEnsemble | PrecisionAverages,
+    temperature: Tensor | float,
+    tempering: Tempering,
+) -> Tensor:
+    """K = 1: in closed form where possible, straight from the members if they are at hand."""
+    if isinstance(teacher, GaussianEnsemble):
+        fixed = (teacher.means.squeeze(-1), teacher.covariances.squeeze((-2, -1)))
+    else:
+        anchor, shift, tril, spread, gap = teacher
+        fixed = (anchor.squeeze(-1), shift.squeeze(-1), tril.squeeze((-2, -1)), spread, gap)
+    number = None if isinstance(temperature, Tensor) else float(temperature)
+    last = (temperature,) if isinstance(temperature, Tensor) else ()
+    constants: tuple[Tensor, ...] = (*(f.detach() for f in fixed), *last)
+
+    def composed(*tensors: Tensor) -> Tensor:
+        student, given = scalar_belief(*tensors[:4]), tensors[4:]
+        t = given[-1] if number is None else number
+        if isinstance(teacher, GaussianEnsemble):
+            means, variances = (v.unsqueeze(-1) for v in given[:2])
+            averages = precision_averages(GaussianEnsemble(means, variances, False), t)
+        else:
+            anchor, shift, tril, spread, gap = given[:5]
+            averages = PrecisionAverages(
+                anchor.unsqueeze(-1), shift.unsqueeze(-1), tril[..., None, None], spread, gap
+            )
+        return _endd(student, averages, t, tempering)
+
+    kernel = functools.partial(scalar.endd, temperature=number, tempering=tempering)
+    return closed_form(kernel, composed, scalar_parameters(nw), constants)
 
 
 def _endd(
-    nw: NormalWishart, averages: PrecisionAverages, temperature: float, tempering: Tempering
+    nw: NormalWishart,
+    averages: PrecisionAverages,
+    temperature: Tensor | float,
+    tempering: Tempering,
 ) -> Tensor:
     k_dim, t = nw.k_dim, temperature
-    belief, excess, tril = nw.belief, nw.excess, nw.precision_tril
-    if t != 1:
-        belief = t * belief
-        # nu_T - K - 1, written in the excess so that a small one keeps its digits.
-        excess = t * excess + (t - 1) * (1 if tempering == "exact" else k_dim + 1)
-        if tempering == "paper":
-            tril = math.sqrt(t) * tril  # P = nu L grows T-fold
-        elif tempering == "exact":  # nu_T / (T nu) = 1 - K (T - 1) / (T nu)
-            tril = tril * (1 - k_dim * (1 - 1 / t) / nw.df).sqrt()[..., None, None]
-    if k_dim == 1 and values_visible(nw.loc, tril, belief, excess, *averages):
-        parameters = (nw.loc[..., 0], tril[..., 0, 0], belief, excess)
-        flat = (a.reshape(-1) for a in averages)
-        loss = scalar_endd(
-            _flat_likelihood, tuple(p.reshape(-1) for p in parameters), tuple(flat)
-        ).reshape(nw.batch_shape)
-    else:
-        loss = _likelihood(nw.loc, tril, belief, excess, averages)
-    return loss / t if t != 1 else loss
+    if not isinstance(t, Tensor) and t == 1:
+        return _likelihood(nw.loc, nw.precision_tril, nw.belief, nw.excess, averages)
+    # nu_T - K - 1, written in the excess so that a small one keeps its digits.
+    excess = t * nw.excess + (t - 1) * (1 if tempering == "exact" else k_dim + 1)
+    tril = nw.precision_tril
+    if tempering == "paper":  # P = nu L grows T-fold
+        tril = tril * (t**0.5)[..., None, None] if isinstance(t, Tensor) else math.sqrt(t) * tril
+    elif tempering == "exact":  # nu_T / (T nu) = 1 - K (T - 1) / (T nu)
+        tril = tril * (1 - k_dim * (1 - 1 / t) / nw.df).sqrt()[..., None, None]
+    return _likelihood(nw.loc, tril, t * nw.belief, excess, averages) / t
 
 
 def _likelihood(
@@ -126,17 +166,6 @@ def _likelihood(
     loss = loss + (excess + (k_dim + 1)) * from_mean
     mean_logdet = triangular.logdet(averages.precision_tril) - averages.gap
     return 0.5 * (loss + k_dim * mean_logdet) - stirling_gap(excess, k_dim)
-
-
-def _flat_likelihood(
-    loc: Tensor, tril: Tensor, belief: Tensor, excess: Tensor, *a: Tensor
-) -> Tensor:
-    """The same for K = 1 and flat tensors."""
-    anchor, shift, mean_tril, spread, gap = a
-    averages = PrecisionAverages(
-        anchor.unsqueeze(-1), shift.unsqueeze(-1), mean_tril[:, None, None], spread, gap
-    )
-    return _likelihood(loc.unsqueeze(-1), tril[:, None, None], belief, excess, averages)
 
 
 def proxy(
@@ -173,12 +202,13 @@ def proxy(
             f"{type(teacher).__name__}."
         )
     _check_mask(mask, nw)
-    target = NormalWishart.from_excess(
-        **hidden(mask, **{name: getattr(teacher, name) for name in _TARGET}), validate_args=False
-    )
-    if isinstance(nw, ProductNormalWishart):
-        return masked(kl_divergence(nw.factors, target).sum(-1), mask)
-    return masked(kl_divergence(nw, target), mask)
+    factors = nw.factors if isinstance(nw, ProductNormalWishart) else nw
+    target = teacher
+    if mask is not None:
+        parameters = {name: getattr(teacher, name) for name in _TARGET}
+        target = NormalWishart.from_excess(**hidden(mask, **parameters), validate_args=False)
+    loss = divergence(factors, target)
+    return masked(loss.sum(-1) if factors is not nw else loss, mask)
 
 
 def end(
@@ -204,12 +234,36 @@ def end(
         _check_averages(gaussian, teacher, CovarianceAverages)
     _check_mask(mask, gaussian)
     teacher = CovarianceAverages(**hidden(mask, **teacher._asdict()))
-    tril = gaussian.precision_tril
-    to_teacher = (teacher.anchor - gaussian.loc) + teacher.shift
+    if gaussian.loc.shape[-1] == 1:
+        anchor, shift, tril, scatter, gap = teacher
+        matrices = (tril.squeeze((-2, -1)), scatter.squeeze((-2, -1)))
+        constants = (anchor.squeeze(-1), shift.squeeze(-1), *matrices, gap)
+        return masked(_scalar_end(gaussian, constants), mask)
+    return masked(_end(gaussian.loc, gaussian.precision_tril, teacher), mask)
+
+
+def _end(loc: Tensor, tril: Tensor, teacher: CovarianceAverages) -> Tensor:
+    """Eq. (12) from the averages, for any K."""
+    to_teacher = (teacher.anchor - loc) + teacher.shift
     off = triangular.sum_of_squares(triangular.transpose_matvec(tril, to_teacher))
     between = (triangular.outer(tril) * teacher.scatter).sum((-2, -1))
     within = triangular.logdet_divergence(tril, teacher.precision_tril) + teacher.gap
-    return masked(0.5 * (within + between + off), mask)
+    return 0.5 * (within + between + off)
+
+
+def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
+    """K = 1: in closed form where possible."""
+
+    def composed(loc: Tensor, root: Tensor, *given: Tensor) -> Tensor:
+        anchor, shift, tril, scatter, gap = given
+        vectors = (anchor.unsqueeze(-1), shift.unsqueeze(-1))
+        averages = CovarianceAverages(
+            *vectors, tril[..., None, None], scatter[..., None, None], gap
+        )
+        return _end(loc.unsqueeze(-1), root[..., None, None], averages)
+
+    parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
+    return closed_form(scalar.end, composed, parameters, constants)
 
 
 def md_end(
@@ -236,7 +290,14 @@ def md_end(
     stacked = None if mask is None else mask.expand((teacher.n_members, *mask.shape))
     members = hidden(stacked, loc=teacher.means, precision_tril=teacher.precision_tril)
     targets = Gaussian(**members, validate_args=False)
-    return masked(kl_divergence(targets, mixture.members).mean(0), mask)
+    if teacher.k_dim == 1:
+        # The KL between two Gaussians is EnD from one member: no shift, no scatter, no gap.
+        loc, tril = targets.loc.squeeze(-1), targets.precision_tril.squeeze((-2, -1))
+        zero = torch.zeros_like(loc)
+        per_head = _scalar_end(mixture.members, (loc, zero, tril, zero, zero))
+    else:
+        per_head = kl_divergence(targets, mixture.members)
+    return masked(per_head.mean(0), mask)
 
 
 def _check_mask(mask: Tensor | None, prediction: Distribution) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 from torch import Tensor
 
-from priornet.checks import check_not_negative
 from priornet.distributions import NormalWishart
-from priornet.losses.reduction import masked, prepare_target
+from priornet.losses import scalar
+from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses.reduction import check_weight, masked, prepare_target
 
 __all__ = ["evidential"]
 
 
 def evidential(
-    nw: NormalWishart, y: Tensor, coefficient: float, mask: Tensor | None = None
+    nw: NormalWishart, y: Tensor, coefficient: Tensor | float, mask: Tensor | None = None
 ) -> Tensor:
     r"""Deep Evidential Regression (Amini et al., 2020) for one-dimensional targets.
 
@@ -24,7 +27,8 @@ def evidential(
     Args:
         nw: Prediction with K = 1.
         y: Targets, shape ``(*batch, 1)``.
-        coefficient: Weight c of the evidence regulariser.
+        coefficient: Weight c of the evidence regulariser: a number, or a tensor that broadcasts
+            with the batch, one per network of a stack.
         mask: True where the target counts, shape ``(*batch,)``.
 
     Example:
@@ -37,8 +41,24 @@ def evidential(
             "`evidential` is defined for one-dimensional targets; the prediction has "
             f"K = {nw.k_dim}."
         )
-    check_not_negative("coefficient", coefficient)
+    check_weight("coefficient", coefficient, nw.batch_shape, nw.loc)
     y = prepare_target(nw, nw.loc, y, mask)
+    constants = (y.squeeze(-1),)
+    number = 0.0
+    if isinstance(coefficient, Tensor):
+        constants = (*constants, coefficient)
+    else:
+        number = float(coefficient)
+
+    def composed(*tensors: Tensor) -> Tensor:
+        belief, rest = scalar_belief(*tensors[:4]), tensors[4:]
+        return _evidential(belief, rest[0].unsqueeze(-1), rest[1] if len(rest) > 1 else number)
+
+    kernel = functools.partial(scalar.evidential, coefficient=number)
+    return masked(closed_form(kernel, composed, scalar_parameters(nw), constants), mask)
+
+
+def _evidential(nw: NormalWishart, y: Tensor, coefficient: Tensor | float) -> Tensor:
     nll = -nw.predictive().log_prob(y)
     evidence = 2 * nw.belief + 0.5 * nw.df
-    return masked(nll + coefficient * (y - nw.loc).squeeze(-1).abs() * evidence, mask)
+    return nll + coefficient * (y - nw.loc).squeeze(-1).abs() * evidence

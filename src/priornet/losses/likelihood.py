@@ -6,6 +6,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from priornet.distributions import Gaussian
+from priornet.losses import scalar
+from priornet.losses.closed_form import closed_form
 from priornet.losses.reduction import masked, prepare_target
 
 __all__ = ["beta_nll", "gaussian_nll"]
@@ -38,7 +40,20 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
             "over Gaussians: pass its `.predictive()`."
         )
     y = prepare_target(distribution, mean, y, mask)
+    if isinstance(distribution, Gaussian) and distribution.event_shape[0] == 1:
+        return masked(_scalar_nll(distribution, y), mask)
     return masked(-distribution.log_prob(y), mask)
+
+
+def _scalar_nll(gaussian: Gaussian, y: Tensor) -> Tensor:
+    """K = 1: in closed form where possible."""
+
+    def composed(loc: Tensor, root: Tensor, y: Tensor) -> Tensor:
+        same = Gaussian(loc.unsqueeze(-1), root[..., None, None], validate_args=False)
+        return -same.log_prob(y.unsqueeze(-1))
+
+    parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
+    return closed_form(scalar.gaussian_nll, composed, parameters, (y.squeeze(-1),))
 
 
 def beta_nll(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from priornet.checks import broadcast_batch, check_mask, check_not_negative
+from priornet.checks import broadcast_batch, check_mask, check_not_negative, check_same_kind
 from priornet.distributions import NormalWishart, ProductNormalWishart
-from priornet.losses.reduction import masked, prepare_target
+from priornet.losses import scalar
+from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses.reduction import check_weight, masked, prepare_target
 
-__all__ = ["MultiTaskLoss", "forward_kl", "multi_task", "reverse_kl"]
+__all__ = ["MultiTaskLoss", "divergence", "forward_kl", "multi_task", "reverse_kl"]
 
 Explicit = NormalWishart | ProductNormalWishart
 
 
-def _prior_for(nw: Explicit, prior: Explicit) -> Explicit:
-    """The prior expanded to the prediction's batch; never the other way round."""
+def _check_prior(nw: Explicit, prior: Explicit) -> None:
+    """A prior broadcasts to the prediction's batch; never the other way round."""
     if type(nw) is not type(prior):
         raise TypeError(
             f"`prior` must be a {type(nw).__name__}, like the prediction; got "
@@ -28,20 +31,62 @@ def _prior_for(nw: Explicit, prior: Explicit) -> Explicit:
             f"`prior` must have the prediction's event shape {tuple(nw.event_shape)}; got "
             f"{tuple(prior.event_shape)}."
         )
-    common = broadcast_batch(prediction=nw.batch_shape, prior=prior.batch_shape)
-    if common != nw.batch_shape:
+    batch = prior.batch_shape
+    if batch and broadcast_batch(prediction=nw.batch_shape, prior=batch) != nw.batch_shape:
         raise ValueError(
             f"`prior` must have no batch shape, or the prediction's {tuple(nw.batch_shape)}; got "
             f"batch {tuple(prior.batch_shape)}."
         )
-    return prior.expand(nw.batch_shape)
+    check_same_kind("prior", prior.belief, "the prediction", nw.belief)
+
+
+def divergence(nw: NormalWishart, prior: NormalWishart) -> Tensor:
+    """KL from a belief to another, Eqs. (27) and (28)."""
+    if nw.k_dim != 1 or (prior.batch_shape, prior.event_shape) != (nw.batch_shape, nw.event_shape):
+        return kl_divergence(nw, prior)
+    check_same_kind("teacher", prior.belief, "the prediction", nw.belief)
+    return _scalar_reverse_kl(nw, prior, None, None)
+
+
+def _scalar_reverse_kl(
+    nw: NormalWishart, prior: NormalWishart, y: Tensor | None, beta: Tensor | float | None
+) -> Tensor:
+    """K = 1: Eq. (11) in closed form where possible; only the divergence without a target."""
+    constants = scalar_parameters(prior)
+    if y is not None:
+        constants = (*constants, y.squeeze(-1))
+    if isinstance(beta, Tensor):
+        constants = (*constants, beta)
+
+    def composed(*tensors: Tensor) -> Tensor:
+        belief, given = scalar_belief(*tensors[:4]), scalar_belief(*tensors[4:8])
+        rest = tensors[8:]
+        return _reverse_kl(
+            belief,
+            given,
+            rest[0].unsqueeze(-1) if rest else None,
+            rest[1] if len(rest) > 1 else beta,
+        )
+
+    number = None if isinstance(beta, Tensor) else beta
+    kernel = functools.partial(scalar.reverse_kl, beta=number)
+    return closed_form(kernel, composed, scalar_parameters(nw), constants)
+
+
+def _reverse_kl(
+    nw: Explicit, prior: Explicit, y: Tensor | None, beta: Tensor | float | None
+) -> Tensor:
+    to_prior = kl_divergence(nw, prior)
+    if y is None or beta is None:
+        return to_prior
+    return to_prior - beta * nw.expected_log_prob(y)
 
 
 def reverse_kl(
     nw: Explicit,
     y: Tensor | None,
     prior: Explicit,
-    beta: float,
+    beta: Tensor | float,
     mask: Tensor | None = None,
 ) -> Tensor:
     r"""Reverse KL to the tempered posterior of a prior, Eq. (11), arXiv:2006.11590v2.
@@ -55,8 +100,9 @@ def reverse_kl(
     Args:
         nw: Prediction q with batch shape ``(*batch,)``.
         y: Targets, shape ``(*batch, K)``; None only with ``beta`` = 0.
-        prior: Prior :math:`p_0`, usually without batch shape.
-        beta: How many times each target counts, :math:`\hat\beta \ge 0`.
+        prior: Prior :math:`p_0`, usually without batch shape; any that broadcasts to the batch.
+        beta: How many times each target counts, :math:`\hat\beta \ge 0`. A number, or a tensor that
+            broadcasts with the batch: one per network of a stack.
         mask: True where the target counts, shape ``(*batch,)``.
 
     Returns:
@@ -67,16 +113,19 @@ def reverse_kl(
         >>> reverse_kl(prior.expand((2,)), None, prior, beta=0.0)
         tensor([0., 0.])
     """
-    check_not_negative("beta", beta)
-    to_prior = kl_divergence(nw, _prior_for(nw, prior))
-    if beta == 0:
+    check_weight("beta", beta, nw.batch_shape, nw.loc)
+    _check_prior(nw, prior)
+    if not isinstance(beta, Tensor) and beta == 0:
         if mask is not None:
             check_mask(mask, nw.batch_shape)
-        return masked(to_prior, mask)
-    if y is None:
+        y = None
+    elif y is None:
         raise ValueError("`y` is needed unless `beta` is 0 (out-of-domain inputs have no target).")
-    y = prepare_target(nw, nw.loc, y, mask)
-    return masked(to_prior - beta * nw.expected_log_prob(y), mask)
+    else:
+        y = prepare_target(nw, nw.loc, y, mask)
+    if isinstance(nw, NormalWishart) and isinstance(prior, NormalWishart) and nw.k_dim == 1:
+        return masked(_scalar_reverse_kl(nw, prior, y, beta), mask)
+    return masked(_reverse_kl(nw, prior, y, beta), mask)
 
 
 def forward_kl(
@@ -89,8 +138,9 @@ def forward_kl(
     uncertainty leaks into knowledge uncertainty. Arguments as in :func:`reverse_kl`.
     """
     check_not_negative("beta", beta)
+    _check_prior(nw, prior)
     y = prepare_target(nw, nw.loc, y, mask)
-    target = _prior_for(nw, prior).posterior(y, beta)
+    target = prior.expand(nw.batch_shape).posterior(y, beta)
     return masked(kl_divergence(target, nw), mask)
 
 
@@ -101,7 +151,7 @@ class MultiTaskLoss(NamedTuple):
     terms: dict[str, Tensor]
 
 
-def multi_task(in_domain: Tensor, out_domain: Tensor, gamma: float) -> MultiTaskLoss:
+def multi_task(in_domain: Tensor, out_domain: Tensor, gamma: Tensor | float) -> MultiTaskLoss:
     r"""Weighted sum of the mean in-domain and out-of-domain losses, Eq. (8).
 
     .. math:: E[\mathcal L_{in}] + \gamma\,E[\mathcal L_{out}]
@@ -109,13 +159,15 @@ def multi_task(in_domain: Tensor, out_domain: Tensor, gamma: float) -> MultiTask
     Args:
         in_domain: Losses on training inputs, any shape.
         out_domain: Losses on out-of-domain inputs, any shape.
-        gamma: Weight of the out-of-domain part.
+        gamma: Weight of the out-of-domain part: a number, or a tensor that broadcasts with
+            ``out_domain``, one per network of a stack.
 
     Example:
         >>> multi_task(torch.tensor([1.0, 3.0]), torch.tensor([4.0]), gamma=0.5).total
         tensor(4.)
     """
-    check_not_negative("gamma", gamma)
+    check_weight("gamma", gamma, out_domain.shape, out_domain)
     inside, outside = in_domain.mean(), out_domain.mean()
     terms = {"in_domain": inside.detach(), "out_domain": outside.detach()}
-    return MultiTaskLoss(inside + gamma * outside, terms)
+    weighted = (gamma * out_domain).mean() if isinstance(gamma, Tensor) else gamma * outside
+    return MultiTaskLoss(inside + weighted, terms)

@@ -1,14 +1,38 @@
-"""What every loss shares: target checks and masks."""
+"""What every loss shares: checks of targets and weights, and masks."""
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Size, Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import check_batch, check_mask, check_same_kind, lifted, values_visible
+from priornet.checks import (
+    check_batch,
+    check_mask,
+    check_not_negative,
+    check_same_kind,
+    check_setting,
+    check_values,
+    lifted,
+    values_visible,
+)
 
-__all__ = ["hidden", "masked", "prepare_target"]
+__all__ = ["check_weight", "hidden", "masked", "prepare_target"]
+
+
+def check_weight(name: str, value: Tensor | float, batch: Size, like: Tensor) -> None:
+    """A weight of the loss, zero or more: a number, or a tensor that broadcasts with the batch.
+
+    The values of a tensor are looked at on the CPU only, like those of targets.
+    """
+    if not isinstance(value, Tensor):
+        check_not_negative(name, value)
+        return
+    check_setting(name, value, batch, like)
+    if value.device.type == "cpu" and values_visible(value):
+        check_values(name, value, (value >= 0) & torch.isfinite(value), "finite and not negative")
 
 
 def prepare_target(
@@ -27,7 +51,8 @@ def prepare_target(
     if mask is not None:
         check_mask(mask, distribution.batch_shape)
         y = torch.where(mask.unsqueeze(-1), y, torch.zeros_like(y))
-    if y.device.type == "cpu" and values_visible(y, like):
+    # A sum is finite only if every value is (or it overflowed): one cheap look is mostly enough.
+    if y.device.type == "cpu" and values_visible(y, like) and not math.isfinite(y.sum().item()):
         finite = torch.isfinite(y)
         if not bool(finite.all()):
             count = int((~finite).sum())

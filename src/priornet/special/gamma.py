@@ -33,7 +33,6 @@ __all__ = [
     "entropy_gap",
     "log_gamma_gap",
     "psi_gap",
-    "scalar_gaps",
     "stirling_bregman",
     "stirling_gap",
     "trigamma_gap",
@@ -202,31 +201,6 @@ def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
     grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
     """
     return _stirling(excess, k_dim)
-
-
-def scalar_gaps(excess: Tensor) -> tuple[Tensor, Tensor]:
-    """Digamma gap and Stirling gap at K = 1 together, no gradient: for closed-form backwards.
-
-    In float32 the two share their logarithm and their rational part, written for four unit steps:
-    with q = x(x+3), the product x(x+1)(x+2)(x+3) is q(q+2) and the sum of the four reciprocals is
-    (2x+3)(1/q + 1/(q+2)). In-place operations, because this is the inner loop of a depth loss.
-    """
-    if excess.dtype == torch.float64:
-        return _digamma_gap(excess, 1), _stirling_gap(excess, 1)
-    x = torch.mul(excess, 0.5).add_(1)
-    y = x + 4
-    inverse = y.reciprocal()
-    z = inverse * inverse
-    log_ratio = (-4 * inverse).log1p_()  # ln(x / y)
-    a = (x + 3).mul_(x).mul_(z)  # q / y^2, so that nothing overflows
-    b = torch.add(a, z, alpha=2)
-    product = a * b
-    reciprocals = a.add_(b).mul_(z).mul_(torch.mul(x, 2).add_(3)).div_(product)
-    psi = torch.mul(z, _PSI[2]).add_(_PSI[1]).mul_(z).add_(_PSI[0]).mul_(z)
-    psi.sub_(inverse, alpha=0.5).sub_(log_ratio).sub_(reciprocals)
-    series = torch.mul(z, _BINET[2]).add_(_BINET[1]).mul_(z).add_(_BINET[0]).mul_(inverse)
-    gap = product.mul_(y.sqrt_()).log_().addcmul_(x, log_ratio).sub_(series)
-    return psi, gap.add_(4 - _HALF_LOG_2PI)
 
 
 def _stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:

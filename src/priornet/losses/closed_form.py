@@ -1,0 +1,124 @@
+"""Losses whose value and gradient come out of one pass, for one-dimensional targets.
+
+Eager autograd issues some hundred operations per loss: on images each of them is a trip to memory,
+on the small batches of stacked training each costs more than its arithmetic. A *kernel* writes loss
+and gradient together instead. Under ``torch.compile``, ``torch.func`` and forward mode, for second
+derivatives, and where a target or a prior wants a gradient too, the composed formula is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from priornet.checks import values_visible
+from priornet.distributions import NormalWishart
+from priornet.special.pieces import cache_pieces
+
+__all__ = ["Kernel", "closed_form", "scalar_belief", "scalar_parameters"]
+
+Kernel = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]], None]
+"""Writes the loss and its gradients: (parameters, constants, loss, gradients) -> None."""
+
+_ALIVE = 4  # a kernel keeps more tensors alive than one operation does: its pieces are smaller
+
+
+class _ClosedForm(torch.autograd.Function):
+    """Loss per element; see :func:`closed_form`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernel: Kernel,
+        composed: Callable[..., Tensor],
+        constants: tuple[Tensor, ...],
+        *parameters: Tensor,
+    ) -> Tensor:
+        loss, ctx.gradients = _evaluate(kernel, parameters, constants)
+        ctx.save_for_backward(*parameters, *constants)
+        ctx.kernel, ctx.composed, ctx.count = kernel, composed, len(parameters)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        parameters, constants = saved[: ctx.count], saved[ctx.count :]
+        if torch.is_grad_enabled():  # a second derivative is wanted: differentiate the formula
+            wanted = [p for p, n in zip(parameters, needed, strict=True) if n]
+            loss = ctx.composed(*parameters, *constants)
+            found = iter(torch.autograd.grad(loss, wanted, grad, create_graph=True))
+            return None, None, None, *(next(found) if n else None for n in needed)
+        # The gradients are scaled where they lie and given away; a retained graph asks again.
+        gradients, ctx.gradients = ctx.gradients, None
+        if gradients is None:
+            _, gradients = _evaluate(ctx.kernel, parameters, constants)
+        scaled = (g.mul_(grad) if n else None for g, n in zip(gradients, needed, strict=True))
+        return None, None, None, *scaled
+
+
+def _evaluate(
+    kernel: Kernel, parameters: Sequence[Tensor], constants: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """Loss and gradients, one cache-sized piece after the other where there is more than one."""
+    first = parameters[0]
+    loss = torch.empty_like(first, memory_format=torch.contiguous_format)
+    gradients = [torch.empty_like(loss) for _ in parameters]
+    pieces = list(cache_pieces(first.numel(), _ALIVE, first.device))
+    if len(pieces) == 1:
+        kernel(parameters, constants, loss, gradients)
+        return loss, gradients
+    flat = [p.reshape(-1) for p in parameters]
+    rows = [_flat(c, first) for c in constants]
+    flat_loss, flat_gradients = loss.reshape(-1), [g.reshape(-1) for g in gradients]
+    for at in pieces:
+        kernel(
+            [p[at] for p in flat],
+            [r if r.dim() == 0 else r[..., at] for r in rows],
+            flat_loss[at],
+            [g[at] for g in flat_gradients],
+        )
+    return loss, gradients
+
+
+def _flat(constant: Tensor, like: Tensor) -> Tensor:
+    """A constant ``(*lead, *batch)`` as ``(*lead, n)``; one number for everyone stays a number."""
+    lead = constant.shape[: max(constant.dim() - like.dim(), 0)]
+    if constant.numel() == 1 and not lead:
+        return constant.reshape(())
+    return constant.expand(lead + like.shape).reshape((*lead, -1))
+
+
+def closed_form(
+    kernel: Kernel,
+    composed: Callable[..., Tensor],
+    parameters: tuple[Tensor, ...],
+    constants: tuple[Tensor, ...],
+) -> Tensor:
+    """A loss per element from a kernel where that is possible, else from its composed formula.
+
+    Args:
+        kernel: Writes value and gradients, see :data:`Kernel`.
+        composed: The same loss as a differentiable function of all tensors, one after the other.
+        parameters: Tensors of the batch shape that may want a gradient.
+        constants: Tensors that broadcast with the batch, after leading axes of their own.
+    """
+    if not values_visible(*parameters, *constants) or (
+        torch.is_grad_enabled() and any(c.requires_grad for c in constants)
+    ):
+        return composed(*parameters, *constants)
+    return _ClosedForm.apply(kernel, composed, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
+
+
+def scalar_parameters(nw: NormalWishart) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean, root of the expected precision, belief and excess for K = 1: views ``(*batch,)``."""
+    return nw.loc.squeeze(-1), nw.precision_tril.squeeze((-2, -1)), nw.belief, nw.excess
+
+
+def scalar_belief(loc: Tensor, root: Tensor, belief: Tensor, excess: Tensor) -> NormalWishart:
+    """The Normal-Wishart with those parameters, for composed formulas."""
+    return NormalWishart.from_excess(
+        loc.unsqueeze(-1), root[..., None, None], belief, excess, validate_args=False
+    )
