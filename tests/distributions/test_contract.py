@@ -22,7 +22,6 @@ from priornet.distributions import (
 )
 from priornet.uncertainty import uncertainty
 
-CASES = [pytest.param(case, id=case.name) for case in DISTRIBUTIONS]
 EVERY = settings(DISTRIBUTIONS)
 LIFTED = (torch.bfloat16, torch.float16)
 
@@ -89,12 +88,13 @@ def test_sample_has_no_gradient_and_takes_a_generator(case, k_dim, batch, device
     assert not any(draw.requires_grad for draw in one)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(case, device, dtype):
-    k_dim = max(k for k in case.dimensions if k <= 2)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(
+    case, k_dim, batch, device, dtype
+):
     parameters = {
         name: value.requires_grad_()
-        for name, value in cast(case.draw(k_dim, (4,)), device, dtype).items()
+        for name, value in cast(case.draw(k_dim, batch), device, dtype).items()
     }
     d = case.build(**parameters)
     if not d.has_rsample:
@@ -112,38 +112,40 @@ def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(case, d
         assert (grad != 0).any(), name
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, device, dtype):
-    d = case.make(1, (2, 3), device, dtype)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, k_dim, batch, device, dtype):
+    d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
         return
-    at = cast(points(1, (5, 2, 3)), device, dtype)
+    at = cast(points(k_dim, (5, *batch)), device, dtype)
     log_prob = case.queries["log_prob"][0]
     rows = [log_prob(d, select(at, (i,))) for i in range(5)]
     assert_close(log_prob(d, at), torch.stack(rows), rel=1e-5 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_one_point_may_be_asked_of_a_whole_batch(case, device, dtype):
-    d = case.make(1, (4,), device, dtype)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dtype):
+    d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
         return
     log_prob = case.queries["log_prob"][0]
-    one = cast(points(1, ()), device, dtype)
-    four = {name: value.expand((4, *value.shape)) for name, value in one.items()}
-    same(log_prob(d, one), log_prob(d, four))
+    one = cast(points(k_dim, ()), device, dtype)
+    many = {name: value.expand((*batch, *value.shape)) for name, value in one.items()}
+    same(log_prob(d, one), log_prob(d, many))
 
 
 # -- batches --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((2, 3),)))
+@pytest.mark.parametrize(
+    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((4,), (2, 3)))
+)
 def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
     parameters, at = (
         cast(t, device, dtype) for t in (case.draw(k_dim, batch), points(k_dim, batch))
     )
     together = answers(case, case.build(**parameters), at)
-    for index in ((0, 0), (1, 0), (1, 2)):
+    for index in (tuple(n - 1 for n in batch), (1,) + (0,) * (len(batch) - 1)):
         one = case.build(**select(parameters, index, case.lead))
         for name, value in answers(case, one, select(at, index)).items():
             rel = 1e-9 if dtype == torch.float64 else 1e-4
@@ -159,9 +161,10 @@ def test_an_empty_batch_gives_empty_answers(case, k_dim, batch, device, dtype):
         assert draw.shape[:2] == (2, 0)
 
 
-@pytest.mark.parametrize("target", [(4,), (3, 2, 4)])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((4,), ())))
-def test_expand_repeats_the_answers(case, k_dim, batch, target, device, dtype):
+@pytest.mark.parametrize("more", [(), (2, 1)])
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+def test_expand_repeats_the_answers(case, k_dim, batch, more, device, dtype):
+    target = (*more, *batch) or (4,)
     d = case.make(k_dim, batch, device, dtype)
     wide = d.expand(torch.Size(target))
     assert type(wide) is type(d)
@@ -222,30 +225,31 @@ def test_numbers_stand_for_tensors(build, names, device, dtype):
 
 @pytest.mark.parametrize(
     ("case", "k_dim", "batch"),
-    settings([c for c in DISTRIBUTIONS if not c.lead], (1, 3, 5), ((4,),)),
+    settings([c for c in DISTRIBUTIONS if not c.lead], batches=((4,), (2, 3))),
 )
 def test_each_parameter_broadcasts_over_the_batch_of_the_others(case, k_dim, batch, device, dtype):
-    parameters = cast(case.draw(k_dim, (4,)), device, dtype)
-    at = cast(points(k_dim, (4,)), device, dtype)
+    parameters = cast(case.draw(k_dim, batch), device, dtype)
+    at = cast(points(k_dim, batch), device, dtype)
     for name, value in parameters.items():
-        one = value[0]
+        one = value[(0,) * len(batch)]
         broadcast = case.build(**{**parameters, name: one})
         expected = case.build(**{**parameters, name: one.expand_as(value)})
-        assert broadcast.batch_shape == (4,)
+        assert broadcast.batch_shape == batch
         for answer, found in answers(case, broadcast, at).items():
             assert_close(found, case.queries[answer][0](expected, at), rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
 @pytest.mark.parametrize("product", [False, True])
-def test_kl_broadcasts_a_prior_without_batch(k_dim, product, device, dtype):
+def test_kl_broadcasts_a_prior_without_batch(k_dim, batch, product, device, dtype):
     name = "ProductNormalWishart" if product else "NormalWishart"
     case = next(c for c in DISTRIBUTIONS if c.name == name)
-    nw, prior = case.make(k_dim, (4,), device, dtype), case.make(k_dim, (), device, dtype)
+    nw, prior = case.make(k_dim, batch, device, dtype), case.make(k_dim, (), device, dtype)
     for p, q in ((nw, prior), (prior, nw)):
         kl = kl_divergence(p, q)
-        assert (kl.shape, kl.dtype) == ((4,), dtype)
-        same(kl, kl_divergence(p.expand((4,)), q.expand((4,))))
+        assert (kl.shape, kl.dtype) == (batch, dtype)
+        same(kl, kl_divergence(p.expand(batch), q.expand(batch)))
 
 
 def _torch_gaussians(gaussian):
@@ -264,23 +268,29 @@ def test_kl_between_every_kind_of_gaussian_has_the_batch_shape(k_dim, batch, dev
         assert (kl.shape, kl.dtype) == (batch, dtype)
 
 
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", ["NormalWishart", "ProductNormalWishart", "Gaussian(variance)"])
-def test_uncertainty_record_has_the_shapes_it_documents(name, device, dtype):
+def test_uncertainty_record_has_the_shapes_it_documents(name, k_dim, batch, device, dtype):
     case = next(c for c in DISTRIBUTIONS if c.name == name)
-    record = uncertainty(case.make(3, (4,), device, dtype))
+    record = uncertainty(case.make(k_dim, batch, device, dtype))
     for field in ("total_entropy", "data_entropy", "mutual_information", "epkl"):
         value = getattr(record, field)
-        assert (value.shape, value.dtype) == ((4,), dtype)
+        assert (value.shape, value.dtype) == (batch, dtype)
     for field in ("total_variance", "data_variance", "knowledge_variance"):
-        assert getattr(record, field).shape == (4, 3)
+        assert getattr(record, field).shape == (*batch, k_dim)
 
 
-def test_uncertainty_record_of_an_ensemble_leaves_out_what_has_no_closed_form(device, dtype):
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+def test_uncertainty_record_of_an_ensemble_leaves_out_what_has_no_closed_form(
+    k_dim, batch, device, dtype
+):
     case = next(c for c in DISTRIBUTIONS if c.name == "GaussianEnsemble(covariances)")
-    record = uncertainty(case.make(3, (4,), device, dtype))
+    record = uncertainty(case.make(k_dim, batch, device, dtype))
     assert record.total_entropy is None
     assert record.mutual_information is None
-    assert record.epkl.shape == record.data_entropy.shape == (4,)
+    assert record.epkl.shape == record.data_entropy.shape == batch
 
 
 @pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
@@ -328,21 +338,19 @@ def test_autocast_rounds_nothing(case, k_dim, batch, device):
 
 
 @pytest.mark.parametrize("pair", ["NormalWishart", "ProductNormalWishart", "Wishart"])
+@pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
-def test_autocast_rounds_no_divergence(pair, k_dim, device):
+def test_autocast_rounds_no_divergence(pair, k_dim, batch, device):
     case = next(c for c in DISTRIBUTIONS if c.name == pair)
-    p, q = (case.make(k_dim, b, device, torch.float32) for b in ((4,), ()))
+    p, q = (case.make(k_dim, b, device, torch.float32) for b in (batch, ()))
     expected = kl_divergence(p, q)
     with torch.autocast(device.type, dtype=torch.bfloat16):
         same(kl_divergence(p, q), expected)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("k_dim", [1, 2, 5])
-def test_draws_are_the_same_under_autocast(case, k_dim, device):
-    if k_dim not in case.dimensions:
-        return
-    d = case.make(k_dim, (4,), device, torch.float32)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+def test_draws_are_the_same_under_autocast(case, k_dim, batch, device):
+    d = case.make(k_dim, batch, device, torch.float32)
     if not d.has_rsample:
         return
     expected = d.rsample((3,), generator=torch.Generator(device).manual_seed(0))
@@ -367,7 +375,7 @@ def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, 
         same(value, expected[name], name)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (1, 2), ((), (4,))))
+@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_repr_names_the_class(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     assert repr(d).startswith(type(d).__name__)
