@@ -153,6 +153,12 @@ def test_unknown_labels_are_all_zeros_and_counted():
     assert tally == Tally(3, {}, {"b": 2})
 
 
+def test_tallies_add_up():
+    both = Tally(2, {"a": 1}, {})
+    both.merge(Tally(3, {"a": 1, "b": 2}, {"c": 4}))
+    assert both == Tally(5, {"a": 2, "b": 2}, {"c": 4})
+
+
 def test_rare_labels_are_pooled_and_unknown_ones_join_them():
     values = ["a"] * 5 + ["b"] * 4 + ["c", "d"]
     prep = TablePreprocessor(max_categories=3).fit({"x": values})

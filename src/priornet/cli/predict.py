@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from priornet.cli.scoring import Scorer
+    from priornet.data.preprocessing import Tally
     from priornet.data.tables import TableReader
 
 __all__ = ["Request", "predict", "score_file"]
@@ -82,11 +83,13 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     if not 0 < request.coverage < 1:
         raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
 
+    from priornet.cli.parallel import in_parallel
     from priornet.cli.scoring import Scorer
+    from priornet.data.preprocessing import Tally
     from priornet.data.table_writer import TableWriter
     from priornet.data.tables import TableReader
 
-    verdicts = dict.fromkeys(("trust", "noisy", "unfamiliar"), 0)
+    tally, verdicts = Tally(), dict.fromkeys(("trust", "noisy", "unfamiliar"), 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
         model = load_model(request.model)
         columns = model_columns(model)
@@ -98,15 +101,19 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
             entropies=request.entropies,
             taken=reader.names,
         )
+
+        def score(batch: Any, first_row: int) -> tuple[Any, Tally]:
+            return _score(batch, first_row, reader, columns, scorer, writer.has_types)
+
         start = time.perf_counter()
         with blamed_on(reader.path), _progress(reader.n_rows, shown=not quiet) as advance:
-            for batch in reader:
-                scored = _score(batch, reader, columns, scorer, writer.has_types)
+            for scored, met in in_parallel(score, reader):
                 writer.write(scored)
+                tally.merge(met)
                 for entry in scored.column(f"{scorer.prefix}verdict").value_counts().to_pylist():
                     verdicts[entry["values"]] += entry["counts"]
-                advance(batch.num_rows)
-    seconds, tally = time.perf_counter() - start, scorer.tally
+                advance(scored.num_rows)
+    seconds = time.perf_counter() - start
     return {
         "model": str(request.model),
         "data": request.data,
@@ -123,23 +130,30 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
 
 
 def _score(
-    batch: Any, reader: TableReader, columns: list[str], scorer: Scorer, has_types: bool
-) -> Any:
+    batch: Any,
+    first_row: int,
+    reader: TableReader,
+    columns: list[str],
+    scorer: Scorer,
+    has_types: bool,
+) -> tuple[Any, Tally]:
     """A batch with the added columns; text that the model read as numbers is numbers in Parquet."""
     import pyarrow as pa
 
+    from priornet.data.preprocessing import Tally
     from priornet.data.tables import located, spelled
 
+    tally = Tally()
     rows = spelled(batch.select(columns), scorer.numeric)
-    with located(reader.path, scorer.tally.n_rows):
-        added = scorer.score(rows)
+    with located(reader.path, first_row):
+        added = scorer.score(rows, tally)
     if reader.is_text and has_types:
         for name in scorer.plain:
             batch = batch.set_column(batch.schema.get_field_index(name), name, rows.column(name))
     schema = batch.schema
     for name, values in zip(scorer.names, added, strict=True):
         schema = schema.append(pa.field(name, values.type))
-    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema), tally
 
 
 def _sentences(summary: dict[str, Any]) -> Generator[str]:

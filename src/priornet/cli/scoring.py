@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from priornet.data.preprocessing import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from torch import Tensor
 
 __all__ = ["Scorer"]
 
@@ -19,6 +20,14 @@ _PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
 _PER_ROW = ("in_domain", "verdict")
 _ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
 _PREFIX = "priornet_"
+
+
+class _Variances(NamedTuple):
+    """The part of :class:`priornet.uncertainty.Uncertainty` that costs next to nothing."""
+
+    total_variance: Tensor
+    data_variance: Tensor
+    knowledge_variance: Tensor
 
 
 class Scorer:
@@ -44,7 +53,6 @@ class Scorer:
         targets: What the model predicts.
         numeric: Columns that it reads as numbers.
         plain: Those of them that hold nothing else: no dates, no decimal commas.
-        tally: Counts rows, unknown labels and unexpected holes.
     """
 
     def __init__(
@@ -61,24 +69,21 @@ class Scorer:
         suffixes = [""] if one else [f"_{name}" for name in self.targets]
         names = [f"{name}{suffix}" for suffix in suffixes for name in _PER_TARGET]
         names += [*_PER_ROW, *self._entropies]
-        self.tally = Tally()
         self.prefix = _PREFIX if set(names) & set(taken) else ""
         self.names = tuple(f"{self.prefix}{name}" for name in names)
         for name in self.names:
             if name in taken or self.names.count(name) > 1:
                 raise InputError(f'the column "{name}", to be added, is there already; rename it.')
 
-    def score(self, rows: Any) -> list[pa.Array]:
+    def score(self, rows: Any, tally: Tally) -> list[pa.Array]:
         """The added columns for some rows, in the order of :attr:`names`."""
         import pyarrow as pa
         import torch
 
-        from priornet.uncertainty import uncertainty
-
         fitted = self._fitted
-        inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=self.tally)
+        inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=tally)
         belief = fitted.belief(torch.from_numpy(inputs))
-        predictive, record = belief.predictive(), uncertainty(belief)
+        predictive, record = belief.predictive(), self._measured(belief)
         parts = [
             predictive.mean,
             *fitted.interval(predictive, self._coverage, self._method),
@@ -96,3 +101,20 @@ class Scorer:
                 pa.nulls(len(inputs), pa.float64()) if known is None else pa.array(known)
             )
         return columns
+
+    def _measured(self, belief: Any) -> Any:
+        """Variances, and the entropies, which take longer, only where they are wanted."""
+        from priornet.uncertainty import uncertainty
+
+        if self._entropies:
+            return uncertainty(belief)
+        return _Variances(
+            *(
+                covariance.diagonal(dim1=-2, dim2=-1)
+                for covariance in (
+                    belief.total_covariance(),
+                    belief.data_covariance(),
+                    belief.knowledge_covariance(),
+                )
+            )
+        )

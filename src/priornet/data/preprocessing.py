@@ -80,6 +80,13 @@ class Tally:
         if count:
             counts[str(column)] = counts.get(str(column), 0) + count
 
+    def merge(self, other: Tally) -> None:
+        """Add what another one counted."""
+        self.n_rows += other.n_rows
+        for mine, theirs in ((self.imputed, other.imputed), (self.unknown, other.unknown)):
+            for column, count in theirs.items():
+                self.add(mine, column, count)
+
 
 class TablePreprocessor:
     """Raw columns to a matrix of numbers.
