@@ -1,0 +1,207 @@
+"""The charts of a report about one model: an evaluation in, Plotly specifications out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from priornet.metrics import LEVELS, rejection_curve
+from priornet.report.evaluation import Evaluation
+from priornet.report.numbers import json_list, shown_number
+from priornet.report.traces import Chart, chart, line, log_ticks, share_axis, text, translucent
+
+__all__ = [
+    "SHOWN_LEVEL",
+    "calibration",
+    "error_axis",
+    "histogram",
+    "predicted_against_actual",
+    "rejection",
+    "rejection_lines",
+    "shown_points",
+    "unit",
+]
+
+FloatArray = NDArray[np.float64]
+
+SHOWN_LEVEL = 0.9
+"""Coverage of the intervals that charts and tables show."""
+_MOST_POINTS, _MOST_STEPS, _BINS = 2000, 400, 30
+_DASHES = ("solid", "dot", "dashdot", "longdash")
+
+
+def shown_points(n_rows: int) -> NDArray[np.int64]:
+    """Rows to draw: all of them, or a sample that is the same every time."""
+    if n_rows <= _MOST_POINTS:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_POINTS, replace=False))
+
+
+def unit(evaluation: Evaluation) -> str:
+    """What standard deviations of a whole row are measured in."""
+    first, *others = evaluation.target_names
+    return "standardised" if others else f"sd of {text(first, 24)}"
+
+
+def predicted_against_actual(evaluation: Evaluation, target: int) -> Chart:
+    """Each row's prediction with its interval, over the actual value."""
+    rows = shown_points(len(evaluation.y))
+    ends, level = evaluation.intervals["predictive"], LEVELS.index(SHOWN_LEVEL)
+    y, mean = evaluation.y[rows, target], evaluation.prediction[rows, target]
+    lower, upper = ends.lower[level, rows, target], ends.upper[level, rows, target]
+    inside = (lower <= y) & (y <= upper)
+    colour = evaluation.model.colour
+    diagonal = [min(y.min(), mean.min()), max(y.max(), mean.max())]
+    traces = [line(diagonal, diagonal, "prediction = actual", "@muted", dash="dash")]
+    for group, name, shade, bar, symbol in (
+        (inside, "actual inside interval", colour, translucent(colour, 0.3), "circle"),
+        (~inside, "outside", "@ink", "@faint", "x"),
+    ):
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": f"{name} ({int(group.sum())})",
+                "x": json_list(y[group]),
+                "y": json_list(mean[group]),
+                "text": [text(evaluation.row_labels[i]) for i in rows[group]],
+                "error_y": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": json_list((upper - mean)[group]),
+                    "arrayminus": json_list((mean - lower)[group]),
+                    "thickness": 1,
+                    "width": 0,
+                    "color": bar,
+                },
+                "marker": {"color": shade, "symbol": symbol, "size": 5},
+                "hovertemplate": "row %{text}<br>actual %{x:.4~g}<br>"
+                "predicted %{y:.4~g}<extra></extra>",
+            }
+        )
+    name = text(evaluation.target_names[target], 32)
+    # The axes go by the values, not by the bars: one endless interval must not hide the rest.
+    return chart(
+        traces,
+        x={"title": f"actual {name}", "range": _around(y)},
+        y={"title": f"predicted {name}", "range": _around(np.concatenate([y, mean]))},
+    )
+
+
+def _around(values: FloatArray) -> list[float | None]:
+    """A range a little wider than the values."""
+    low, high = float(values.min()), float(values.max())
+    pad = 0.05 * (high - low) or 1.0
+    return json_list([low - pad, high + pad])
+
+
+def calibration(evaluation: Evaluation) -> Chart:
+    """Observed against expected probability, a line per target, beside the diagonal."""
+    colour, several = evaluation.model.colour, len(evaluation.target_names) > 1
+    traces = [line([0, 1], [0, 1], "perfect", "@muted", dash="dash")]
+    for k, target in enumerate(evaluation.target_names):
+        area = shown_number(evaluation.metrics["targets"][target]["miscalibration_area"], 3)
+        name = text(target if several else evaluation.name, 24)
+        curve = line(
+            evaluation.expected,
+            evaluation.observed[:, k],
+            f"{name}, area {area}",
+            colour,
+            dash=_DASHES[k % len(_DASHES)],
+            width=2.5,
+        )
+        if not several:
+            curve |= {"fill": "tonexty", "fillcolor": translucent(colour, 0.15)}
+        traces.append(curve)
+    return chart(traces, x=share_axis("expected share"), y=share_axis("observed share"))
+
+
+@dataclass(frozen=True)
+class RejectionLines:
+    """Rejection curves thinned to what a screen can show; ``by`` holds one per measure."""
+
+    fraction: FloatArray
+    random: FloatArray
+    oracle: FloatArray
+    by: dict[str, FloatArray]
+
+
+def rejection_lines(evaluation: Evaluation, measures: list[str]) -> RejectionLines:
+    """Error left by share rejected, for chance, the oracle and each measure."""
+    error = torch.from_numpy(evaluation.error)
+    steps = np.linspace(0, len(error), min(len(error), _MOST_STEPS) + 1).round().astype(int)
+    curves = {
+        name: rejection_curve(error, torch.from_numpy(evaluation.spread.measures[name]))
+        for name in measures
+    }
+    first = next(iter(curves.values()))
+    return RejectionLines(
+        fraction=first.fraction.numpy()[steps],
+        random=first.random.numpy()[steps],
+        oracle=first.oracle.numpy()[steps],
+        by={name: curve.uncertainty.numpy()[steps] for name, curve in curves.items()},
+    )
+
+
+def rejection(evaluation: Evaluation) -> Chart:
+    """Error left after handing the most uncertain rows to an expert."""
+    measures = {"total_variance": ("total", "solid")}
+    if evaluation.has_knowledge:
+        measures["variance_of_mean"] = ("knowledge", "dashdot")
+    lines = rejection_lines(evaluation, list(measures))
+    traces = [
+        line(lines.fraction, lines.random, "random", "@muted", dash="dot"),
+        line(lines.fraction, lines.oracle, "oracle", "@muted", dash="dash"),
+    ]
+    for name, (part, dash) in measures.items():
+        prr = shown_number(evaluation.metrics["prr"][name], 3)
+        label = f"{part} uncertainty, PRR {prr}"
+        colour = evaluation.model.colour
+        traces.append(line(lines.fraction, lines.by[name], label, colour, dash=dash, width=2.5))
+    return chart(traces, x=share_axis("share of rows rejected"), y=error_axis(evaluation))
+
+
+def error_axis(evaluation: Evaluation) -> dict[str, Any]:
+    """The axis of the error that is left."""
+    kind = "standardised" if len(evaluation.target_names) > 1 else "mean"
+    return {"title": f"{kind} squared error left", "rangemode": "tozero"}
+
+
+def histogram(evaluation: Evaluation, part: str) -> Chart:
+    """How large one kind of uncertainty is, in and out of the domain."""
+    groups = {"evaluated rows": evaluation.row_spread[part]}
+    if evaluation.row_spread_ood is not None:
+        groups["out-of-domain rows"] = evaluation.row_spread_ood[part]
+    edges = _log_edges(np.concatenate(list(groups.values())))
+    traces: list[dict[str, Any]] = []
+    for name, values in groups.items():
+        counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
+        is_own = name == "evaluated rows"
+        colour, dash = (evaluation.model.colour, "solid") if is_own else ("@ink", "dash")
+        # A staircase keeps its steps on a logarithmic axis, where bars would not.
+        stairs = line(edges, [*(counts / len(values)), 0.0], name, colour, dash=dash)
+        stairs["line"]["shape"] = "hv"
+        stairs["hovertemplate"] = "from %{x:.3~g}: %{y:.1%}<extra></extra>"
+        if is_own:
+            stairs |= {"fill": "tozeroy", "fillcolor": translucent(colour, 0.25)}
+        traces.append(stairs)
+    return chart(
+        traces,
+        x={"title": f"{part} uncertainty, {unit(evaluation)}", **log_ticks(edges)},
+        y={"title": "share of rows", "tickformat": ".0%", "rangemode": "tozero"},
+    )
+
+
+def _log_edges(values: FloatArray) -> FloatArray:
+    """Edges of bins of equal width on a logarithmic scale; zeros and infinities go to the ends."""
+    usual = values[np.isfinite(values) & (values > 0)]
+    if len(usual) == 0:
+        return np.geomspace(0.1, 10.0, _BINS + 1)
+    low, high = float(usual.min()), float(usual.max())
+    if high < 1.5 * low:
+        low, high = low / 1.25, high * 1.25
+    return np.geomspace(low * (1 - 1e-9), high * (1 + 1e-9), _BINS + 1)
