@@ -11,11 +11,13 @@ import torch
 from torch.distributions import kl_divergence
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from _beliefs import BATCHES, DIMENSIONS, random_normal, random_uniform
+from _asserts import assert_close
+from _beliefs import BATCHES, DIMENSIONS, random_normal, random_tril, random_uniform
 from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings
 from priornet.distributions import NormalWishart
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
+from priornet.special import triangular
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 from priornet.uncertainty import uncertainty
 
@@ -209,3 +211,24 @@ def test_the_default_dtype_does_not_matter_to_a_loss(case, k_dim, batch, device)
     )
     with Watch(torch.float64):
         assert case.call(parameters, target).dtype == torch.float32
+
+
+@pytest.mark.parametrize("k_dim", [2, 3, 5, 12])  # unrolled, by coordinate, beyond
+def test_autocast_rounds_no_gradient_of_a_solve(k_dim, device):
+    """Forward and backward inside autocast, where a product of matrices would be bfloat16."""
+    tril = random_tril(k_dim, (4,), 1, torch.float32).to(device).requires_grad_()
+    v = random_normal((4, k_dim), 2, torch.float32).to(device).requires_grad_()
+    functions = (
+        triangular.solve,
+        triangular.transpose_solve,
+        lambda c, v: triangular.inverse_outer(c) * v.unsqueeze(-1),
+        lambda c, v: triangular.logdet_divergence(c, c.detach() + torch.diag_embed(v.square())),
+    )
+    for function in functions:
+        expected = torch.autograd.grad(function(tril, v).square().sum(), (tril, v))
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            found = torch.autograd.grad(function(tril, v).square().sum(), (tril, v))
+        for one, two in zip(found, expected, strict=True):
+            scale = two.abs().max().item()
+            assert one.dtype == torch.float32
+            assert_close(one, two, rel=0, abs=1e-6 * scale)  # bfloat16 has an error of 4e-3

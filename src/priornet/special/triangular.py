@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _UNROLLED = 3
+_SUBSTITUTED = 8
 
 
 def _planes(c: Tensor) -> list[list[Tensor]]:
@@ -111,12 +112,43 @@ def transpose_matvec(c: Tensor, v: Tensor) -> Tensor:
     return _vector([_dot(column, parts[j:]) for j, column in enumerate(columns)])
 
 
+def _by_coordinate(c: Tensor) -> bool:
+    """Whether to solve a coordinate at a time, elementwise; as fast up to K = 8 or so.
+
+    The backward pass of ``torch.linalg.solve_triangular`` multiplies matrices, which autocast
+    would round to half precision.
+    """
+    return c.shape[-1] <= _SUBSTITUTED or torch.is_autocast_enabled(c.device.type)
+
+
+def _forward_solve(c: Tensor, b: Tensor) -> Tensor:
+    """:math:`C^{-1} B`, for B ``(*batch, K, N)``."""
+    if not _by_coordinate(c):
+        return torch.linalg.solve_triangular(c, b, upper=False)
+    rows: list[Tensor] = []
+    for j in range(c.shape[-1]):
+        rows.append(b[..., 0, :] / c[..., j, j, None])
+        b = b[..., 1:, :] - c[..., j + 1 :, j, None] * rows[j].unsqueeze(-2)
+    return torch.stack(rows, -2)
+
+
+def _transpose_solve(c: Tensor, b: Tensor) -> Tensor:
+    r""":math:`C^{-\top} B`, from the last coordinate up."""
+    if not _by_coordinate(c):
+        return torch.linalg.solve_triangular(c.mT, b, upper=True)
+    rows: list[Tensor] = []
+    for j in reversed(range(c.shape[-1])):
+        rows.append(b[..., -1, :] / c[..., j, j, None])
+        b = b[..., :-1, :] - c[..., j, :j, None] * rows[-1].unsqueeze(-2)
+    return torch.stack(rows[::-1], -2)
+
+
 def solve(c: Tensor, v: Tensor) -> Tensor:
     """Forward substitution :math:`C^{-1} v`."""
     if c.shape[-1] == 1:
         return v / c[..., 0]
     if c.shape[-1] > _UNROLLED:
-        return torch.linalg.solve_triangular(c, v.unsqueeze(-1), upper=False).squeeze(-1)
+        return _forward_solve(c, v.unsqueeze(-1)).squeeze(-1)
     out: list[Tensor] = []
     for i, (row, part) in enumerate(zip(_planes(c), v.unbind(-1), strict=True)):
         rest = part - _dot(row[:i], out) if i else part
@@ -130,7 +162,7 @@ def transpose_solve(c: Tensor, v: Tensor) -> Tensor:
     if k_dim == 1:
         return v / c[..., 0]
     if k_dim > _UNROLLED:
-        return torch.linalg.solve_triangular(c.mT, v.unsqueeze(-1), upper=True).squeeze(-1)
+        return _transpose_solve(c, v.unsqueeze(-1)).squeeze(-1)
     rows, parts = _planes(c), v.unbind(-1)
     out: list[Tensor] = []  # from the last coordinate up
     for j in reversed(range(k_dim)):
@@ -180,7 +212,7 @@ def inverse(c: Tensor) -> Tensor:
         return c.reciprocal()
     if k_dim > _UNROLLED:
         eye = torch.eye(k_dim, dtype=c.dtype, device=c.device).expand_as(c)
-        return torch.linalg.solve_triangular(c, eye, upper=False)
+        return _forward_solve(c, eye)
     return _assemble(_inverse_planes(_planes(c)))
 
 
@@ -294,7 +326,7 @@ def logdet_divergence(
         x = (a - b) / b
         return 2 * kernel(a, b) + x * x
     if k_dim > _UNROLLED:
-        x = torch.linalg.solve_triangular(c0, c - c0, upper=False)
+        x = _forward_solve(c0, c - c0)
         diagonals = c.diagonal(dim1=-2, dim2=-1), c0.diagonal(dim1=-2, dim2=-1)
         return 2 * kernel(*diagonals).sum(-1) + x.square().sum((-2, -1))
     rows, rows0 = _planes(c), _planes(c0)
