@@ -19,6 +19,8 @@ EXCESSES = (
 )
 STEPS = (1e-6, -1e-5, 1e-3, -0.01, 0.1, -0.3, 0.5)
 PRECISION = {torch.float64: 2e-13, torch.float32: 1e-6}
+# With and without arguments below 1, which take a unit step.
+LOWEST = pytest.mark.parametrize("lowest", [-1.9, 0.0])
 DTYPES = pytest.mark.parametrize("dtype", PRECISION, ids=str)
 
 
@@ -37,9 +39,10 @@ def numbers(values: list) -> Tensor:
     return torch.tensor([float(v) for v in values], dtype=torch.float64)
 
 
+@LOWEST
 @DTYPES
-def test_gaps_match_fifty_digits(dtype):
-    excess = torch.tensor(EXCESSES, dtype=dtype)
+def test_gaps_match_fifty_digits(dtype, lowest):
+    excess = torch.tensor([d for d in (0.0, *EXCESSES) if d >= lowest], dtype=dtype)
     psi, df, rest = gamma_gaps(excess)
     points = halves(excess)
     rel = PRECISION[dtype]
@@ -65,18 +68,21 @@ def test_constant_of_a_student_t_matches_fifty_digits(dtype):
     assert_close(slope, numbers(expected), rel=2 * rel)
 
 
-def pairs(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def pairs(dtype: torch.dtype, lowest: float) -> tuple[Tensor, Tensor]:
     """Every excess against every other, and against neighbours."""
-    far = [(a, b) for a in EXCESSES for b in EXCESSES]
-    near = [(a + s * (a + 2), a) for a in EXCESSES for s in STEPS]
+    excesses = [d for d in EXCESSES if d >= lowest]
+    far = [(a, b) for a in excesses for b in excesses]
+    near = [(a + s * (a + 2), a) for a in excesses for s in STEPS]
+    near = [(a, b) for a, b in near if a >= lowest]
     first, second = zip(*far, *near, strict=True)
     return torch.tensor(first, dtype=dtype), torch.tensor(second, dtype=dtype)
 
 
+@LOWEST
 @DTYPES
-def test_divergence_matches_fifty_digits_near_and_far(dtype):
+def test_divergence_matches_fifty_digits_near_and_far(dtype, lowest):
     """Eq. (28) with equal means."""
-    excess0, excess = pairs(dtype)
+    excess0, excess = pairs(dtype, lowest)
     (value,), psi, slope = wishart_divergence(excess0, excess)
 
     def divergence(n0, n):
@@ -113,5 +119,10 @@ def test_divergence_takes_a_reference_that_broadcasts(dtype):
 def test_further_arguments_of_phi_come_back_unchanged(dtype):
     excess = torch.tensor(EXCESSES, dtype=dtype)
     delta = torch.linspace(-0.9, 3.0, len(EXCESSES), dtype=dtype)
-    (_, value), _, _ = wishart_divergence(excess + 1, excess, (delta, 1 + delta))
-    assert_close(value, phi_value(delta, 1 + delta), rel=1e-15 if dtype == torch.float64 else 1e-6)
+    for d in (excess, excess.abs()):  # with a unit step, and without
+        (_, value, last), _, _ = wishart_divergence(
+            d + 1, d, (delta, 1 + delta), (2 * delta + 1, 2 * delta + 2)
+        )
+        rel = 1e-15 if dtype == torch.float64 else 1e-6
+        assert_close(value, phi_value(delta, 1 + delta), rel=rel)
+        assert_close(last, phi_value(2 * delta + 1, 2 * delta + 2), rel=rel)

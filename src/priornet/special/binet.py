@@ -5,7 +5,8 @@ With :math:`n = \nu/2 = d/2 + 1` and Binet's function :math:`\mu`,
 .. math:: \ln\Gamma(n) = (n - \tfrac12)\ln n - n + \tfrac12\ln 2\pi + \mu(n), \qquad
     \mu(n) = \mu(n+1) + (n + \tfrac12)\ln(1 + 1/n) - 1
 
-so one unit step moves every argument above 1. There, in float32, :math:`\mu` is a sum of simple
+so one unit step moves every argument above 1 (n is above 1 already while the excess is not
+negative, as every head makes it). There, in float32, :math:`\mu` is a sum of simple
 poles :math:`\sum_i c_i/(y + p_i)`: slopes and Bregman divergences of a pole are products, which
 do not cancel. float64 uses the longer series of :mod:`priornet.special.gamma`. Nothing here has a
 derivative of its own.
@@ -58,20 +59,28 @@ def gamma_gaps(excess: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     df = excess + 2
     if excess.dtype == torch.float64:
-        return (
-            digamma_gap(excess, 1),
-            df,
-            torch.log(df / _FOUR_PI) + 2 - 2 * stirling_gap(excess, 1),
-        )
-    inverse = df.reciprocal().mul_(2)
-    log_step = torch.log1p(inverse)  # ln(1 + 1/n)
-    psi = (log_step - inverse).sub_((df + 2).reciprocal_())
-    rest = log_step.mul_(df + 1)
+        rest = torch.log(df / _FOUR_PI) + 2 - 2 * stirling_gap(excess, 1)
+        return digamma_gap(excess, 1), df, rest
+    needs_step = _below_one(excess)
+    base = df + 2 if needs_step else df  # twice the argument of mu
+    psi = base.reciprocal().neg_()
+    if needs_step:
+        inverse = df.reciprocal().mul_(2)
+        log_step = torch.log1p(inverse)  # ln(1 + 1/n)
+        psi.add_(log_step).sub_(inverse)
+        rest = log_step.mul_(df + 1)
+    else:
+        rest = torch.full_like(df, 2.0)
     for p, c in _BINET:
-        pole = (df + (2 + 2 * p)).reciprocal_()  # 1/(2y + 2p)
+        pole = (base + 2 * p).reciprocal_()
         rest.add_(pole, alpha=4 * c)
         psi.addcmul_(pole, pole, value=-4 * c)
     return psi, df, rest
+
+
+def _below_one(*excesses: Tensor) -> bool:
+    """Whether n falls below 1 somewhere; taken for granted where looking would synchronise."""
+    return any(e.device.type != "cpu" or (e.numel() > 0 and e.amin().item() < 0) for e in excesses)
 
 
 @functools.cache
@@ -87,10 +96,10 @@ def wishart_divergence(
 ) -> tuple[list[Tensor], Tensor, Tensor]:
     r"""Divergence of two Wisharts with one mean, at K = 1, and what its slopes need.
 
-    With :math:`\delta = n_0 - n`, :math:`y = n + 1`, Eq. (28) leaves
-    :math:`B_F(n_0, n) = \varphi(n_0/n) - \frac12\varphi(y_0/y) - n_0\,\varphi(1 -
-    \frac{\delta}{n_0 y}) + B_\mu(y_0, y)`, and a pole of :math:`\mu` has
-    :math:`c\,\delta^2/((y_0+p)(y+p)^2)`.
+    Eq. (28) leaves :math:`B_F(n_0, n) = \frac12\varphi(n_0/n) + B_\mu(n_0, n)`, and with
+    :math:`\delta = n_0 - n` a pole of :math:`\mu` has :math:`c\,\delta^2/((n_0+p)(n+p)^2)`. After a
+    unit step, :math:`y = n + 1`, it is :math:`\varphi(n_0/n) - \frac12\varphi(y_0/y) -
+    n_0\,\varphi(1 - \frac{\delta}{n_0 y}) + B_\mu(y_0, y)`.
 
     Args:
         excess0: Excess of the reference, broadcastable to ``excess``.
@@ -106,30 +115,34 @@ def wishart_divergence(
         values = [stirling_bregman(excess0.expand_as(excess), excess, 1)]
         values += [phi_value(*other) for other in others]
         return values, digamma_gap(excess, 1), trigamma_gap(excess, 1)
-    df, df0 = excess + 2, excess0 + 2  # 2n; and 2y is two more
-    above, above0 = excess + 4, excess0 + 4
+    needs_step = _below_one(excess, excess0)
+    shift = 4 if needs_step else 2
+    base, base0 = excess + shift, excess0 + shift  # twice the arguments of mu
     change = excess0 - excess
-    inverse, inverse_above = df.reciprocal(), above.reciprocal()
-    ratio, ratio_above = df0 * inverse, above0 * inverse_above
-    step = change * inverse_above
-    pairs = (
-        (change * inverse, ratio),
-        (step, ratio_above),
-        (step * (-2 / df0), ratio_above / ratio),
-        *others,
-    )
+    inverse = base.reciprocal()
+    ratio = base0 * inverse
+    pairs = [(change * inverse, ratio), *others]
+    psi, slope = -inverse, (inverse * inverse).mul_(2)
+    df0 = base0
+    if needs_step:
+        own, df0 = (excess + 2).reciprocal_(), excess0 + 2
+        own_ratio = df0 * own
+        pairs += [(change * own, own_ratio), (pairs[0][0] * (-2 / df0), ratio / own_ratio)]
+        psi.add_(torch.log1p(2 * own)).sub_(own, alpha=2)
+        slope.addcmul_(own * own, inverse, value=8)
     deltas, ratios = zip(*pairs, strict=True)
-    own, ahead, through, *values = phi_value(torch.stack(deltas), torch.stack(ratios)).unbind(0)
-    p, c = (v.reshape(-1, *(1,) * df.dim()) for v in _pole_columns(df.device))
-    pole = (above + p).reciprocal_()
+    ahead, *values = phi_value(torch.stack(deltas), torch.stack(ratios)).unbind(0)
+
+    p, c = (v.reshape(-1, *(1,) * base.dim()) for v in _pole_columns(base.device))
+    pole = (base + p).reciprocal_()
     square = (pole * pole).mul_(c)
-    of_poles = (square / (above0 + p)).sum(0).mul_(change).mul_(change)
-    divergence = of_poles.add_(own).sub_(ahead, alpha=0.5).addcmul_(through, df0, value=-0.5)
-    psi = torch.log1p(2 * inverse).sub_(inverse, alpha=2).sub_(inverse_above)
+    divergence = (square / (base0 + p)).sum(0).mul_(change).mul_(change)
+    divergence.add_(ahead, alpha=-0.5 if needs_step else 0.5)
+    if needs_step:
+        *values, step, through = values
+        divergence.add_(step).addcmul_(through, df0, value=-0.5)
     psi.sub_(square.sum(0), alpha=2)
-    # 1/(n^2 y) + 1/(2 y^2) + mu''(y): no term is negative.
-    slope = square.mul_(pole).sum(0).mul_(8).addcmul_(inverse_above, inverse_above, value=2)
-    slope.addcmul_(inverse.square_(), inverse_above, value=8)
+    slope.add_(square.mul_(pole).sum(0), alpha=8)
     return [divergence, *values], psi, slope
 
 
