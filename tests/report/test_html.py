@@ -209,6 +209,10 @@ def test_print_is_light_and_fits_the_paper(desktop):
     assert page.evaluate(COLOURS)[0] == "rgb(255, 255, 255)"
     widths = page.locator(".chart .main-svg").evaluate_all("all => all.map(s => s.clientWidth)")
     assert max(widths) <= 690
+    ends = page.evaluate(
+        "['main', '#rows'].map(s => document.querySelector(s).getBoundingClientRect().right)"
+    )
+    assert ends[1] <= ends[0]
     page.emulate_media(media="screen", color_scheme="light")
     desktop.wait_until_drawn("light")
     pdf = page.pdf(format="A4")

@@ -25,7 +25,7 @@ __all__ = ["ensemble_information"]
 _CUTS = (-9.0, -6.0, -4.0, -2.5, -1.2, 0.0, 1.2, 2.5, 4.0, 6.0, 9.0)
 _NODES = 6  # in each piece
 _DRAWS = 512  # per member; the standard error is then about 0.01 nats
-_ROWS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 200  # what fits the cache is twice as fast
 
 
 def ensemble_information(ensemble: GaussianEnsemble) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from priornet.metrics import LEVELS
 from priornet.report.charts import SHOWN_LEVEL
 from priornet.report.evaluation import Evaluation
-from priornet.report.numbers import shown_number
+from priornet.report.numbers import shown_number, shown_share
 from priornet.report.page import Cell, cell, tag
 from priornet.report.rows import UntrustedRow
 
@@ -59,7 +59,7 @@ def _how(evaluation: Evaluation) -> str:
     return (
         f"{which}, the unfamiliar ones first: there the model has little to go by, and more data "
         "like them would help; noisy rows scatter whatever the model does. Low and high are the "
-        f"ends of the {SHOWN_LEVEL:.0%} interval. Click a header to sort."
+        f"ends of the {shown_share(SHOWN_LEVEL, 0)} interval. Click a header to sort."
     )
 
 
