@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Generator, Tensor
 
@@ -18,21 +20,28 @@ DIMENSIONS = (1, 2, 3, 5)
 BATCHES = ((), (4,), (2, 3))
 
 
-def _generator(seed: int) -> Generator:
-    return Generator().manual_seed(seed)
+def seeded(seed: int) -> Generator:
+    """A generator on the device where a test builds its tensors."""
+    return Generator(torch.get_default_device()).manual_seed(seed)
+
+
+def _here(draw: Callable[..., Tensor], shape: tuple[int, ...], seed: int) -> Tensor:
+    """The same numbers on every device: drawn on the CPU, then moved."""
+    generator = Generator("cpu").manual_seed(seed)
+    drawn = draw(shape, dtype=torch.float64, device="cpu", generator=generator)
+    return drawn.to(torch.get_default_device())
 
 
 def random_uniform(
     low: float, high: float, shape: tuple[int, ...], seed: int = 0, dtype=torch.float64
 ) -> Tensor:
     """Numbers between two bounds."""
-    draws = torch.rand(shape, dtype=torch.float64, generator=_generator(seed))
-    return (low + (high - low) * draws).to(dtype)
+    return (low + (high - low) * _here(torch.rand, shape, seed)).to(dtype)
 
 
 def random_normal(shape: tuple[int, ...], seed: int = 0, dtype=torch.float64) -> Tensor:
     """Standard Gaussian numbers."""
-    return torch.randn(shape, dtype=torch.float64, generator=_generator(seed)).to(dtype)
+    return _here(torch.randn, shape, seed).to(dtype)
 
 
 def random_tril(

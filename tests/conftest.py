@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
 # The same examples on every run and every machine; the time of one example is not what is tested.
 hypothesis.settings.register_profile("priornet", deadline=None, derandomize=True, max_examples=50)
 hypothesis.settings.load_profile("priornet")
+
+
+# Tests about numbers, whose tensors follow --device where they do not say where they lie.
+NUMERICAL = {
+    "distributions",
+    *("test_extremes", "test_precision", "test_priors"),
+    *("test_transforms", "test_uncertainty", "test_vectors"),
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,12 +64,27 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return getattr(torch, str(request.config.getoption("--dtype")))
 
 
-@pytest.fixture
-def generator(request: pytest.FixtureRequest) -> torch.Generator:
-    """A freshly seeded generator, on the device under test where the test asks for that."""
+@pytest.fixture(autouse=True)
+def _on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a numerical test does not say where, its tensors lie on the device under test."""
     import torch
 
-    device = request.getfixturevalue("device") if "device" in request.fixturenames else "cpu"
+    where = torch.device(str(request.config.getoption("--device")))
+    numerical = not NUMERICAL.isdisjoint((request.path.parent.name, request.path.stem))
+    if where.type == "cpu" or not numerical:  # the mode sees, and slows, every call
+        yield
+        return
+    with where:
+        yield
+
+
+@pytest.fixture
+def generator(request: pytest.FixtureRequest, _on_the_device: None) -> torch.Generator:
+    """A freshly seeded generator, on the device where the test builds its tensors."""
+    import torch
+
+    asked = "device" in request.fixturenames
+    device = request.getfixturevalue("device") if asked else torch.get_default_device()
     return torch.Generator(device).manual_seed(0)
 
 

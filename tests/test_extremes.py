@@ -20,7 +20,13 @@ import torch
 from torch.distributions import kl_divergence
 
 from _asserts import assert_close
-from _beliefs import DIMENSIONS, random_ensemble, random_normal, random_tril
+from _beliefs import (
+    DIMENSIONS,
+    random_ensemble,
+    random_normal,
+    random_tril,
+    seeded,
+)
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
 
@@ -124,7 +130,7 @@ def size(x):
 
 def nudged(parameters):
     """The inputs moved by one rounding, each up or down, two ways."""
-    generator = torch.Generator().manual_seed(0)
+    generator = seeded(0)
     for _ in range(2):
         yield [
             p.double() * (1 + ROUNDING * (2 * torch.randint(2, p.shape, generator=generator) - 1))

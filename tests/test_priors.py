@@ -24,18 +24,18 @@ def test_prior_has_the_papers_parameters(k_dim, eps):
     y = targets(k_dim)
     prior = semi_informative_prior(y, belief=eps, excess=eps)
     assert prior.batch_shape == ()
-    assert_close(prior.loc, y.numpy().mean(0), rel=1e-12)
+    assert_close(prior.loc, y.numpy(force=True).mean(0), rel=1e-12)
     assert prior.belief.item() == eps
     assert_close(prior.df, torch.tensor(k_dim + 1 + eps, dtype=torch.float64))
     inverse = torch.linalg.inv(prior.scale_tril @ prior.scale_tril.T)
-    covariance = np.cov(y.numpy(), rowvar=False, bias=True).reshape(k_dim, k_dim)
+    covariance = np.cov(y.numpy(force=True), rowvar=False, bias=True).reshape(k_dim, k_dim)
     assert_close(inverse, (k_dim + 1 + eps) * covariance, rel=1e-9, abs=1e-10)
 
 
 @pytest.mark.parametrize("k_dim", DIMENSIONS)
 def test_precision_match_expects_the_precision_of_the_data(k_dim):
     y = targets(k_dim)
-    covariance = np.cov(y.numpy(), rowvar=False, bias=True).reshape(k_dim, k_dim)
+    covariance = np.cov(y.numpy(force=True), rowvar=False, bias=True).reshape(k_dim, k_dim)
     prior = semi_informative_prior(y)
     assert_close(prior.mean.precision, np.linalg.inv(covariance), rel=1e-9, abs=1e-11)
 
@@ -44,7 +44,7 @@ def test_precision_match_expects_the_precision_of_the_data(k_dim):
 @pytest.mark.parametrize("k_dim", DIMENSIONS)
 def test_variance_match_expects_the_covariance_of_the_data(k_dim, excess):
     y = targets(k_dim)
-    covariance = np.cov(y.numpy(), rowvar=False, bias=True).reshape(k_dim, k_dim)
+    covariance = np.cov(y.numpy(force=True), rowvar=False, bias=True).reshape(k_dim, k_dim)
     prior = semi_informative_prior(y, excess=excess, match="variance")
     assert_close(prior.data_covariance(), covariance, rel=1e-9, abs=1e-9)
     inverse = torch.linalg.inv(prior.scale_tril @ prior.scale_tril.T)

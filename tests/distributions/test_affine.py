@@ -256,5 +256,7 @@ def test_huge_and_tiny_units_stay_in_range_in_float32():
     ],
 )
 def test_bad_units_are_refused(name, shift, scale, kind, message):
+    here = torch.get_default_device()
+    shift, scale = (v.to(here) if isinstance(v, Tensor) else v for v in (shift, scale))
     with pytest.raises(kind, match=message):
         BELIEFS[name](3, (4,)).affine(shift, scale)

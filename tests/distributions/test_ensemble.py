@@ -11,7 +11,13 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, kl_divergence
 
 from _asserts import assert_close, assert_mean_close
-from _beliefs import DIMENSIONS, random_ensemble, random_normal, random_normal_wishart
+from _beliefs import (
+    DIMENSIONS,
+    random_ensemble,
+    random_normal,
+    random_normal_wishart,
+    seeded,
+)
 from priornet.distributions import GaussianEnsemble
 
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
@@ -109,10 +115,10 @@ def test_sampled_mutual_information_matches_quadrature():
     ensemble = random_ensemble(4, 1, (3,))
     total = entropy_by_quadrature(ensemble)
     exact = total - ensemble.expected_entropy()
-    generators = [torch.Generator().manual_seed(seed) for seed in range(200)]
+    generators = [seeded(seed) for seed in range(200)]
     draws = torch.stack([ensemble.mutual_information_mc(10, g) for g in generators])
     assert_mean_close(draws, exact)
-    generators = [torch.Generator().manual_seed(seed) for seed in range(200)]
+    generators = [seeded(seed) for seed in range(200)]
     draws = torch.stack([ensemble.predictive_entropy_mc(10, g) for g in generators])
     assert_mean_close(draws, total)
 

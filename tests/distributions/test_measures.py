@@ -24,6 +24,7 @@ from _beliefs import (
     random_normal,
     random_normal_wishart,
     random_tril,
+    seeded,
 )
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 
@@ -117,7 +118,7 @@ def test_gradients_of_an_ensemble_in_means_and_covariances(k_dim):
             ensemble.predictive().log_prob(y),
             ensemble.expected_log_prob(y),
             ensemble.moment_matched_log_prob(y),
-            ensemble.mutual_information_mc(2, torch.Generator().manual_seed(0)),
+            ensemble.mutual_information_mc(2, seeded(0)),
         )
 
     assert gradcheck(measures, (means, roots, y), check_undefined_grad=False)
@@ -140,7 +141,7 @@ def test_gradients_of_a_gaussian_by_either_factor(k_dim):
                 gaussian.log_prob(y),
                 gaussian.entropy(),
                 gaussian.covariance_matrix,
-                gaussian.rsample((2,), torch.Generator().manual_seed(1)),
+                gaussian.rsample((2,), seeded(1)),
             )
         )
 
@@ -337,7 +338,7 @@ def test_fit_follows_an_affine_map_of_the_target(k_dim, seed, log_size):
 def test_ensemble_does_not_see_the_order_of_its_members(seed, n_members, k_dim):
     """Eq. (14)."""
     ensemble = random_ensemble(n_members, k_dim, (3,), seed=seed)
-    order = torch.randperm(n_members, generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(n_members, generator=seeded(seed))
     other = GaussianEnsemble(ensemble.means[order], ensemble.covariances[order])
     assert_close(other.expected_pairwise_kl(), ensemble.expected_pairwise_kl(), rel=1e-10)
     assert_close(other.expected_entropy(), ensemble.expected_entropy(), abs=1e-12)

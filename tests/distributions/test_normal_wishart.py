@@ -28,6 +28,7 @@ from _beliefs import (
     random_normal_wishart,
     random_tril,
     random_uniform,
+    seeded,
 )
 from priornet.distributions import NormalWishart
 
@@ -56,7 +57,7 @@ def random_precision(k_dim: int, batch: tuple[int, ...] = (), seed: int = 5) -> 
 def each(nw: NormalWishart):
     """Every element of a flat batch as NumPy numbers: m, L, kappa, nu."""
     parts = (nw.loc, scale_of(nw), nw.belief, nw.df)
-    return zip(*(part.detach().numpy() for part in parts), strict=True)
+    return zip(*(part.numpy(force=True) for part in parts), strict=True)
 
 
 def tensor(values) -> Tensor:
@@ -81,7 +82,7 @@ def test_log_prob_is_that_of_scipys_normal_times_wishart(k_dim):
         stats.multivariate_normal(m, np.linalg.inv(kappa * lam)).logpdf(mu)
         + stats.wishart(nu, scale).logpdf(lam)
         for (m, scale, kappa, nu), mu, lam in zip(
-            each(nw), mean.numpy(), precision.numpy(), strict=True
+            each(nw), mean.numpy(force=True), precision.numpy(force=True), strict=True
         )
     ]
     assert_close(nw.log_prob((mean, precision)), tensor(expected), rel=1e-9)
@@ -190,7 +191,7 @@ def test_density_over_covariances_is_scipys_inverse_wishart(k_dim):
         stats.multivariate_normal(m, sigma / kappa).logpdf(mu)
         + stats.invwishart(nu, np.linalg.inv(scale)).logpdf(sigma)
         for (m, scale, kappa, nu), mu, sigma in zip(
-            each(nw), mean.numpy(), covariance.numpy(), strict=True
+            each(nw), mean.numpy(force=True), covariance.numpy(force=True), strict=True
         )
     ]
     assert_close(nw.log_prob_covariance((mean, covariance)), tensor(expected), rel=1e-9)
@@ -233,7 +234,7 @@ def test_draws_are_differentiable_in_loc_scale_and_belief(k_dim):
 
     def draw(loc: Tensor, tril: Tensor, belief: Tensor) -> tuple[Tensor, Tensor]:
         nw = normal_wishart_of(loc, tril, belief, excess.detach())
-        return nw.rsample((2,), torch.Generator().manual_seed(3))
+        return nw.rsample((2,), seeded(3))
 
     assert gradcheck(draw, (loc, tril, belief))
 
@@ -278,7 +279,7 @@ def test_predictive_is_scipys_student_t(k_dim):
     nw = random_normal_wishart(k_dim, (4,))
     y = random_normal((4, k_dim), seed=9)
     expected = []
-    for (m, scale, kappa, nu), point in zip(each(nw), y.numpy(), strict=True):
+    for (m, scale, kappa, nu), point in zip(each(nw), y.numpy(force=True), strict=True):
         df = nu - k_dim + 1
         shape = (kappa + 1) / (kappa * df) * np.linalg.inv(scale)
         expected.append(stats.multivariate_t(m, shape, df).logpdf(point))

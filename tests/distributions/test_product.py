@@ -11,7 +11,13 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from _asserts import assert_close, assert_mean_close
-from _beliefs import DIMENSIONS, random_normal, random_product, random_uniform
+from _beliefs import (
+    DIMENSIONS,
+    random_normal,
+    random_product,
+    random_uniform,
+    seeded,
+)
 from priornet.distributions import NormalWishart, ProductNormalWishart
 
 
@@ -174,6 +180,6 @@ def test_draws_are_differentiable_in_loc_precision_and_belief(k_dim):
 
     def draw(loc: Tensor, precision: Tensor, belief: Tensor) -> tuple[Tensor, Tensor]:
         p = ProductNormalWishart(loc, precision, belief, product.excess)
-        return p.rsample((3,), torch.Generator().manual_seed(3))
+        return p.rsample((3,), seeded(3))
 
     assert gradcheck(draw, parameters)

@@ -13,7 +13,14 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from _asserts import assert_close, assert_mean_close
-from _beliefs import DIMENSIONS, leaves, random_normal_wishart, random_tril, random_wishart
+from _beliefs import (
+    DIMENSIONS,
+    leaves,
+    random_normal_wishart,
+    random_tril,
+    random_wishart,
+    seeded,
+)
 from priornet.distributions import Wishart
 
 # Partly typed, partly wrongly: checked by the tests themselves.
@@ -40,8 +47,8 @@ def test_log_prob_and_entropy_match_scipy(k_dim):
     points = points @ points.mT
     log_prob, entropy = [], []
     for df, scale, point in zip(wishart.df, scale_of(wishart), points, strict=True):
-        reference = stats.wishart(df.item(), scale.numpy())
-        log_prob.append(float(reference.logpdf(point.numpy())))
+        reference = stats.wishart(df.item(), scale.numpy(force=True))
+        log_prob.append(float(reference.logpdf(point.numpy(force=True))))
         entropy.append(float(reference.entropy()))
     expected = torch.tensor([log_prob, entropy], dtype=torch.float64)
     assert_close(wishart.log_prob(points), expected[0], rel=1e-10)
@@ -52,7 +59,7 @@ def test_log_prob_and_entropy_match_scipy(k_dim):
 def test_normalizer_is_that_of_the_multivariate_gamma_function(k_dim):
     wishart = random_wishart(k_dim, (4,))
     nu = wishart.df
-    log_gamma = torch.from_numpy(special.multigammaln(0.5 * nu.numpy(), k_dim))
+    log_gamma = torch.as_tensor(special.multigammaln(0.5 * nu.numpy(force=True), k_dim))
     logdet = torch.linalg.slogdet(scale_of(wishart)).logabsdet
     expected = 0.5 * nu * (k_dim * np.log(2) + logdet) + log_gamma
     assert_close(wishart.log_normalizer(), expected, rel=1e-11)
@@ -108,8 +115,8 @@ def test_entropy_is_the_mean_surprise_of_draws(k_dim, excess, generator):
 @EVERY_K
 def test_factors_of_draws_are_cholesky_factors(k_dim):
     wishart = with_excess(k_dim, 1.0, (3,))
-    tril = wishart.rsample_tril((5,), torch.Generator().manual_seed(1))
-    draws = wishart.rsample((5,), torch.Generator().manual_seed(1))
+    tril = wishart.rsample_tril((5,), seeded(1))
+    draws = wishart.rsample((5,), seeded(1))
     assert_close(torch.linalg.cholesky(draws), tril, rel=1e-8, abs=1e-12)
 
 
@@ -152,7 +159,7 @@ def test_draws_are_differentiable_in_the_scale(k_dim):
 
     def draw(tril: Tensor) -> Tensor:
         wishart = Wishart.from_excess(tril.tril(), excess.detach())
-        return wishart.rsample((2,), torch.Generator().manual_seed(3))
+        return wishart.rsample((2,), seeded(3))
 
     assert gradcheck(draw, tril)
 
@@ -165,7 +172,7 @@ def test_draws_move_with_df_along_their_quantile(excess):
     """
     tril = torch.tensor([[1.3]], dtype=torch.float64)
     free = torch.full((2000,), excess, dtype=torch.float64).requires_grad_()
-    draws = Wishart.from_excess(tril, free).rsample((), torch.Generator().manual_seed(5))
+    draws = Wishart.from_excess(tril, free).rsample((), seeded(5))
     draws = draws[..., 0, 0]
     (slope,) = torch.autograd.grad(draws.sum(), free)
 
@@ -173,11 +180,11 @@ def test_draws_move_with_df_along_their_quantile(excess):
         return 1.3**2 * 2 * special.gammaincinv(0.5 * df, u) / df
 
     df, step = excess + 2, 1e-5
-    u = special.gammainc(0.5 * df, 0.5 * df * draws.detach().numpy() / 1.3**2)
+    u = special.gammainc(0.5 * df, 0.5 * df * draws.numpy(force=True) / 1.3**2)
     keep = u < 1 - 1e-6  # beyond, the probability itself has lost its digits
     expected = (quantile(df + step, u) - quantile(df - step, u)) / (2 * step)
     scale = np.abs(expected).max()
-    assert_close(slope[keep], torch.from_numpy(expected)[keep], rel=3e-3, abs=1e-3 * scale)
+    assert_close(slope[keep], torch.as_tensor(expected)[keep], rel=3e-3, abs=1e-3 * scale)
 
 
 def test_expected_gradient_in_df_is_the_gradient_of_the_expectation(generator):
