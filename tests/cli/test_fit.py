@@ -51,6 +51,12 @@ def test_json_holds_the_evaluation_and_goes_to_stdout_alone(fit, tmp_path):
     assert not (tmp_path / "model-report.html").exists()
 
 
+def test_standard_input_is_a_table_too(call, refused, csv, tmp_path):
+    options = ("--target", "strength", "--out", tmp_path / "model", *QUICK)
+    assert call("fit", "-", *options, stdin=csv.read_text()).exit_code == 0
+    assert "standard input: the target" in refused("fit", "-", *options, stdin="x,y\n1,2\n")
+
+
 def test_seed_decides_everything(fit, tmp_path):
     found = []
     for number, seed in enumerate((1, 1, 2)):

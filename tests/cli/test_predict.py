@@ -74,6 +74,11 @@ def test_standard_input_to_standard_output(call, models, csv):
     assert done.stdout.splitlines()[1].startswith(f"{first},")
 
 
+def test_standard_input_is_called_so(refused, models):
+    message = refused("predict", models / "one", "-", stdin="x,colour,hole\n1,red,2\nmany,red,1\n")
+    assert message.startswith('standard input: column "x", row 2: "many" is not a number')
+
+
 def test_pipe_of_real_programs(models, csv):
     program = [sys.executable, "-m", "priornet", "predict", str(models / "one"), "-", "-q"]
     done = subprocess.run(program, input=csv.read_bytes(), capture_output=True, check=False)
@@ -161,6 +166,10 @@ def test_json_says_what_was_met(call, models, table, tmp_path):
     assert summary["unexpected_holes"] == {"x": 2}
     assert summary["ignored_columns"] == ["note"]
     assert summary["added_columns"] == ADDED
+    words = call("predict", models / "one", path, "--out", out).stdout
+    assert 'Column "colour": 3 rows with a label that training had not.' in words
+    assert 'Column "x": 2 rows without a value, where training had none.' in words
+    assert 'Not read by the model, passed on: "note".' in words
 
 
 def test_reordered_and_extra_columns_change_nothing(call, models, table, tmp_path):

@@ -212,6 +212,8 @@ def test_far_values_stay_finite_in_float32():
     assert rows.dtype == np.float32
     assert np.isfinite(np.square(rows)).all()
     assert rows[0] > 1e6
+    narrow = TablePreprocessor().fit(np.array([[0.0], [1e-12]]))
+    assert np.isfinite(narrow.transform([[1e308], [-1e308]])).all()
 
 
 @pytest.mark.parametrize(
@@ -269,6 +271,8 @@ def test_columns_at_prediction_are_matched_by_name():
         (lambda s: s["columns"][0].update(mean=NAN), '"mean" is nan'),
         (lambda s: s["columns"][0].update(mean="0"), '"mean" is'),
         (lambda s: s["columns"][0].update(scale=0), '"scale" is 0'),
+        (lambda s: s["columns"][0].update(scale=5e-324), '"scale" is'),
+        (lambda s: s["columns"][0].update(mean=10**400), '"mean" is 1000'),
         (lambda s: s["columns"][0].update(categories=["x"]), "numeric with 1 categories"),
         (lambda s: s["columns"][0].update(has_other=True), "has_other"),
         (lambda s: s["columns"][1].update(categories=[]), "categorical with 0"),

@@ -25,6 +25,7 @@ app = typer.Typer(
     help="Regression that says what it does not know.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["Group", "InputError", "blamed_on", "one_line"]
+__all__ = ["Group", "InputError", "blamed_on", "called", "one_line"]
 
 
 # What a path given by the user may be guilty of; a full disk is not among them.
@@ -41,8 +41,13 @@ def blamed_on(path: str | Path) -> Generator[None]:
     except ValueError as error:
         if _is_input_error(error):
             raise
-        message = one_line(error)
-        raise InputError(message if str(path) in message else f"{path}: {message}") from error
+        name, message = called(path), one_line(error)
+        raise InputError(message if name in message else f"{name}: {message}") from error
+
+
+def called(path: str | Path) -> str:
+    """What messages call a file."""
+    return "standard input" if str(path) == "-" else str(path)
 
 
 def one_line(error: BaseException) -> str:

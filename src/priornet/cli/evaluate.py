@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.inputs import load_model, model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, ModelPath
 from priornet.cli.output import (
@@ -62,16 +62,16 @@ def evaluate_file(
     columns = model_columns(model)
     rows = read_labelled(data, model.fitted_.targets.names, columns)
     if len(rows.targets) < 2:
-        raise InputError(f"{data}: one row with a target is not enough for an evaluation.")
+        raise InputError(f"{called(data)}: one row with a target is not enough for an evaluation.")
     others = None if ood is None else read_features(ood, columns)
 
     from priornet.data.tables import located
     from priornet.report.evaluation import evaluate
 
     if others is not None and ood is not None:
-        with blamed_on(ood), located(ood):  # its values, before those of the first table
+        with blamed_on(ood), located(called(ood)):  # its values, before those of the first table
             model.fitted_.preprocessor.transform(others)
-    with blamed_on(data), located(data, rows.features.index):
+    with blamed_on(data), located(called(data), rows.features.index):
         evaluation = evaluate(model, rows.features, rows.y, others)
         interval = interval_coverage(model, rows, coverage)
     if report is not None:

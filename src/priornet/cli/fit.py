@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.inputs import Labelled, read_labelled
 from priornet.cli.options import AsJson, Method, Quiet
 from priornet.cli.output import (
@@ -118,7 +118,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     """
     _check(request)
     rows = read_labelled(request.data, request.targets, None, request.ignore)
-    _check_rows(request.data, rows)
+    _check_rows(called(request.data), rows)
     training, held = _split(rows, request.holdout, request.seed)
 
     from priornet.cli.methods import make_estimator

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.errors import InputError, blamed_on, called
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +65,7 @@ def read_labelled(
     from priornet.data.tables import read_frame
 
     frame = read_frame(path)
+    path = called(path)
     for names, what in ((targets, "target"), (ignored, "column to ignore")):
         for name in names:
             _check_present(path, name, list(frame.columns), what)

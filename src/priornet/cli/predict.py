@@ -54,14 +54,16 @@ def predict(
 ) -> None:
     """Add predictions and their uncertainty to every row of a table.
 
-    Added columns: prediction; lower and upper, an interval; total, data and knowledge, standard
-    deviations in target units; in_domain, the share of training rows at least as uncertain; and
-    verdict, a word. trust: a row like those the model learnt from. noisy: familiar, but targets
-    scatter here. unfamiliar: unlike the training rows.
+    Added columns, in the units of the target:
 
-    Memory does not grow with the table. With several targets each of the first six columns ends in
-    the target's name. Where the table has a column of such a name, all added ones begin with
-    "priornet_".
+    - prediction; lower and upper, the ends of an interval;
+    - total, data and knowledge: standard deviations; data is noise in the targets, knowledge is
+      what the model has not learnt;
+    - in_domain: the share of training rows at least as uncertain, from 1 (ordinary) to 0;
+    - verdict: trust; noisy (familiar, but targets scatter here); unfamiliar (unlike training).
+
+    With several targets the first six end in the target's name. Where the table has a column of
+    such a name, all added ones begin with "priornet_". Memory does not grow with the table.
     """
     if as_json and out == "-":
         raise InputError("--json and --out - both write to standard output; name a file.")
@@ -163,6 +165,10 @@ def _sentences(summary: dict[str, Any]) -> Generator[str]:
         yield f'Column "{name}": {count} rows with a label that training had not.'
     for name, count in summary["unexpected_holes"].items():
         yield f'Column "{name}": {count} rows without a value, where training had none.'
+    if summary["ignored_columns"]:
+        ignored = summary["ignored_columns"]
+        listing = ", ".join(f'"{name}"' for name in ignored[:5]) + (", ..." if ignored[5:] else "")
+        yield f"Not read by the model, passed on: {listing}."
     if summary["added_columns"][0].startswith("priornet_"):
         yield 'The table has a column of an added name: all added ones begin with "priornet_".'
     if summary["out"] != "-":

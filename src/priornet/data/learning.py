@@ -15,6 +15,7 @@ from priornet.data.columns import CellError, Column, Numbers, Texts, parse_label
 __all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_column", "read_column"]
 
 FloatArray = NDArray[np.float64]
+_LARGEST = float(np.finfo(np.float64).max)
 Parser = Literal["number", "comma", "boolean", "date"]
 
 
@@ -218,7 +219,8 @@ def read_column(record: Any, index: int, has_name: bool) -> RawColumn:
     for key in ("median", "mean", "scale", "minimum", "maximum"):
         value = record[key]
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        expect(is_number and math.isfinite(value), f'{place}: "{key}" is {value!r}')
+        # Compared, not converted: JSON may hold whole numbers that no float can.
+        expect(is_number and abs(value) <= _LARGEST, f'{place}: "{key}" is {str(value)[:40]}')
     expect(
         record["scale"] > 0 and math.isfinite(1 / record["scale"]),
         f'{place}: "scale" is {record["scale"]!r}',

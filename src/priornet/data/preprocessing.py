@@ -193,8 +193,10 @@ class TablePreprocessor:
             matrix = table.matrix
             if table.n_columns != len(order) or order != tuple(range(len(order))):
                 matrix = matrix[:, list(order)]
-            return self._standardised(matrix, table, dtype, tally)
-        return self._assembled(table, order, dtype, tally)
+            with np.errstate(over="ignore"):  # too far for a float is clipped like any far value
+                return self._standardised(matrix, dtype, tally)
+        with np.errstate(over="ignore"):
+            return self._assembled(table, order, dtype, tally)
 
     def to_json(self) -> dict[str, Any]:
         """The whole state: dicts, lists, text, numbers, booleans, None."""
@@ -287,9 +289,7 @@ class TablePreprocessor:
             )
         return tuple(place[name] for name in known)
 
-    def _standardised(
-        self, matrix: FloatArray, table: Table, dtype: Any, tally: Tally | None
-    ) -> NDArray[Any]:
+    def _standardised(self, matrix: FloatArray, dtype: Any, tally: Tally | None) -> NDArray[Any]:
         """All columns are numbers, none has an indicator: one pass over the matrix."""
         if not np.isfinite(matrix).all():
             matrix = self._filled(matrix, tally)

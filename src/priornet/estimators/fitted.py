@@ -12,6 +12,8 @@ from torch import Tensor
 
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.distributions import GaussianEnsemble
+from priornet.distributions.normal import Normal
+from priornet.distributions.student_t import StudentT
 from priornet.estimators.conformal import conformal_quantile, conformal_scores
 from priornet.estimators.network import Network
 from priornet.estimators.targets import TargetColumns
@@ -89,8 +91,10 @@ class Fitted:
         if method == "predictive":
             marginals, shape = predictive.marginals(), predictive.mean.shape
             edges = torch.tensor([(1 - coverage) / 2, (1 + coverage) / 2], dtype=torch.float64)
-            lower, upper = (marginals.icdf(edge.expand(shape)) for edge in edges)
-            return lower, upper
+            upper = marginals.icdf(edges[1].expand(shape))
+            if isinstance(marginals, (Normal, StudentT)):  # symmetric: half the work
+                return 2 * marginals.loc - upper, upper
+            return marginals.icdf(edges[0].expand(shape)), upper
         if method != "conformal":
             raise ValueError(f'unknown method "{method}"; choose one of: predictive, conformal.')
         factor = torch.from_numpy(conformal_quantile(self.calibration_scores, coverage))
