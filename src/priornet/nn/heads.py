@@ -21,7 +21,7 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
-from priornet.nn.maps import BoundedExp
+from priornet.nn.maps import BoundedExp, BoundedExps
 
 __all__ = ["GaussianHead", "GaussianMixtureHead", "Head", "NormalWishartHead"]
 
@@ -152,9 +152,13 @@ class GaussianHead(Head):
         self.n_targets = n_targets
         self.covariance: Covariance = covariance
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
+        self._columns = BoundedExps(self._inverse_scale)  # K = 1
 
     def distribution(self, raw: Tensor) -> Gaussian:
         """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
+        if self.n_targets == 1:
+            (root,) = self._columns(raw[..., 1:])
+            return Gaussian(raw[..., :1], precision_tril=root[..., None, None], validate_args=False)
         loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
@@ -227,9 +231,16 @@ class NormalWishartHead(Head):
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
         self._belief = _evidence_map("belief", min_belief, max_evidence, initial_belief)
         self._excess = _evidence_map("excess", min_excess, max_evidence, initial_excess)
+        self._columns = BoundedExps(self._inverse_scale, self._belief, self._excess)  # K = 1
 
     def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
         """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
+        if raw.shape[-1] == 4 and self.covariance == "full":  # K = 1, each with its own output
+            root, belief, excess = self._columns(raw[..., 1:])
+            tril = root[..., None, None]
+            return NormalWishart.from_excess(
+                raw[..., :1], tril, belief, excess, validate_args=False
+            )
         gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]
         if self.tied_evidence:
             belief = excess = self._belief(evidence)

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["BoundedExp"]
+__all__ = ["BoundedExp", "BoundedExps"]
 
 
 class BoundedExp:
@@ -38,6 +38,11 @@ class BoundedExp:
         share = math.log(initial / low) / self._range
         self._shift = math.log(share / (1 - share))  # logit: f(0) = initial
 
+    @property
+    def constants(self) -> tuple[float, float, float, float]:
+        """Slope and shift of the logit, range and lower end of the logarithm."""
+        return 4 / self._range, self._shift, self._range, self._log_low
+
     def log(self, z: Tensor) -> Tensor:
         """Logarithm of the value."""
         return self._log_low + self._range * torch.sigmoid(z * (4 / self._range) + self._shift)
@@ -45,3 +50,31 @@ class BoundedExp:
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
         return torch.exp(self.log(z))
+
+
+class BoundedExps:
+    """Several such maps side by side, a column each, in one pass: small batches cost by the step.
+
+    Args:
+        maps: One per column.
+    """
+
+    def __init__(self, *maps: BoundedExp) -> None:
+        self.maps = maps
+        self._cache: dict[tuple[torch.dtype, torch.device], tuple[Tensor, ...]] = {}
+
+    def __call__(self, z: Tensor) -> tuple[Tensor, ...]:
+        """The values of columns ``(*batch, n)``, each ``(*batch,)``."""
+        if torch.compiler.is_compiling():  # fuses by itself, and must not see the cache
+            columns = zip(self.maps, z.unbind(-1), strict=True)
+            return tuple(one(column) for one, column in columns)
+        slope, shift, log_range, log_low = self._constants(z)
+        share = torch.sigmoid(torch.addcmul(shift, z, slope))
+        return torch.exp(torch.addcmul(log_low, share, log_range)).unbind(-1)
+
+    def _constants(self, z: Tensor) -> tuple[Tensor, ...]:
+        key = (z.dtype, z.device)
+        if key not in self._cache:
+            rows = [one.constants for one in self.maps]
+            self._cache[key] = tuple(z.new_tensor(row) for row in zip(*rows, strict=True))
+        return self._cache[key]

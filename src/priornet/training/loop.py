@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,6 +59,7 @@ def fit(
     epochs: int,
     validation: Validation | None = None,
     patience: int | None = None,
+    average: float = 0.0,
     schedule: Callable[[float], float] = cosine,
     progress: Callable[[Tick], object] | None = None,
 ) -> History:
@@ -72,6 +74,8 @@ def fit(
         validation: Loss per network after an epoch.
         patience: A network stops after so many epochs without a better validation loss, and
             training ends when all have stopped; None to train to the end.
+        average: Epochs over which weights are averaged (exponentially, as they change); the
+            averages are validated and kept instead of the weights themselves. 0 for none.
         schedule: Share of training done to the factor of the learning rates.
         progress: Called after every epoch.
     """
@@ -79,18 +83,20 @@ def fit(
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
     step = _Step(stack, loss, optimizer)
+    mean = _Mean(stack, average * batches.n_steps)
     with at_most(1 if _is_small(stack, batches) else torch.get_num_threads()):
         for epoch in range(epochs):
             total = stack.weights.new_zeros(stack.n_networks)
             for i, batch in enumerate(batches.epoch()):
                 factor = batches.per_network(i, lambda f, e=epoch: schedule((e + f) / epochs))
                 total += step(batch, epoch / epochs, factor)
+                mean.update(batch.active)
             history.train.append(total / batches.n_steps)
             history.n_epochs = epoch + 1
             if keeper is not None and validation is not None:
-                with torch.no_grad():
+                with torch.no_grad(), mean.in_place():
                     history.validation.append(validation(stack))
-                keeper.look(history.validation[-1], epoch + 1)
+                    keeper.look(history.validation[-1], epoch + 1)
             if progress is not None:
                 shown = (history.validation or history.train)[-1]
                 progress(Tick(epoch + 1, epochs, float(shown.mean())))
@@ -98,6 +104,8 @@ def fit(
                 break
         if keeper is not None:
             history.best_epoch = keeper.restore()
+        else:
+            mean.keep()
     history.seconds = time.perf_counter() - started
     return history
 
@@ -116,6 +124,42 @@ class _Step:
         per_network.sum().backward()  # a sum: each network gets the gradient of its own loss
         self.optimizer.step(factor, batch.active)
         return per_network.detach()
+
+
+class _Mean:
+    """The average of each network's weights over its last steps; less noisy than the weights."""
+
+    def __init__(self, stack: Stack, horizon: float) -> None:
+        self.stack, self.horizon, self.n_seen = stack, horizon, 0
+        self.weights = stack.weights.detach().clone() if horizon > 0 else None
+
+    def update(self, active: Tensor | None) -> None:
+        """Take in a step; networks that did not move keep their average."""
+        if self.weights is None:
+            return
+        self.n_seen += 1
+        share = 1 / min(self.horizon, 1 + self.n_seen / 10)  # young averages forget quickly
+        new = torch.lerp(self.weights, self.stack.weights.detach(), min(share, 1.0))
+        self.weights = new if active is None else torch.where(active[:, None], new, self.weights)
+
+    @contextmanager
+    def in_place(self) -> Generator[None]:
+        """The stack with the averages for its weights, for a while."""
+        if self.weights is None:
+            yield
+            return
+        own = self.stack.weights.data
+        self.stack.weights.data = self.weights
+        try:
+            yield
+        finally:
+            self.stack.weights.data = own
+
+    @torch.no_grad()
+    def keep(self) -> None:
+        """Give every network its average for good."""
+        if self.weights is not None:
+            self.stack.weights.copy_(self.weights)
 
 
 class _Keeper:

@@ -1,0 +1,117 @@
+"""The student keeps what its teacher knows, and never touches the teacher."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+
+from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (400, 2))
+Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.standard_normal(400)
+QUICK = {"n_transfer": 8000, "student_epochs": 200, "random_state": 0}
+
+
+@functools.cache
+def teacher() -> DeepEnsembleRegressor:
+    return DeepEnsembleRegressor(5, hidden=(32,), epochs=60, random_state=0).fit(X, Y)
+
+
+@functools.cache
+def student(objective: str = "endd", target: str = "proxy", temperature: float = 1.0):
+    model = DistilledRegressor(
+        teacher(), objective, target=target, temperature=temperature, hidden=(32,), **QUICK
+    )
+    return model.fit(X)
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        (("endd", "proxy", 1.0), NormalWishart),
+        (("endd", "likelihood", 1.0), NormalWishart),
+        (("endd", "likelihood", 10.0), NormalWishart),
+        (("end", "proxy", 1.0), Gaussian),
+        (("md-end", "proxy", 1.0), GaussianEnsemble),
+    ],
+)
+def test_student_is_faithful(key, kind):
+    model = student(*key)
+    assert isinstance(model.predict_belief(X), kind)
+    ours, theirs = model.predict(X), teacher().predict(X)
+    assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.05  # targets vary by 0.8
+    nll = [-float(m.predict_dist(X).log_prob(torch.tensor(Y)).mean()) for m in (model, teacher())]
+    assert nll[0] < nll[1] + 0.1
+
+
+@pytest.mark.parametrize("key", [("endd", "proxy"), ("md-end", "proxy")])
+def test_student_keeps_knowledge_uncertainty(key):
+    model = student(*key)
+    inside, outside = X[:100], X[:100] * 4
+    for rows in (inside, np.concatenate([inside, outside])):
+        ours = np.log(model.predict_uncertainty(rows).knowledge_variance)
+        theirs = np.log(teacher().predict_uncertainty(rows).knowledge_variance)
+        assert np.corrcoef(ours, theirs)[0, 1] > 0.6
+
+
+def test_without_targets_everything_but_calibration_works():
+    model = student()
+    assert len(model.fitted_.calibration_scores) == 0
+    lower, upper = model.predict_interval(X)
+    assert (lower < upper).all()
+    with pytest.raises(ValueError, match="0 were held out"):
+        model.predict_interval(X, method="conformal")
+
+
+def test_targets_calibrate():
+    model = DistilledRegressor(teacher(), hidden=(8,), **QUICK).fit(X, Y)
+    assert len(model.fitted_.calibration_scores) == 40
+    lower, upper = model.predict_interval(X, 0.9, method="conformal")
+    assert np.mean((lower <= Y) & (upper >= Y)) > 0.8
+
+
+def test_the_teacher_survives_clone_and_grid_search_unchanged():
+    weights = teacher().fitted_.stack.weights.detach().clone()
+    model = DistilledRegressor(teacher(), hidden=(8,), n_transfer=500, student_epochs=2)
+    assert clone(model).teacher is teacher()
+    grid = GridSearchCV(model, {"student_learning_rate": [1e-3, 1e-2]}, cv=2).fit(X, Y)
+    assert grid.best_estimator_.teacher is teacher()
+    assert torch.equal(teacher().fitted_.stack.weights, weights)
+
+
+def test_an_own_teacher_is_at_hand_afterwards():
+    model = DistilledRegressor(hidden=(16,), n_members=3, epochs=5, **QUICK).fit(X, Y)
+    assert isinstance(model.teacher_, DeepEnsembleRegressor)
+    assert model.teacher_.predict(X).shape == (400,)
+    assert isinstance(clone(model).teacher, type(None))
+
+
+@pytest.mark.parametrize("objective", ["endd", "end", "md-end"])
+def test_a_student_of_the_teachers_shape_starts_as_a_member(objective):
+    model = DistilledRegressor(teacher(), objective, hidden=(32,), n_transfer=500, student_epochs=1)
+    model.set_params(student_learning_rate=0.0).fit(X)
+    member = teacher().predict_belief(X).means[0]
+    torch.testing.assert_close(
+        model.predict_belief(X).predictive().mean, member, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_wrong_teachers_are_refused():
+    with pytest.raises(TypeError, match="got LinearRegression"):
+        DistilledRegressor(LinearRegression()).fit(X)
+    with pytest.raises(NotFittedError, match="`teacher` is not fitted"):
+        DistilledRegressor(DeepEnsembleRegressor()).fit(X)
+    single = GaussianRegressor(hidden=(4,), epochs=1).fit(X, Y)
+    with pytest.raises(TypeError, match="whose members can disagree"):
+        DistilledRegressor(single).fit(X)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        DistilledRegressor().fit(X)

@@ -1,0 +1,246 @@
+"""Models on disk come back bit for bit; anything else than a model is refused with a reason."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import priornet
+from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet.distill import TransferSet
+from priornet.estimators import ModelError, persistence
+
+QUICK = {"hidden": (8,), "epochs": 3, "random_state": 0}
+STUDENT = {**QUICK, "n_members": 3, "student_epochs": 2, "n_transfer": 500}
+MAKERS = {
+    "single": lambda: GaussianRegressor(**QUICK),
+    "ensemble": lambda: DeepEnsembleRegressor(3, **QUICK),
+    "prior network": lambda: priornet.PriorNetRegressor(**QUICK),
+    "evidential": lambda: priornet.EvidentialRegressor(**QUICK),
+    "endd": lambda: DistilledRegressor(**STUDENT, transfer=TransferSet(near=0.1)),
+    "end": lambda: DistilledRegressor(objective="end", **STUDENT),
+    "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+}
+
+
+def table(n: int = 150):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.standard_normal(n), "b": rng.choice(["x", "y", "z"], n)})
+    frame.loc[::9, "a"] = np.nan
+    y = pd.Series(3e4 + 1e3 * (frame["b"] == "x") + rng.standard_normal(n), name="price")
+    return frame, y
+
+
+@functools.cache
+def fitted(name: str):
+    return MAKERS[name]().fit(*table())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model to spoil."""
+    fitted("ensemble").save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_loaded_model_predicts_the_same_bits(name, tmp_path):
+    X, _ = table()
+    model = fitted(name)
+    model.save(tmp_path / "model")
+    again = priornet.load(tmp_path / "model")
+    assert type(again) is type(model)
+    for method in ("predict", "predict_familiarity", "predict_verdict"):
+        np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X))
+    for how in ("predictive", "conformal"):
+        ours, theirs = (m.predict_interval(X, 0.8, how) for m in (model, again))
+        np.testing.assert_array_equal(ours, theirs)
+    pd.testing.assert_frame_equal(
+        again.predict_uncertainty(X).to_frame(), model.predict_uncertainty(X).to_frame()
+    )
+    given, found = model.get_params(deep=False), again.get_params(deep=False)
+    assert given == found
+    assert again.feature_names_in_.tolist() == ["a", "b"]
+    assert again.fitted_.targets.names == ("price",)
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_arrays_and_small_tables_come_back_too(n_targets, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 2)), rng.standard_normal((20, n_targets))
+    model = GaussianRegressor(**QUICK).fit(X, y)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(priornet.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+def test_the_folder_holds_weights_and_plain_json(folder):
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "weights.safetensors"]
+    config = json.loads((folder / "config.json").read_text())
+    assert config["class"] == "DeepEnsembleRegressor"
+    assert config["parameters"]["n_members"] == 3
+    assert config["versions"]["priornet"] == priornet.__version__
+    assert config["training"]["epochs"] == 3
+
+
+def test_saving_over_a_model_replaces_it(folder):
+    fitted("single").save(folder)
+    assert type(priornet.load(folder)) is GaussianRegressor
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_saving_over_something_else_is_refused(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    with pytest.raises(FileExistsError, match="is not a model folder"):
+        fitted("single").save(tmp_path / "thesis")
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("moment", ["weights", "swap"])
+def test_an_interrupted_save_leaves_the_old_model(folder, moment, monkeypatch):
+    before = priornet.load(folder)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    name = "_tensors" if moment == "weights" else "_swap"
+    monkeypatch.setattr(persistence, name, fail)
+    with pytest.raises(KeyboardInterrupt):
+        fitted("single").save(folder)
+    X, _ = table()
+    np.testing.assert_array_equal(priornet.load(folder).predict(X), before.predict(X))
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_failed_swap_puts_the_old_model_back(folder, monkeypatch):
+    rename = type(folder).rename
+
+    def fail_to_move_in(self, target):
+        if self.name.startswith(".model.") and target == folder:
+            raise OSError("disk full")
+        return rename(self, target)
+
+    monkeypatch.setattr(type(folder), "rename", fail_to_move_in)
+    with pytest.raises(OSError, match="disk full"):
+        fitted("single").save(folder)
+    monkeypatch.undo()
+    assert type(priornet.load(folder)) is DeepEnsembleRegressor
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def spoil_config(folder, change) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def spoil_tensor(folder, name, change) -> None:
+    tensors = load_file(folder / "weights.safetensors")
+    tensors[name] = change(tensors[name])
+    save_file(tensors, folder / "weights.safetensors")
+
+
+def truncate(path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def hostile_pickle(path) -> None:
+    class Bomb:
+        def __reduce__(self):
+            return (pytest.fail, ("executed code from the file",))
+
+    path.write_bytes(pickle.dumps(Bomb()))
+
+
+SPOILED = {
+    "nothing there": (lambda f: shutil.rmtree(f), "does not exist"),
+    "a file": (lambda f: (shutil.rmtree(f), f.write_text("x")), "is a file"),
+    "no config": (lambda f: (f / "config.json").unlink(), "config.json is missing"),
+    "no weights": (
+        lambda f: (f / "weights.safetensors").unlink(),
+        "weights.safetensors is missing",
+    ),
+    "half a config": (lambda f: truncate(f / "config.json"), "damaged or truncated"),
+    "half the weights": (lambda f: truncate(f / "weights.safetensors"), "damaged or truncated"),
+    "pickled weights": (lambda f: hostile_pickle(f / "weights.safetensors"), "damaged"),
+    "pickled config": (lambda f: hostile_pickle(f / "config.json"), "damaged"),
+    "another json": (lambda f: (f / "config.json").write_text("[1]"), "does not describe"),
+    "newer format": (lambda f: spoil_config(f, lambda c: c.update(format=99)), "upgrade priornet"),
+    "unknown class": (
+        lambda f: spoil_config(f, lambda c: c.update({"class": "os.system"})),
+        "unknown class",
+    ),
+    "unknown parameter": (
+        lambda f: spoil_config(f, lambda c: c["parameters"].update(evil=1)),
+        "no parameter 'evil'",
+    ),
+    "bad parameter": (
+        lambda f: spoil_config(f, lambda c: c["parameters"].update(hidden=[0])),
+        "`hidden`",
+    ),
+    "huge network": (
+        lambda f: spoil_config(f, lambda c: c["network"].update(widths=[10**9])),
+        "should be",
+    ),
+    "negative width": (
+        lambda f: spoil_config(f, lambda c: c["network"].update(widths=[-1])),
+        "positive whole",
+    ),
+    "no network": (lambda f: spoil_config(f, lambda c: c.pop("network")), "'network' is missing"),
+    "unknown head": (
+        lambda f: spoil_config(f, lambda c: c["network"].update(head="x")),
+        "unknown head",
+    ),
+    "strange field": (lambda f: spoil_config(f, lambda c: c["network"].update(x=1)), "damaged"),
+    "two targets": (
+        lambda f: spoil_config(f, lambda c: c["targets"].update(names=["a", "b"])),
+        "do not fit",
+    ),
+    "zero scale": (
+        lambda f: spoil_config(f, lambda c: c["targets"].update(scale=[0.0])),
+        "do not fit",
+    ),
+    "text scale": (
+        lambda f: spoil_config(f, lambda c: c["targets"].update(scale=["x"])),
+        "damaged",
+    ),
+    "no columns": (
+        lambda f: spoil_config(f, lambda c: c["preprocessing"].update(columns=[])),
+        "columns",
+    ),
+    "another shape": (
+        lambda f: spoil_tensor(f, "weights", lambda w: w[:, 1:].clone()),
+        "should be torch.float32",
+    ),
+    "another dtype": (
+        lambda f: spoil_tensor(f, "weights", lambda w: w.half()),
+        "should be torch.float32",
+    ),
+    "nan weights": (lambda f: spoil_tensor(f, "weights", lambda w: w * torch.nan), "not finite"),
+    "no reference": (
+        lambda f: spoil_tensor(f, "reference_knowledge", lambda w: w[:0].clone()),
+        "reference rows",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), SPOILED.values(), ids=SPOILED)
+def test_a_damaged_or_hostile_folder_is_refused(folder, spoil, message):
+    spoil(folder)
+    with pytest.raises(ModelError, match=message) as caught:
+        priornet.load(folder)
+    assert "model" in str(caught.value)  # names the place
+
+
+def test_an_unfitted_model_cannot_be_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        GaussianRegressor().save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
