@@ -73,6 +73,27 @@ def test_several_targets(fit, tmp_path):
     ).shape == (1, 2)
 
 
+def test_names_are_shown_as_they_are(fit, table, tmp_path):
+    path = tmp_path / "units.csv"
+    table.rename(columns={"strength": "strength [mpa]", "weight": "[bold]"}).to_csv(
+        path, index=False
+    )
+    targets = ("--target", "strength [mpa]", "--target", "[bold]", "--method", "single")
+    done = fit(*targets, data=path)
+    assert "RMSE strength [mpa]" in done.stdout
+    assert "RMSE [bold]" in done.stdout
+    page = (tmp_path / "model-report.html").read_text()
+    assert "strength [mpa]" in page
+
+
+def test_table_cannot_command_the_terminal(refused, tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(lines("1,2", "3,\x1b[2J"))
+    message = refused("fit", path, "--target", "y", "--out", tmp_path / "model")
+    assert "\x1b" not in message
+    assert "\\x1b[2J" in message
+
+
 def test_method_for_one_target_refuses_two(refused, csv, tmp_path):
     targets = ("--target", "strength", "--target", "weight")
     message = refused("fit", csv, *targets, "--out", tmp_path / "model", *QUICK)

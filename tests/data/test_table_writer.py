@@ -8,6 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from priornet.data.table_writer import TableWriter
 from priornet.data.tables import TableError, TableReader
@@ -42,6 +44,18 @@ def test_plain_text_passes_through_unchanged(tmp_path):
     with TableReader(tmp_path / "in.csv") as reader:
         write(tmp_path / "out.csv", reader)
     assert (tmp_path / "out.csv").read_text() == text
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=5), cells)
+def test_any_text_reads_back_as_it_was(tmp_path_factory, rows, name):
+    path = tmp_path_factory.mktemp("text") / "x.csv"
+    table = {"first": [a for a, _ in rows], f"second {name}": [b for _, b in rows]}
+    write(path, [pa.record_batch(table)])
+    with TableReader(path) as reader:
+        assert pa.Table.from_batches(reader).to_pydict() == table
 
 
 def test_header_is_quoted_where_it_must_be(tmp_path):

@@ -86,4 +86,6 @@ def _is_input_error(error: ValueError) -> bool:
 
 
 def _say(message: str) -> None:
-    typer.echo(f"Error: {message}", err=True)
+    """A table may hold anything, also what would command the terminal: that is shown, not sent."""
+    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
+    typer.echo(f"Error: {shown}", err=True)

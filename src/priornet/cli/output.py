@@ -98,6 +98,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     scores = evaluation.metrics
@@ -109,7 +110,7 @@ def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
     for header in ("", "value", "meaning"):
         table.add_column(header, justify="right" if header == "value" else "left")
     for row in _score_rows(scores, interval):
-        table.add_row(*row)
+        table.add_row(*(escape(text) for text in row))  # "[kg]" in a name is no markup
     return table
 
 
