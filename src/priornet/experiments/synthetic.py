@@ -16,8 +16,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -25,20 +24,19 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from priornet import losses, metrics
-from priornet.data.synthetic import sample_inputs, sample_targets, true_mean, true_std
-from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.experiments.results import provenance, summary
+from priornet import losses
+from priornet.data.synthetic import sample_inputs, sample_targets
+from priornet.distributions import Gaussian, GaussianEnsemble
+from priornet.experiments.results import provenance
+from priornet.experiments.synthetic_metrics import Predictor, measure, numbers, trace
 from priornet.nn import MLP, GaussianHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
-from priornet.uncertainty import uncertainty
+from priornet.training.threads import at_most
 
 __all__ = ["METHODS", "PRESETS", "Config", "Tick", "run"]
 
 METHODS = ("ENSM", "EnD2", "NWPN")
 
-Belief = Gaussian | GaussianEnsemble | NormalWishart
-Predictor = Callable[[Tensor], Belief]
 Ensemble = Callable[[Tensor], GaussianEnsemble]
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -158,15 +156,15 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
         training data, and what it took to make them. One seed gives one set of numbers.
     """
     started = time.perf_counter()
-    with _one_thread(), torch.random.fork_rng(devices=[]):
+    with at_most(1), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(config.seed)  # for the initial weights
         trainer = _Trainer(config, progress)
         members, ensemble = train_ensemble(trainer)
         student = train_student(trainer, members, ensemble)
         predictors = {"ENSM": ensemble, "EnD2": student, "NWPN": train_prior_network(trainer)}
         with torch.no_grad():
-            methods, truth = _measure(config, predictors)
-            curves = _trace(config, predictors)
+            methods, truth = measure(config, predictors)
+            curves = trace(config, predictors)
     return {
         "dataset": "synthetic",
         "preset": _preset_of(config),
@@ -174,7 +172,7 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
         "methods": methods,
         "truth": truth,
         "curves": curves,
-        "train": {"x": _numbers(trainer.x), "y": _numbers(trainer.y)},
+        "train": {"x": numbers(trainer.x), "y": numbers(trainer.y)},
         "seconds": round(time.perf_counter() - started, 2),
         "device": "cpu",
         **provenance(),
@@ -184,20 +182,6 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
 def _preset_of(config: Config) -> str:
     same = (name for name, p in PRESETS.items() if replace(p, seed=config.seed) == config)
     return next(same, "custom")
-
-
-@contextmanager
-def _one_thread() -> Generator[None]:
-    """One thread: with arrays this small a second one costs time, on a busy machine a lot of it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-# -- training -------------------------------------------------------------------------------------
 
 
 class _Trainer:
@@ -334,94 +318,3 @@ def train_prior_network(trainer: _Trainer) -> Predictor:
 
     trainer.fit("NWPN", network.parameters(), loss)
     return network
-
-
-# -- measuring ------------------------------------------------------------------------------------
-
-
-def _measure(
-    config: Config, predictors: dict[str, Predictor]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Metrics of each method on fresh points, and the accuracy of the true distribution."""
-    generator = torch.Generator().manual_seed(2 * config.seed + 1)  # not that of the training
-    x = sample_inputs(config.n_test, 0.0, config.train_edge, generator)
-    y = sample_targets(x, generator)
-    x_out = sample_inputs(config.n_test, *config.test_out_range, generator)
-    perfect = Gaussian(true_mean(x), variance=true_std(x).square())
-    methods = {
-        name: _metrics(predict(x), predict(x_out), y, true_std(x))
-        for name, predict in predictors.items()
-    }
-    return methods, _accuracy(perfect, y)
-
-
-def _accuracy(belief: Belief, y: Tensor) -> dict[str, Any]:
-    predictive = belief.predictive()
-    error = (predictive.mean - y).squeeze(-1)
-    return {
-        "rmse": summary([error.square().mean().sqrt().item()]),
-        "nll": summary([losses.gaussian_nll(predictive, y).mean().item()]),
-    }
-
-
-def _metrics(inside: Belief, outside: Belief, y: Tensor, noise: Tensor) -> dict[str, Any]:
-    measures, measures_out = _measures(inside), _measures(outside)
-    error = (inside.predictive().mean - y).squeeze(-1).square()
-    record = uncertainty(inside)
-
-    def off(variance: Tensor) -> dict[str, Any]:
-        return summary([(variance.sqrt() / noise - 1).abs().mean().item()])
-
-    return {
-        **_accuracy(inside, y),
-        "data_std_error": off(record.data_variance),
-        "total_std_error": off(record.total_variance),
-        "in_domain": {name: summary([m.mean().item()]) for name, m in measures.items()},
-        "out_of_domain": {name: summary([m.mean().item()]) for name, m in measures_out.items()},
-        "prr": {
-            name: summary([metrics.prediction_rejection_ratio(error, m).item()])
-            for name, m in measures.items()
-        },
-        "ood_auc": {
-            name: summary([metrics.ood_auroc(m, measures_out[name]).item()])
-            for name, m in measures.items()
-        },
-    }
-
-
-def _measures(belief: Belief) -> dict[str, Tensor]:
-    """Every measure that has a closed form, under its name in the paper's tables."""
-    record = uncertainty(belief)
-    named = {
-        "total_entropy": record.total_entropy,
-        "expected_entropy": record.data_entropy,
-        "mutual_information": record.mutual_information,
-        "epkl": record.epkl,
-        "total_variance": record.total_variance.squeeze(-1),
-        "variance_of_mean": record.knowledge_variance.squeeze(-1),
-    }
-    return {name: values for name, values in named.items() if values is not None}
-
-
-def _trace(config: Config, predictors: dict[str, Predictor]) -> dict[str, Any]:
-    """Prediction and uncertainty over a grid that reaches beyond the data, for the figure."""
-    x = torch.linspace(-config.curve_edge, config.curve_edge, config.n_curve).unsqueeze(-1)
-    curves: dict[str, Any] = {
-        "x": _numbers(x),
-        "truth": {"mean": _numbers(true_mean(x)), "data_std": _numbers(true_std(x))},
-    }
-    for name, predict in predictors.items():
-        belief = predict(x)
-        record = uncertainty(belief)
-        curves[name] = {
-            "mean": _numbers(belief.predictive().mean),
-            "total_std": _numbers(record.total_variance.sqrt()),
-            "data_std": _numbers(record.data_variance.sqrt()),
-            "knowledge_std": _numbers(record.knowledge_variance.sqrt()),
-        }
-    return curves
-
-
-def _numbers(values: Tensor) -> list[float]:
-    """Values for JSON, to the digits that a plot can show."""
-    return [float(f"{value:.6g}") for value in values.flatten().tolist()]
