@@ -85,10 +85,14 @@ class TableWriter:
                 self._write_csv(batch)
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         if self._parquet is None:
-            self._parquet = pq.ParquetWriter(self._file, batch.schema)
+            # Numbers hardly repeat: a dictionary of them costs more time and space than they do.
+            numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_temporal)
+            others = [f.name for f in batch.schema if not any(is_it(f.type) for is_it in numeric)]
+            self._parquet = pq.ParquetWriter(self._file, batch.schema, use_dictionary=others)
         self._parquet.write_batch(batch)
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
