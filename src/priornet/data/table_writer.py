@@ -91,8 +91,8 @@ class TableWriter:
         if self._parquet is None:
             # Numbers hardly repeat: a dictionary of them costs more time and space than they do.
             numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_temporal)
-            others = [f.name for f in batch.schema if not any(is_it(f.type) for is_it in numeric)]
-            self._parquet = pq.ParquetWriter(self._file, batch.schema, use_dictionary=others)
+            texts: Any = [f.name for f in batch.schema if not any(is_(f.type) for is_ in numeric)]
+            self._parquet = pq.ParquetWriter(self._file, batch.schema, use_dictionary=texts)
         self._parquet.write_batch(batch)
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
