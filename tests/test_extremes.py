@@ -175,8 +175,6 @@ def check(name, function, k_dim):
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("k_dim", DIMENSIONS)
 def test_loss_and_its_gradients_agree_with_float64_over_the_whole_range(name, k_dim):
-    if name == "evidential" and k_dim > 1:
-        pytest.skip("defined for one-dimensional targets")
     check(name, LOSSES[name], k_dim)
 
 

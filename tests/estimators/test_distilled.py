@@ -56,11 +56,11 @@ def test_student_is_faithful(key, kind):
 @pytest.mark.parametrize("key", [("endd", "proxy"), ("md-end", "proxy")])
 def test_student_keeps_knowledge_uncertainty(key):
     model = student(*key)
-    inside, outside = X[:100], X[:100] * 4
-    for rows in (inside, np.concatenate([inside, outside])):
-        ours = np.log(model.predict_uncertainty(rows).knowledge_variance)
-        theirs = np.log(teacher().predict_uncertainty(rows).knowledge_variance)
-        assert np.corrcoef(ours, theirs)[0, 1] > 0.6
+    rows = np.concatenate([X[:100], X[:100] * 2])  # half of them outside
+    ours = np.log(model.predict_uncertainty(rows).knowledge_variance)
+    theirs = np.log(teacher().predict_uncertainty(rows).knowledge_variance)
+    assert np.corrcoef(ours, theirs)[0, 1] > 0.8
+    assert ours[100:].mean() - ours[:100].mean() > 1
 
 
 def test_without_targets_everything_but_calibration_works():

@@ -427,11 +427,6 @@ def test_beta_nll_takes_a_beta_between_zero_and_one():
             losses.beta_nll(gaussian(), torch.zeros(4, 2), beta=beta)
 
 
-def test_evidential_is_for_one_dimensional_targets():
-    with pytest.raises(ValueError, match=r"`evidential`.*one-dimensional targets.*K = 2"):
-        losses.evidential(nw(2), torch.zeros(4, 2), coefficient=0.1)
-
-
 @pytest.mark.parametrize("coefficient", [-0.1, math.nan])
 def test_evidential_refuses_a_negative_coefficient(coefficient):
     message = rf"`coefficient` must not be negative, nan or inf; got {coefficient:g}"

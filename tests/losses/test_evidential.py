@@ -38,9 +38,30 @@ def test_evidential_without_regulariser_is_the_predictive_likelihood():
     assert_close(losses.evidential(nw, y, 0.0), likelihood, rel=1e-14)
 
 
-def test_evidential_is_for_one_dimensional_targets():
-    with pytest.raises(ValueError, match=r"one-dimensional.*K = 2"):
-        losses.evidential(random_normal_wishart(2, (3,)), random_normal((3, 2)), 0.1)
+@pytest.mark.parametrize("k_dim", [2, 3])
+def test_several_targets_add_up_their_errors(k_dim):
+    nw, y = random_normal_wishart(k_dim, (4,)), random_normal((4, k_dim), seed=5)
+    density = [
+        stats.multivariate_t.logpdf(at, loc, shape, df)
+        for at, loc, shape, df in zip(
+            y.numpy(),
+            nw.loc.numpy(),
+            nw.predictive().scale_matrix.numpy(),
+            nw.predictive().df.numpy(),
+            strict=True,
+        )
+    ]
+    error = sum((y - nw.loc)[:, k].abs() for k in range(k_dim))
+    expected = -torch.tensor(density) + 0.1 * error * (2 * nw.belief + nw.df / 2)
+    assert_close(losses.evidential(nw, y, 0.1), expected, rel=1e-10)
+
+    def loss(loc, tril, belief, excess):
+        return losses.evidential(build(loc, tril.tril(), belief, excess), y, 0.1)
+
+    assert gradcheck(loss, _leaves(nw))
+
+
+def test_a_negative_coefficient_is_refused():
     with pytest.raises(ValueError, match="`coefficient` must not be negative"):
         losses.evidential(random_normal_wishart(1, (3,)), random_normal((3, 1)), -0.1)
 

@@ -53,7 +53,8 @@ class DistilledRegressor(BaseRegressor):
         n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000.
         n_members: Members of the teacher, where it is trained here.
         student_hidden: Width of the student's hidden layers; by default as ``hidden``.
-        student_epochs: Passes through as many transfer inputs as there are training rows.
+        student_epochs: Passes through as many transfer inputs as there are training rows;
+            ``"auto"`` for some 6000 steps.
         student_learning_rate: Adam's learning rate at the start.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
@@ -249,11 +250,11 @@ class DistilledRegressor(BaseRegressor):
         return self.n_transfer
 
     def _student_plan(self, n_rows: int) -> Plan:
-        """Batches of 128; some 12 000 steps unless told otherwise."""
-        size = 128 if self.batch_size == "auto" else self.batch_size
+        """Batches of 256 and some 6000 steps, unless told otherwise."""
+        size = 256 if self.batch_size == "auto" else self.batch_size
         epochs = self.student_epochs
         if epochs == "auto":
-            epochs = max(round(12_000 * size / n_rows), 20)
+            epochs = max(round(6000 * size / n_rows), 20)
         return Plan(epochs, size, None)
 
     def _ask(self, inputs: Tensor) -> tuple[Targets, Tensor]:

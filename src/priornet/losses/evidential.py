@@ -17,16 +17,20 @@ __all__ = ["evidential"]
 def evidential(
     nw: NormalWishart, y: Tensor, coefficient: Tensor | float, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Deep Evidential Regression (Amini et al., 2020) for one-dimensional targets.
+    r"""Deep Evidential Regression (Amini et al., 2020).
 
     .. math:: -\ln\mathcal T(y) + c\,|y - \gamma|\,(2\upsilon + \alpha)
 
     In the Normal-Wishart's letters :math:`\gamma = m`, :math:`\upsilon = \kappa`,
     :math:`\alpha = \nu/2`.
 
+    Note:
+        The paper has one target. For K > 1 the first term is the multivariate Student-T's, and the
+        error of the second is the sum of the errors of the coordinates.
+
     Args:
-        nw: Prediction with K = 1.
-        y: Targets, shape ``(*batch, 1)``.
+        nw: Prediction with batch shape ``(*batch,)``.
+        y: Targets, shape ``(*batch, K)``.
         coefficient: Weight c of the evidence regulariser: a number, or a tensor that broadcasts
             with the batch, one per network of a stack.
         mask: True where the target counts, shape ``(*batch,)``.
@@ -36,13 +40,10 @@ def evidential(
         >>> evidential(nw, torch.zeros(2, 1), coefficient=0.01)
         tensor([1.3274, 1.3274])
     """
-    if nw.k_dim != 1:
-        raise ValueError(
-            "`evidential` is defined for one-dimensional targets; the prediction has "
-            f"K = {nw.k_dim}."
-        )
     check_weight("coefficient", coefficient, nw.batch_shape, nw.loc)
     y = prepare_target(nw, nw.loc, y, mask)
+    if nw.k_dim != 1:
+        return masked(_evidential(nw, y, coefficient), mask)
     constants = (y.squeeze(-1),)
     number = 0.0
     if isinstance(coefficient, Tensor):
@@ -61,4 +62,4 @@ def evidential(
 def _evidential(nw: NormalWishart, y: Tensor, coefficient: Tensor | float) -> Tensor:
     nll = -nw.predictive().log_prob(y)
     evidence = 2 * nw.belief + 0.5 * nw.df
-    return nll + coefficient * (y - nw.loc).squeeze(-1).abs() * evidence
+    return nll + coefficient * (y - nw.loc).abs().sum(-1) * evidence

@@ -55,7 +55,11 @@ class Stack(nn.Module):
 
     def pieces(self) -> dict[str, Tensor]:
         """The parameters by name, views ``(S, *shape)`` of the rows of weights."""
-        parts = self.weights.split(self._sizes, 1)
+        return self.split(self.weights)
+
+    def split(self, rows: Tensor) -> dict[str, Tensor]:
+        """Any matrix of the weights' shape by the names of the parameters."""
+        parts = rows.split(self._sizes, 1)
         return {
             name: part.view(-1, *shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
@@ -68,6 +72,21 @@ class Stack(nn.Module):
     def forward(self, x: Tensor) -> Any:
         """Predictions with batch shape ``(S, B)`` for inputs ``(S, B, features)``."""
         return self.head.distribution(self.raw(x))
+
+    def start_step(self, x: Tensor) -> Tensor:
+        """Outputs of a training step, as a leaf: a loss gives it a gradient.
+
+        :meth:`finish_step` turns that into the gradient of the weights. Between the two, networks
+        that know their own derivatives need no graph.
+        """
+        self._outputs = self.raw(x)
+        return self._outputs.detach().requires_grad_()
+
+    def finish_step(self, outputs: Tensor) -> None:
+        """Set ``weights.grad`` from the gradient of what :meth:`start_step` gave."""
+        self.weights.grad = None
+        self._outputs.backward(outputs.grad)
+        del self._outputs
 
     def together(self, x: Tensor) -> Any:
         """Predictions of every network at the same inputs ``(B, features)``."""
@@ -145,6 +164,70 @@ class StackedMLP(Stack):
         for w, b in zip(parts[::2], parts[1::2], strict=True):
             x = (_one(x, w, b) if single else torch.baddbmm(b.unsqueeze(1), x, w)).relu_()
         return _one(x, weight, bias) if single else torch.baddbmm(bias.unsqueeze(1), x, weight)
+
+    @torch.no_grad()
+    def start_step(self, x: Tensor) -> Tensor:
+        """Outputs of a training step; layers are written into memory that is kept.
+
+        Fresh memory for every layer of every step costs more than the arithmetic: a few hundred
+        kilobytes go back to the system each time and come back page by page.
+        """
+        parts = list(self.pieces().values())
+        work = self._workspace(x)
+        self._step = [x]
+        for w, b, layer in zip(parts[::2], parts[1::2], work.layers, strict=True):
+            torch.baddbmm(b.unsqueeze(1), x, w, out=layer)
+            if layer is not work.layers[-1]:
+                x = layer.relu_()
+                self._step.append(x)
+        return work.layers[-1].detach().requires_grad_()
+
+    @torch.no_grad()
+    def finish_step(self, outputs: Tensor) -> None:
+        """Backpropagation, written out."""
+        parts = list(self.pieces().values())
+        work, delta = self._workspace(self._step[0]), outputs.grad
+        assert delta is not None
+        pieces = iter(reversed(list(work.gradients.values())))
+        for i in reversed(range(len(self._step))):
+            x = self._step[i]
+            torch.sum(delta, 1, out=next(pieces))
+            next(pieces).copy_(torch.bmm(x.mT, delta, out=work.products[i]))
+            if i > 0:
+                behind = torch.bmm(delta, parts[2 * i].mT, out=work.deltas[i - 1])
+                delta = torch.ops.aten.threshold_backward.grad_input(
+                    behind, x, 0, grad_input=behind
+                )
+        self.weights.grad = work.gradient
+
+    def _workspace(self, x: Tensor) -> _Workspace:
+        key = (x.shape[1], x.dtype, x.device)
+        if getattr(self, "_work", None) is None or self._work.key != key:
+            self._work = _Workspace(self, key)
+        return self._work
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the memory of training steps."""
+        kept = {**self.__dict__}
+        kept.pop("_work", None)
+        kept.pop("_step", None)
+        return kept
+
+
+class _Workspace:
+    """Memory for one training step of S perceptrons on B rows each."""
+
+    def __init__(self, stack: StackedMLP, key: tuple[int, torch.dtype, torch.device]) -> None:
+        self.key = key
+        n_rows, dtype, device = key
+        kind: dict[str, Any] = {"dtype": dtype, "device": device}
+        n_networks, shapes = stack.n_networks, list(stack.shapes.values())[::2]
+        widths = [shape[1] for shape in shapes]
+        self.layers = [torch.empty(n_networks, n_rows, width, **kind) for width in widths]
+        self.deltas = [torch.empty_like(layer) for layer in self.layers[:-1]]
+        self.products = [torch.empty(n_networks, *shape, **kind) for shape in shapes]
+        self.gradient = torch.empty(stack.weights.shape, **kind)
+        self.gradients = stack.split(self.gradient)
 
 
 def _one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

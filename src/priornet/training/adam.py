@@ -45,6 +45,7 @@ class StackedAdam:
         self._square = torch.zeros_like(weights)
         # beta^t per network: networks that skip a step keep their own count.
         self._powers = weights.new_ones(2, len(weights), 1)
+        self._scratch = torch.empty_like(weights)  # kept: fresh memory costs more than arithmetic
 
     def _column(self, name: str, value: float | Sequence[float]) -> Tensor:
         column = torch.as_tensor(value, dtype=self.weights.dtype, device=self.weights.device)
@@ -95,5 +96,5 @@ class StackedAdam:
         average.lerp_(grad, 1 - first)
         square.mul_(second).addcmul_(grad, grad, value=1 - second)
         rate = self.learning_rate * (factor / (powers[0] - 1))  # negative: downhill
-        root = torch.sqrt(square).mul_((1 - powers[1]).rsqrt()).add_(self.eps)
-        weights.addcmul_(average.div(root), rate)
+        root = torch.sqrt(square, out=self._scratch).mul_((1 - powers[1]).rsqrt()).add_(self.eps)
+        weights.addcmul_(torch.div(average, root, out=self._scratch), rate)

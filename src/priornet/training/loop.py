@@ -26,7 +26,7 @@ Loss: TypeAlias = Callable[[Any, Batch, float], Tensor]
 Validation: TypeAlias = Callable[[Stack], Tensor]
 """``stack -> loss per network (S,)`` on rows that it does not train on."""
 
-_SMALL = 1 << 17  # numbers in the widest layer of a step below which one thread is faster
+_SMALL = 1 << 20  # numbers in the widest layer of a step below which one thread is safer
 
 
 class Tick(NamedTuple):
@@ -118,10 +118,11 @@ class _Step:
 
     def __call__(self, batch: Batch, share: float, factor: float | Tensor) -> Tensor:
         """Update, and return the loss of each network before it, ``(S,)``."""
-        per_row = self.loss(self.stack(batch.inputs), batch, share)
+        outputs = self.stack.start_step(batch.inputs)
+        per_row = self.loss(self.stack.head.distribution(outputs), batch, share)
         per_network = (per_row * batch.weight).sum(-1)
-        self.stack.weights.grad = None
         per_network.sum().backward()  # a sum: each network gets the gradient of its own loss
+        self.stack.finish_step(outputs)
         self.optimizer.step(factor, batch.active)
         return per_network.detach()
 
@@ -139,8 +140,12 @@ class _Mean:
             return
         self.n_seen += 1
         share = 1 / min(self.horizon, 1 + self.n_seen / 10)  # young averages forget quickly
-        new = torch.lerp(self.weights, self.stack.weights.detach(), min(share, 1.0))
-        self.weights = new if active is None else torch.where(active[:, None], new, self.weights)
+        share, own = min(share, 1.0), self.stack.weights.detach()
+        if active is None:
+            self.weights.lerp_(own, share)
+        else:
+            new = torch.lerp(self.weights, own, share)
+            self.weights.copy_(torch.where(active[:, None], new, self.weights))
 
     @contextmanager
     def in_place(self) -> Generator[None]:
