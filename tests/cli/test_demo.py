@@ -1,5 +1,6 @@
 """The demo: clear when refusing, and what it writes can be used."""
 
+import base64
 import inspect
 import json
 from pathlib import Path
@@ -8,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from priornet.cli import app
-from priornet.cli.demo import SyntheticPreset, demo
-from priornet.experiments import synthetic
+from priornet.cli.demo import Preset, demo
+from priornet.experiments import diabetes, synthetic
 
 RUNNER = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
 
@@ -18,34 +19,86 @@ def call(*arguments):
     return RUNNER.invoke(app, list(arguments))
 
 
-@pytest.fixture
-def short(monkeypatch):
-    """The smoke preset, shorter still."""
-    tiny = synthetic.Config(epochs=1, n_train=64, n_out=8, n_members=2, n_test=32, n_curve=11)
-    monkeypatch.setitem(synthetic.PRESETS, "smoke", tiny)
+@pytest.fixture(scope="module")
+def short():
+    """The smoke presets, shorter still."""
+    with pytest.MonkeyPatch.context() as patch:
+        tiny = synthetic.Config(epochs=1, n_train=64, n_out=8, n_members=2, n_test=32, n_curve=11)
+        patch.setitem(synthetic.PRESETS, "smoke", tiny)
+        few = diabetes.Config(epochs=1, student_epochs=1, n_members=2)
+        patch.setitem(diabetes.PRESETS, "smoke", few)
+        yield
 
 
-def test_demo_writes_figure_and_results_and_prints_the_table(short, tmp_path):
-    out = tmp_path / "new" / "folder"
-    done = call("demo", "--preset", "smoke", "--out", str(out))
+@pytest.fixture(scope="module")
+def shown(short, tmp_path_factory):
+    """The folder and the output of one run."""
+    out = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    return out, call("demo", "--preset", "smoke", "--out", str(out))
+
+
+def test_demo_writes_reports_figure_and_results(shown):
+    out, done = shown
     assert done.exit_code == 0, done.output
-    assert {path.name for path in out.iterdir()} == {"synthetic.png", "synthetic.json"}
+    assert {path.name for path in out.iterdir()} == {
+        "report.html",
+        "diabetes-endd.html",
+        "diabetes.json",
+        "synthetic.json",
+        "synthetic.png",
+    }
     assert (out / "synthetic.png").read_bytes().startswith(b"\x89PNG")
-    assert json.loads((out / "synthetic.json").read_text())["preset"] == "smoke"
-    for word in ("Truth", "ENSM", "EnD2", "NWPN", "RMSE", "NLL", "AUROC", "knowledge sd"):
+    for name in ("synthetic", "diabetes"):
+        results = json.loads((out / f"{name}.json").read_text())
+        assert (results["dataset"], results["preset"]) == (name, "smoke")
+
+
+def test_demo_prints_both_tables_and_ends_with_the_path_of_the_report(shown):
+    out, done = shown
+    for word in ("Truth", "ENSM", "EnD2", "NWPN", "DER", "Single", "RMSE", "NLL", "AUROC"):
         assert word in done.stdout
-    assert str(out / "synthetic.png") in done.stdout.replace("\n", "")
+    assert done.stdout.count("knowledge sd") == 4
+    assert f"Report: {out / 'report.html'}" in done.stdout.splitlines()[-1]
+    assert max(len(line.rstrip()) for line in done.stdout.splitlines()[:-3]) <= 80
 
 
-def test_json_goes_to_stdout_alone_and_equals_the_file(short, tmp_path):
-    done = call("demo", "--preset", "smoke", "--out", str(tmp_path), "--json")
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == json.loads((tmp_path / "synthetic.json").read_text())
+def test_numbers_in_the_table_are_those_of_the_file(shown):
+    out, done = shown
+    method = json.loads((out / "diabetes.json").read_text())["methods"]["DER"]
+    (row,) = [line.split() for line in done.stdout.splitlines() if line.split()[:1] == ["DER"]]
+    assert row[1:4] == [
+        f"{method['rmse']['mean']:.1f}",
+        f"{method['nll']['mean']:.3f}",
+        f"{method['coverage']['0.9']['mean']:.0%}",
+    ]
+    assert row[-1] == f"{method['ood_auc']['variance_of_mean']['mean']:.3f}"
+    (single,) = [line.split() for line in done.stdout.splitlines() if line.startswith("  Single")]
+    assert single[4:] == ["-", "-", "-"]
 
 
-def test_seed_reaches_the_experiment(short, tmp_path):
+def test_comparison_shows_the_methods_and_the_figure(shown):
+    out, _ = shown
+    page = (out / "report.html").read_text()
+    for name in ("Ensemble", "EnD²", "NWPN", "DER", "Single"):
+        assert f"{name}</" in page
+    assert base64.b64encode((out / "synthetic.png").read_bytes()).decode() in page
+
+
+def test_progress_goes_to_stderr(shown):
+    _, done = shown
+    for what in ("synthetic", "ensemble", "endd"):
+        assert what in done.stderr
+    assert "epoch" not in done.stdout
+
+
+def test_json_goes_to_stdout_alone_and_equals_the_files(short, tmp_path):
     done = call("demo", "--preset", "smoke", "--out", str(tmp_path), "--json", "--seed", "5")
-    assert json.loads(done.stdout)["config"]["seed"] == 5
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    for name in ("synthetic", "diabetes"):
+        assert found[name] == json.loads((tmp_path / f"{name}.json").read_text())
+        assert found[name]["config"]["seed"] == 5
+    assert Path(found["report"]) == tmp_path / "report.html"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +124,8 @@ def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path, monkeyp
 
 
 def test_every_preset_can_be_chosen():
-    assert [str(preset) for preset in SyntheticPreset] == list(synthetic.PRESETS)
+    assert [str(preset) for preset in Preset] == list(synthetic.PRESETS)
+    assert set(diabetes.PRESETS) == {*synthetic.PRESETS} - {"paper"}
 
 
 def test_default_output_folder_is_ignored_by_git():
