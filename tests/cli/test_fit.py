@@ -66,7 +66,7 @@ def test_seed_decides_everything(fit, tmp_path):
 
 
 def test_several_targets(fit, tmp_path):
-    done = fit("--target", "strength", "--target", "weight", "--json", "--method", "single")
+    done = fit("--target", "strength", "--target", "weight", "--json")
     assert json.loads(done.stdout)["targets"] == ["strength", "weight"]
     assert load(tmp_path / "model").predict(
         pd.DataFrame({"x": [0.0], "colour": "red", "hole": 1.0})
@@ -92,13 +92,6 @@ def test_table_cannot_command_the_terminal(refused, tmp_path):
     message = refused("fit", path, "--target", "y", "--out", tmp_path / "model")
     assert "\x1b" not in message
     assert "\\x1b[2J" in message
-
-
-def test_method_for_one_target_refuses_two(refused, csv, tmp_path):
-    targets = ("--target", "strength", "--target", "weight")
-    message = refused("fit", csv, *targets, "--out", tmp_path / "model", *QUICK)
-    assert "one" in message
-    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize("method", list(Method))
