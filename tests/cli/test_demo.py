@@ -120,7 +120,10 @@ def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path, monkeyp
     (tmp_path / "file").write_text("")
     done = call("demo", "--out", str(tmp_path / "file" / "folder"))
     assert done.exit_code == 2
-    assert "cannot write to" in done.output
+    assert (
+        done.stderr
+        == f"Error: {tmp_path / 'file' / 'folder'}: cannot write there: Not a directory.\n"
+    )
 
 
 def test_every_preset_can_be_chosen():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from priornet.cli.errors import InputError
 from priornet.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def demo(
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of data and training.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare an ensemble with networks that know as much alone; write a report.
+    """Show the methods side by side on two data sets, and write a report.
 
     On the paper's synthetic curve an ensemble of ten networks, one network
     distilled from it (EnD2) and one prior network (NWPN): where there was
@@ -129,9 +130,7 @@ def _make_folder(path: Path) -> None:
         with TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise typer.BadParameter(
-            f"cannot write to {path}: {error.strerror}.", param_hint="'--out'"
-        ) from error
+        raise InputError(f"{path}: cannot write there: {error.strerror}.") from error
 
 
 @contextmanager
