@@ -69,9 +69,9 @@ def fitted_pair(name: str):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@every
-def test_check_estimator(make):
-    estimator = make().set_params(epochs=100)
+@pytest.mark.parametrize("name", ["single", "ensemble", "prior network", "evidential", "endd"])
+def test_check_estimator(name):
+    estimator = MAKERS[name]().set_params(epochs=100)
     if isinstance(estimator, DistilledRegressor):
         estimator.set_params(student_epochs=100)
     results = check_estimator(estimator, on_fail=None)
@@ -196,6 +196,13 @@ def test_works_in_pipeline_grid_search_and_cross_validation():
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
     grid = GridSearchCV(GaussianRegressor(**QUICK), {"learning_rate": [1e-5, 1e-2]}, cv=2)
     assert grid.fit(X, y).best_params_ == {"learning_rate": 1e-2}
+
+
+def test_a_mapping_of_columns_is_a_table_too():
+    X, y = table()
+    columns = {name: X[name].to_numpy() for name in X}
+    model = GaussianRegressor(**QUICK).fit(columns, y.to_numpy())
+    np.testing.assert_array_equal(model.predict(columns), fitted("single").predict(X))
 
 
 def test_columns_are_checked_by_name():

@@ -90,6 +90,13 @@ def test_the_folder_holds_weights_and_plain_json(folder):
     assert config["training"]["epochs"] == 3
 
 
+def test_files_are_as_readable_as_the_users_other_files(folder):
+    (folder.parent / "other").touch()
+    usual = (folder.parent / "other").stat().st_mode & 0o777
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {usual}
+    assert folder.stat().st_mode & 0o444 == usual & 0o444
+
+
 def test_saving_over_a_model_replaces_it(folder):
     fitted("single").save(folder)
     assert type(priornet.load(folder)) is GaussianRegressor

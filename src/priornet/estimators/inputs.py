@@ -73,7 +73,7 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
         raise
     if values.ndim > 2:
         raise ValueError(f"`y` must have one or two dimensions; got shape {values.shape}.")
-    check_consistent_length(X, values)
+    check_consistent_length(np.empty(num_rows(X)), values)
     is_vector = values.ndim == 1
     values = values.reshape(len(values), -1)
     if len(names) != values.shape[1]:

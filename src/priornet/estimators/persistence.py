@@ -64,7 +64,7 @@ def save(model: BaseRegressor, path: Path) -> None:
         model: Fitted.
         path: The folder. If it exists it must be a model, or empty.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
     if path.exists() and not _is_replaceable(path):
         raise FileExistsError(f"{path} exists and is not a model folder: choose another path.")
@@ -72,12 +72,13 @@ def save(model: BaseRegressor, path: Path) -> None:
     config = json.dumps(_config(model), indent=2, allow_nan=False)
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        save_file(_tensors(model.fitted_), fresh / WEIGHTS)
+        (fresh / WEIGHTS).write_bytes(to_bytes(_tensors(model.fitted_)))
         (fresh / CONFIG).write_text(config, encoding="utf-8")
         for name in (WEIGHTS, CONFIG):  # on the disk before the name says so
             with (fresh / name).open("rb") as file:
                 os.fsync(file.fileno())
-        fresh.chmod(0o755)
+        readable = (fresh / CONFIG).stat().st_mode & 0o444  # as the user's files are
+        fresh.chmod(0o700 | readable | readable >> 2)
         _swap(fresh, path)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)

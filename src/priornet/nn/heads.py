@@ -157,8 +157,9 @@ class GaussianHead(Head):
     def distribution(self, raw: Tensor) -> Gaussian:
         """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
         if self.n_targets == 1:
-            (root,) = self._columns(raw[..., 1:])
-            return Gaussian(raw[..., :1], precision_tril=root[..., None, None], validate_args=False)
+            loc, rest = raw.split(1, -1)
+            (root,) = self._columns(rest)
+            return Gaussian(loc, precision_tril=root[..., None, None], validate_args=False)
         loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
@@ -236,11 +237,10 @@ class NormalWishartHead(Head):
     def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
         """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
         if raw.shape[-1] == 4 and self.covariance == "full":  # K = 1, each with its own output
-            root, belief, excess = self._columns(raw[..., 1:])
+            loc, rest = raw.split([1, 3], -1)
+            root, belief, excess = self._columns(rest)
             tril = root[..., None, None]
-            return NormalWishart.from_excess(
-                raw[..., :1], tril, belief, excess, validate_args=False
-            )
+            return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
         gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]
         if self.tied_evidence:
             belief = excess = self._belief(evidence)

@@ -172,11 +172,10 @@ class StackedMLP(Stack):
         Fresh memory for every layer of every step costs more than the arithmetic: a few hundred
         kilobytes go back to the system each time and come back page by page.
         """
-        parts = list(self.pieces().values())
         work = self._workspace(x)
         self._step = [x]
-        for w, b, layer in zip(parts[::2], parts[1::2], work.layers, strict=True):
-            torch.baddbmm(b.unsqueeze(1), x, w, out=layer)
+        for w, b, layer in zip(work.matrices, work.biases, work.layers, strict=True):
+            torch.baddbmm(b, x, w, out=layer)
             if layer is not work.layers[-1]:
                 x = layer.relu_()
                 self._step.append(x)
@@ -185,23 +184,22 @@ class StackedMLP(Stack):
     @torch.no_grad()
     def finish_step(self, outputs: Tensor) -> None:
         """Backpropagation, written out."""
-        parts = list(self.pieces().values())
         work, delta = self._workspace(self._step[0]), outputs.grad
         assert delta is not None
-        pieces = iter(reversed(list(work.gradients.values())))
         for i in reversed(range(len(self._step))):
             x = self._step[i]
-            torch.sum(delta, 1, out=next(pieces))
-            next(pieces).copy_(torch.bmm(x.mT, delta, out=work.products[i]))
+            torch.sum(delta, 1, out=work.gradients[2 * i + 1])
+            work.gradients[2 * i].copy_(torch.bmm(x.mT, delta, out=work.products[i]))
             if i > 0:
-                behind = torch.bmm(delta, parts[2 * i].mT, out=work.deltas[i - 1])
+                behind = torch.bmm(delta, work.matrices[i].mT, out=work.deltas[i - 1])
                 delta = torch.ops.aten.threshold_backward.grad_input(
                     behind, x, 0, grad_input=behind
                 )
         self.weights.grad = work.gradient
 
     def _workspace(self, x: Tensor) -> _Workspace:
-        key = (x.shape[1], x.dtype, x.device)
+        # Where the weights lie is part of it: the workspace looks at them.
+        key = (x.shape[1], x.dtype, x.device, self.weights.data_ptr())
         if getattr(self, "_work", None) is None or self._work.key != key:
             self._work = _Workspace(self, key)
         return self._work
@@ -217,9 +215,9 @@ class StackedMLP(Stack):
 class _Workspace:
     """Memory for one training step of S perceptrons on B rows each."""
 
-    def __init__(self, stack: StackedMLP, key: tuple[int, torch.dtype, torch.device]) -> None:
+    def __init__(self, stack: StackedMLP, key: tuple[int, torch.dtype, torch.device, int]) -> None:
         self.key = key
-        n_rows, dtype, device = key
+        n_rows, dtype, device, _ = key
         kind: dict[str, Any] = {"dtype": dtype, "device": device}
         n_networks, shapes = stack.n_networks, list(stack.shapes.values())[::2]
         widths = [shape[1] for shape in shapes]
@@ -227,7 +225,9 @@ class _Workspace:
         self.deltas = [torch.empty_like(layer) for layer in self.layers[:-1]]
         self.products = [torch.empty(n_networks, *shape, **kind) for shape in shapes]
         self.gradient = torch.empty(stack.weights.shape, **kind)
-        self.gradients = stack.split(self.gradient)
+        self.gradients = list(stack.split(self.gradient).values())
+        weights = list(stack.split(stack.weights.detach()).values())
+        self.matrices, self.biases = weights[::2], [b.unsqueeze(1) for b in weights[1::2]]
 
 
 def _one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -43,8 +43,8 @@ class StackedAdam:
         self._decays = bool((self.weight_decay > 0).any())
         self._average = torch.zeros_like(weights)
         self._square = torch.zeros_like(weights)
-        # beta^t per network: networks that skip a step keep their own count.
-        self._powers = weights.new_ones(2, len(weights), 1)
+        # Steps taken: a number while all networks keep step, else one per network.
+        self._count: int | Tensor = 0
         self._scratch = torch.empty_like(weights)  # kept: fresh memory costs more than arithmetic
 
     def _column(self, name: str, value: float | Sequence[float]) -> Tensor:
@@ -54,7 +54,7 @@ class StackedAdam:
                 f"`{name}` must be one number or one per network ({len(self.weights)}); got "
                 f"{column.numel()}."
             )
-        return column.reshape(-1, 1).expand(len(self.weights), 1)
+        return column.reshape(-1, 1).expand(len(self.weights), 1).contiguous()
 
     @torch.no_grad()
     def step(self, factor: float | Tensor = 1.0, active: Tensor | None = None) -> None:
@@ -69,32 +69,28 @@ class StackedAdam:
         assert grad is not None
         if self.clip is not None:
             norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
-            grad.mul_((self.clip / norm.clamp_(min=1e-30)).clamp_(max=1.0))
+            grad.mul_(torch.clamp_(self.clip / norm, max=1.0))
         if self._decays:
             grad.addcmul_(self.weight_decay, self.weights)
         if active is None:
-            self._update(self.weights, self._average, self._square, self._powers, grad, factor)
+            self._count = self._count + 1
+            self._update(self.weights, self._average, self._square, grad, factor)
             return
-        old = (self.weights, self._average, self._square, self._powers)
-        weights, average, square, powers = new = [part.clone() for part in old]
-        self._update(weights, average, square, powers, grad, factor)
+        self._count = self._count + active.unsqueeze(-1).to(self.weights.dtype)
+        old = (self.weights, self._average, self._square)
+        weights, average, square = new = [part.clone() for part in old]
+        self._update(weights, average, square, grad, factor)
         for before, after in zip(old, new, strict=True):
             before.copy_(torch.where(active.unsqueeze(-1), after, before))
 
     def _update(
-        self,
-        weights: Tensor,
-        average: Tensor,
-        square: Tensor,
-        powers: Tensor,
-        grad: Tensor,
-        factor: float | Tensor,
+        self, weights: Tensor, average: Tensor, square: Tensor, grad: Tensor, factor: float | Tensor
     ) -> None:
         first, second = self.betas
-        powers[0].mul_(first)
-        powers[1].mul_(second)
         average.lerp_(grad, 1 - first)
         square.mul_(second).addcmul_(grad, grad, value=1 - second)
-        rate = self.learning_rate * (factor / (powers[0] - 1))  # negative: downhill
-        root = torch.sqrt(square, out=self._scratch).mul_((1 - powers[1]).rsqrt()).add_(self.eps)
-        weights.addcmul_(torch.div(average, root, out=self._scratch), rate)
+        # m / (1 - b1^t) over sqrt(v / (1 - b2^t)) + eps, with the corrections taken together.
+        root = (1 - second**self._count) ** 0.5
+        rate = self.learning_rate * (factor * root / (first**self._count - 1))  # downhill
+        bottom = torch.sqrt(square, out=self._scratch).add_(self.eps * root)
+        weights.addcmul_(torch.div(average, bottom, out=self._scratch), rate)

@@ -120,11 +120,11 @@ class _Step:
         """Update, and return the loss of each network before it, ``(S,)``."""
         outputs = self.stack.start_step(batch.inputs)
         per_row = self.loss(self.stack.head.distribution(outputs), batch, share)
-        per_network = (per_row * batch.weight).sum(-1)
-        per_network.sum().backward()  # a sum: each network gets the gradient of its own loss
+        # The gradient of the weighted sum over everything: each network gets that of its own loss.
+        torch.autograd.backward(per_row, batch.weight)
         self.stack.finish_step(outputs)
         self.optimizer.step(factor, batch.active)
-        return per_network.detach()
+        return (per_row.detach() * batch.weight).sum(-1)
 
 
 class _Mean:
