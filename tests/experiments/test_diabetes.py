@@ -142,7 +142,7 @@ def test_ensemble_and_student_know_which_rows_were_tampered_with():
     for method in ("ENSM", "EnD2"):
         assert found[method]["ood_auc"]["variance_of_mean"]["mean"] > 0.8
         inside = found[method]["in_domain"]["variance_of_mean"]["mean"]
-        assert found[method]["out_of_domain"]["variance_of_mean"]["mean"] > 4 * inside
+        assert found[method]["out_of_domain"]["variance_of_mean"]["mean"] > 2 * inside
     assert found["EnD2"]["nll"]["mean"] < found["ENSM"]["nll"]["mean"] + 0.05
     deviation = evaluations["EnD2"].y.std()  # the error of predicting the mean of these very rows
     assert found["EnD2"]["rmse"]["mean"] < 0.85 * deviation
