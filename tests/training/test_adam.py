@@ -41,7 +41,9 @@ def test_each_row_moves_as_under_torch(clip):
                 nn.utils.clip_grad_norm_([row], clip)
             reference.param_groups[0]["lr"] = rate * factor
             reference.step()
-    torch.testing.assert_close(weights.detach(), torch.stack(rows).detach(), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(
+        weights.detach(), torch.stack([*rows]).detach(), rtol=1e-6, atol=1e-9
+    )
 
 
 def test_a_network_that_skips_steps_keeps_its_own_count():

@@ -71,6 +71,7 @@ def test_best_weights_come_back():
     )
     table = torch.stack(history.validation)
     torch.testing.assert_close(validation(stack), table.min(0).values)
+    assert history.best_epoch is not None
     assert torch.equal(history.best_epoch, table.argmin(0) + 1)
     assert bool((history.best_epoch < 200).all())  # twelve points are soon overfitted
 
@@ -86,6 +87,7 @@ def test_patience_ends_training_and_each_network_waits_for_itself():
     _, history = train(
         [0, 1], [torch.arange(60)] * 2, 1e-3, 0.0, epochs=100, validation=validation, patience=5
     )
+    assert history.best_epoch is not None
     assert history.best_epoch.tolist() == [1, 21]
     assert history.n_epochs == 26
 
@@ -99,6 +101,7 @@ def test_a_stopped_network_does_not_come_back():
     _, history = train(
         [0, 1], [torch.arange(60)] * 2, 1e-3, 0.0, epochs=5, validation=validation, patience=2
     )
+    assert history.best_epoch is not None
     assert history.best_epoch.tolist() == [1, 1]
     assert history.n_epochs == 3
 
@@ -108,6 +111,28 @@ def test_progress_hears_of_every_epoch():
     _, history = train([0], [torch.arange(60)], 1e-3, 0.0, progress=ticks.append)
     assert [t.epoch for t in ticks] == [1, 2, 3, 4, 5]
     assert ticks[-1].loss == pytest.approx(float(history.train[-1]))
+    assert ticks[-1].best is None  # nothing to choose by
+
+
+def test_progress_hears_of_the_loss_of_the_weights_kept():
+    script = iter([(4.0, 2.0), (1.0, 3.0), (9.0, 8.0), (9.0, 0.0)])
+
+    def validation(stack):
+        return torch.tensor(next(script), dtype=torch.float64)
+
+    ticks: list[Tick] = []
+    train(
+        [0, 1],
+        [torch.arange(60)] * 2,
+        1e-3,
+        0.0,
+        epochs=4,
+        validation=validation,
+        patience=2,  # over for the second network when it would get to 0
+        progress=ticks.append,
+    )
+    assert [t.loss for t in ticks] == [3.0, 2.0, 8.5, 4.5]
+    assert [t.best for t in ticks] == [3.0, 1.5, 1.5, 1.5]
 
 
 def test_threads_are_put_back():

@@ -36,6 +36,8 @@ class Tick(NamedTuple):
     n_epochs: int
     loss: float
     """Mean over networks: of the validation loss where there is one, else of the training loss."""
+    best: float | None
+    """Mean over networks of the validation loss of the weights kept so far; None without one."""
 
 
 @dataclass
@@ -98,8 +100,9 @@ def fit(
                     history.validation.append(validation(stack))
                     keeper.look(history.validation[-1], epoch + 1)
             if progress is not None:
-                shown = (history.validation or history.train)[-1]
-                progress(Tick(epoch + 1, epochs, float(shown.mean())))
+                last = (history.validation or history.train)[-1]
+                best = None if keeper is None else float(keeper.best.mean())
+                progress(Tick(epoch + 1, epochs, float(last.mean()), best))
             if keeper is not None and keeper.all_stopped:
                 break
         if keeper is not None:

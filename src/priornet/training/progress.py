@@ -1,4 +1,4 @@
-"""A progress bar for training: what is at work, its loss, the time left."""
+"""A progress bar for training: what is at work, its best loss so far, the time left."""
 
 from __future__ import annotations
 
@@ -32,15 +32,21 @@ def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
     columns = (
         TextColumn("{task.description:<12}"),
         BarColumn(),
-        TextColumn("epoch {task.completed:>4.0f}/{task.total:.0f}  loss {task.fields[loss]:>8}"),
+        TextColumn("epoch {task.completed:>4.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[loss]:<18}"),
         TextColumn("time left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=1, loss="-")
+        task = bar.add_task(what, total=1, loss="")
 
         def report(tick: Tick) -> None:
-            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=f"{tick.loss:.4f}")
+            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=_loss(tick))
 
         yield report
         bar.update(task, total=bar.tasks[task].completed)  # early stopping: the rest is not due
+
+
+def _loss(tick: Tick) -> str:
+    """The loss of the model as it would be kept now: an overfitted last epoch is not it."""
+    return f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"
