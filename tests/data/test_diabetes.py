@@ -1,5 +1,7 @@
 """The table of patients: in natural units, under readable names."""
 
+from typing import Any
+
 from sklearn.datasets import load_diabetes as load
 
 from priornet.data.diabetes import load_diabetes
@@ -7,7 +9,7 @@ from priornet.data.diabetes import load_diabetes
 
 def test_columns_are_those_of_scikit_learn_under_readable_names():
     X, y = load_diabetes()
-    theirs = load(scaled=False)
+    theirs: Any = load(scaled=False)
     assert (X.to_numpy() == theirs["data"]).all()
     assert (y.to_numpy() == theirs["target"]).all()
     assert list(X.columns[:4]) == ["age", "sex", "bmi", "blood_pressure"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -62,8 +64,13 @@ def test_conformal_repairs_an_overconfident_model():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 3))
     y = X[:, 0] + rng.standard_t(2, 600)
-    fit = dict(hidden=(64, 64), epochs=150, validation_fraction=0.0, random_state=0)
-    model = GaussianRegressor(**fit, calibration_fraction=0.3).fit(X[:400], y[:400])
+    model = GaussianRegressor(
+        hidden=(64, 64),
+        epochs=150,
+        validation_fraction=0.0,
+        calibration_fraction=0.3,
+        random_state=0,
+    ).fit(X[:400], y[:400])
 
     def covered(method):
         lower, upper = model.predict_interval(X[400:], 0.9, method)
@@ -86,5 +93,6 @@ def test_impossible_coverage_is_refused(coverage, method):
     model = GaussianRegressor(hidden=(4,), epochs=2).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="`coverage` must lie between 0 and 1"):
         model.predict_interval(X, coverage, method)
+    unknown: Any = "best"
     with pytest.raises(ValueError, match='unknown method "best"'):
-        model.predict_interval(X, 0.5, "best")
+        model.predict_interval(X, 0.5, unknown)

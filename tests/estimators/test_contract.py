@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -182,7 +183,7 @@ def test_pickle_and_clone(name):
     model = fitted(name)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    fresh = clone(model)
+    fresh: Any = clone(model)
     assert repr(fresh.get_params()) == repr(model.get_params())
     with pytest.raises(NotFittedError):
         fresh.predict(X)
@@ -261,7 +262,7 @@ def test_bad_tables_are_refused(change, message):
         (DeepEnsembleRegressor(1), "`n_members` must be at least 2"),
         (PriorNetRegressor(beta=0), "`beta` must be positive"),
         (EvidentialRegressor(coefficient=-1), "`coefficient` must not be negative"),
-        (DistilledRegressor(objective="best"), 'unknown objective "best"'),
+        (DistilledRegressor().set_params(objective="best"), 'unknown objective "best"'),
         (DistilledRegressor(temperature=5.0), "`temperature` above 1 needs"),
         (DistilledRegressor(n_transfer=0), "`n_transfer` must be at least 1"),
     ],

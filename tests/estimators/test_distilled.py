@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from sklearn.model_selection import GridSearchCV
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.estimators.distilled import Objective
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.standard_normal(400)
-QUICK = {"n_transfer": 8000, "student_epochs": 200, "random_state": 0}
+QUICK: dict[str, Any] = {"n_transfer": 8000, "student_epochs": 200, "random_state": 0}
 
 
 @functools.cache
@@ -27,7 +29,11 @@ def teacher() -> DeepEnsembleRegressor:
 
 
 @functools.cache
-def student(objective: str = "endd", target: str = "proxy", temperature: float = 1.0):
+def student(
+    objective: Objective = "endd",
+    target: Literal["proxy", "likelihood"] = "proxy",
+    temperature: float = 1.0,
+) -> DistilledRegressor:
     model = DistilledRegressor(
         teacher(), objective, target=target, temperature=temperature, hidden=(32,), **QUICK
     )
@@ -83,7 +89,8 @@ def test_targets_calibrate():
 def test_the_teacher_survives_clone_and_grid_search_unchanged():
     weights = teacher().fitted_.stack.weights.detach().clone()
     model = DistilledRegressor(teacher(), hidden=(8,), n_transfer=500, student_epochs=2)
-    assert clone(model).teacher is teacher()
+    copy: Any = clone(model)
+    assert copy.teacher is teacher()
     grid = GridSearchCV(model, {"student_learning_rate": [1e-3, 1e-2]}, cv=2).fit(X, Y)
     assert grid.best_estimator_.teacher is teacher()
     assert torch.equal(teacher().fitted_.stack.weights, weights)
@@ -93,7 +100,8 @@ def test_an_own_teacher_is_at_hand_afterwards():
     model = DistilledRegressor(hidden=(16,), n_members=3, epochs=5, **QUICK).fit(X, Y)
     assert isinstance(model.teacher_, DeepEnsembleRegressor)
     assert model.teacher_.predict(X).shape == (400,)
-    assert isinstance(clone(model).teacher, type(None))
+    copy: Any = clone(model)
+    assert copy.teacher is None
 
 
 @pytest.mark.parametrize("objective", ["endd", "end", "md-end"])

@@ -15,7 +15,8 @@ def perceptron(stack: StackedMLP, network: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     pieces = [part[network].detach() for part in stack.pieces().values()]
     for weight, bias in zip(pieces[::2], pieces[1::2], strict=True):
-        layer = nn.Linear(*weight.shape, dtype=weight.dtype)
+        n_in, n_out = weight.shape
+        layer = nn.Linear(n_in, n_out, dtype=weight.dtype)
         layer.weight.data, layer.bias.data = weight.T.clone(), bias.clone()
         layers += [layer, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
