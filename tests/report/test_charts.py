@@ -39,7 +39,7 @@ def test_several_targets_differ_by_dash_not_by_colour(two_targets):
     assert first["line"]["color"] == second["line"]["color"] == record.model.colour
     assert first["line"]["dash"] != second["line"]["dash"]
     assert second["name"].startswith("size &lt;b&gt;")
-    assert charts.unit(record) == "standardised"
+    assert charts.unit(record) == "standardised sd"
 
 
 def test_long_rejection_curves_are_thinned_to_points_on_them(evaluation):

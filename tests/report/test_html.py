@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from priornet.estimators import DistilledRegressor
 from priornet.metrics import LEVELS, rejection_curve
-from priornet.report import write_report
+from priornet.report import evaluate, write_report
 from priornet.report.html import render_report
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -217,6 +218,54 @@ def test_print_is_light_and_fits_the_paper(desktop):
     desktop.wait_until_drawn("light")
     pdf = page.pdf(format="A4")
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
+
+
+@pytest.mark.parametrize("width", [390, 768, 1100, 1240])
+def test_titles_of_axes_are_whole(open_page, evaluation, tmp_path, width):
+    name = "compressive_strength_after_28_days"
+    scores = evaluation.metrics | {"targets": {name: evaluation.metrics["targets"]["price"]}}
+    named = replace(evaluation, target_names=(name,), metrics=scores)
+    path = write_report(named, tmp_path / "report.html")
+    page = open_page(path, viewport={"width": width, "height": 900}).page
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".chart")].flatMap(box => {
+            const room = box.getBoundingClientRect();
+            return [...box.querySelectorAll(".xtitle, .ytitle")].filter(title => {
+                const own = title.getBoundingClientRect();
+                return own.left < room.left || own.right > room.right ||
+                    own.top < room.top || own.bottom > room.bottom;
+            }).map(title => box.id + ": " + title.textContent);
+        })"""
+    )
+    assert cut == []
+    assert page.locator("#feature-0 .ytitle").text_content() == "knowledge sd"
+    assert page.get_by_text(f"standard deviation (sd) of {name}").count() == 1
+
+
+def facts_of(page: str) -> dict[str, str]:
+    section = page.split("<h2>The model</h2>")[1].split("</section>")[0]
+    return dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", section))
+
+
+def test_student_tells_its_transfer_inputs_from_its_teachers_rows(make_table):
+    X, y = make_table(200, seed=0)
+    model = DistilledRegressor(
+        n_members=2, hidden=(8,), epochs=2, student_epochs=1, n_transfer=1500, random_state=0
+    ).fit(X, y)
+    facts = facts_of(render_report(evaluate(model, X, y)))
+    teacher = model.teacher_.fitted_.training
+    assert facts["Transfer inputs"] == "1,500"
+    assert facts["Training rows"] == str(teacher["n_rows"])
+    assert facts["Teacher: epochs"] == "2"
+    assert len(facts["Teacher: best epoch of each network"].split(", ")) == 2
+    assert "None" not in facts.values()
+    assert not any("{" in value for value in facts.values())
+
+
+def test_ensemble_has_training_rows_of_its_own(evaluation):
+    facts = facts_of(render_report(evaluation))
+    assert facts["Training rows"] == str(evaluation.model.training["n_rows"])
+    assert not any(name.startswith(("Teacher", "Transfer")) for name in facts)
 
 
 def test_single_network_has_no_knowledge_to_show(single):

@@ -42,9 +42,9 @@ def shown_points(n_rows: int) -> NDArray[np.int64]:
 
 
 def unit(evaluation: Evaluation) -> str:
-    """What standard deviations of a whole row are measured in."""
+    """What standard deviations of a whole row are measured in, short enough for a small chart."""
     first, *others = evaluation.target_names
-    return "standardised" if others else f"sd of {text(first, 24)}"
+    return "standardised sd" if others else f"sd of {text(first, 20)}"
 
 
 def predicted_against_actual(evaluation: Evaluation, target: int) -> Chart:
@@ -191,7 +191,7 @@ def histogram(evaluation: Evaluation, part: str) -> Chart:
         traces.append(stairs)
     return chart(
         traces,
-        x={"title": f"{part} uncertainty, {unit(evaluation)}", **log_ticks(edges)},
+        x={"title": unit(evaluation), **log_ticks(edges)},
         y={"title": "share of rows", "tickformat": ".0%", "rangemode": "tozero"},
     )
 

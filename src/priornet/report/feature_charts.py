@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from priornet.report.charts import unit
 from priornet.report.evaluation import Evaluation
 from priornet.report.features import Panel
 from priornet.report.numbers import json_list
@@ -23,7 +22,7 @@ def feature(evaluation: Evaluation, panel: Panel) -> Chart:
     """Uncertainty along one feature."""
     values = np.concatenate([panel.low, panel.high, panel.median, panel.sweep])
     seen = values[np.isfinite(values) & (values > 0)]
-    axis: dict[str, Any] = {"title": f"{evaluation.panel_part}, {unit(evaluation)}"}
+    axis: dict[str, Any] = {"title": f"{evaluation.panel_part} sd"}
     if len(seen) and seen.max() > _LOG_FROM * seen.min():
         axis |= log_ticks(seen)
     else:

@@ -131,8 +131,11 @@ def _features(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
             f" Of {n_features} features these are the {len(evaluation.panels)} along which it "
             "changes most."
         )
+    first, *others = evaluation.target_names
+    of = "standardised targets" if others else first
     how = (
-        f"{evaluation.panel_part.capitalize()} uncertainty along each feature: over the evaluated "
+        f"{evaluation.panel_part.capitalize()} uncertainty along each feature, as standard "
+        f"deviation (sd) of {of}: over the evaluated "
         "rows, and for one row that moves along this feature alone while the others keep their "
         f"median or commonest value.{which}"
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from priornet.metrics import LEVELS
 from priornet.report.evaluation import Evaluation
 from priornet.report.numbers import NOTHING, shown_number, shown_share
@@ -14,7 +17,7 @@ __all__ = ["about", "header", "tables", "tiles"]
 _MOST_NAMES = 40
 _NAMES = {
     "n_rows": "Training rows",
-    "epochs": "Epochs, at most",
+    "epochs": "Epochs",
     "batch_size": "Batch size",
     "best_epochs": "Best epoch of each network",
     "train_loss": "Training loss at the end",
@@ -154,19 +157,41 @@ def about(evaluation: Evaluation) -> str:
         "Method": f"{model.label} ({model.class_name})",
         "Target": ", ".join(evaluation.target_names),
         "Features": f"{len(features)}: {named}",
-        "Seed": "none" if model.seed is None else model.seed,
-        **{_NAMES.get(name, name): _plain(value) for name, value in model.training.items()},
+        **({} if model.seed is None else {"Seed": model.seed}),
+        **_trained(model.training),
     }
+    settings = {name: value for name, value in model.parameters.items() if value != "None"}
     versions = ", ".join(f"{name} {version}" for name, version in model.versions.items())
     return (
         f'<h2>The model</h2><section class="card">{facts(shown)}'
         f"<details><summary>Parameters and versions</summary>"
-        f"{facts({**model.parameters, 'versions': versions})}</details></section>"
+        f"{facts({**settings, 'versions': versions})}</details></section>"
     )
+
+
+def _trained(training: Mapping[str, Any]) -> dict[str, str]:
+    """How it was trained, an entry a line, without the empty ones.
+
+    The rows of a student are inputs at which it asked its teacher, and the table is the teacher's.
+    """
+    own = {name: value for name, value in training.items() if name != "teacher"}
+    teacher: dict[str, Any] = dict(training.get("teacher") or {})
+    shown: dict[str, str] = {}
+    if teacher:
+        shown["Training rows"] = _plain(teacher.pop("n_rows"))
+        shown["Transfer inputs"] = _plain(own.pop("n_rows"))
+    shown |= {_NAMES.get(name, name): _plain(v) for name, v in own.items() if v is not None}
+    for name, value in teacher.items():
+        if value is not None:
+            named = _NAMES.get(name, name)
+            shown[f"Teacher: {named[0].lower()}{named[1:]}"] = _plain(value)
+    return shown
 
 
 def _plain(value: object) -> str:
     """An entry of the training summary in a line."""
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, float):
         return shown_number(value)
     if isinstance(value, (list, tuple)):

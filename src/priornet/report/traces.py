@@ -111,5 +111,6 @@ def _axis(settings: dict[str, Any]) -> dict[str, Any]:
         "gridcolor": "@grid",
         "linecolor": "@faint",
         **settings,
-        "title": {"text": title, "standoff": 8},
+        # No larger than the ticks: a title that is longer than its axis would be cut.
+        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
     }
