@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -18,11 +19,12 @@ hypothesis.settings.load_profile("priornet")
 
 
 # Tests about numbers, whose tensors follow --device where they do not say where they lie.
-NUMERICAL = {
-    "distributions",
-    *("test_extremes", "test_precision", "test_priors"),
-    *("test_transforms", "test_uncertainty", "test_vectors"),
-}
+NUMERICAL = (
+    *("distributions", "losses", "special"),
+    *("nn/test_contract.py", "nn/test_heads.py", "nn/test_maps.py"),
+    *("test_extremes.py", "test_precision.py", "test_priors.py"),
+    *("test_transforms.py", "test_uncertainty.py", "test_vectors.py"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     xdist's controller runs no test and so is spared the import of torch.
     """
+    config.addinivalue_line("markers", "compiles: calls torch.compile; see tests/_compile.py")
     if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
         return
     import torch
@@ -66,12 +69,17 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(autouse=True)
 def _on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where a numerical test does not say where, its tensors lie on the device under test."""
+    """Where a numerical test does not say where, its tensors lie on the device under test.
+
+    Tests of torch.compile say where: the compiler would trace the mode too, and cannot.
+    """
     import torch
 
     where = torch.device(str(request.config.getoption("--device")))
-    numerical = not NUMERICAL.isdisjoint((request.path.parent.name, request.path.stem))
-    if where.type == "cpu" or not numerical:  # the mode sees, and slows, every call
+    tests = Path(__file__).parent
+    numerical = any(request.path.is_relative_to(tests / name) for name in NUMERICAL)
+    compiles = request.node.get_closest_marker("compiles") is not None
+    if where.type == "cpu" or compiles or not numerical:  # the mode sees, and slows, every call
         yield
         return
     with where:

@@ -22,7 +22,14 @@ from torch.func import (
 )
 
 from _asserts import assert_close
-from _beliefs import DIMENSIONS, random_normal, random_uniform
+from _beliefs import (
+    DIMENSIONS,
+    random_normal,
+    random_normal_wishart,
+    random_product,
+    random_uniform,
+)
+from _compile import compiles
 from _contract import (
     BATCHES,
     DISTRIBUTIONS,
@@ -387,11 +394,6 @@ def test_stacked_training_steps_equal_a_loop(k_dim, batch, device, dtype):
 
 # -- compile --------------------------------------------------------------------------------------
 
-# What torch.compile itself does, with an autograd.Function and while lowering.
-COMPILE = pytest.mark.filterwarnings(
-    "ignore:.*autograd.function.Function.* should not be instantiated:DeprecationWarning",
-    "ignore:`torch._prims_common.check` is deprecated:FutureWarning",
-)
 needs_compiler = pytest.mark.skipif(
     not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")),
     reason="torch.compile needs a C++ compiler",
@@ -432,10 +434,9 @@ def _steps(k_dim, batch, device) -> dict[str, Any]:
         "endd": ("nw", lambda out: losses.endd(out, teacher(), 5.0, "exact")),
         "proxy": ("nw", lambda out: losses.proxy(out, teacher())),
         "md_end": ("mixture", lambda out: losses.md_end(out, teacher())),
+        "evidential": ("nw", lambda out: losses.evidential(out, y, coefficient=0.1)),
     }
-    if k_dim == 1:
-        steps["evidential"] = ("nw", lambda out: losses.evidential(out, y, coefficient=0.1))
-    else:
+    if k_dim > 1:
         steps["reverse_kl-product"] = (
             "diagonal",
             lambda out: losses.reverse_kl(out, y, product_prior(), beta=3.0),
@@ -451,8 +452,15 @@ def _gradients(step, model, x):
     return loss.detach(), [parameter.grad.clone() for parameter in model.parameters()]
 
 
-def _check_compiled(name, k_dim, batch, device, backend):
+def _forget_graphs():
+    """Graphs made before are gone; what torch remembers of divergences is there from the start."""
     torch._dynamo.reset()
+    for belief in (random_normal_wishart(1), random_product(1)):
+        kl_divergence(belief, belief)
+
+
+def _check_compiled(name, k_dim, batch, device, backend):
+    _forget_graphs()
     kind, loss = _steps(k_dim, batch, device)[name]
     model = MODELS[kind](k_dim).to(device)
     compilations = []
@@ -480,7 +488,7 @@ def _check_compiled(name, k_dim, batch, device, backend):
 TRACED = dict(zip(DIMENSIONS, (*BATCHES, BATCHES[1]), strict=True))
 
 
-@COMPILE
+@compiles
 @pytest.mark.parametrize(
     ("name", "k_dim"), [(name, k) for k in TRACED for name in _steps(k, (), "cpu")]
 )
@@ -488,14 +496,43 @@ def test_a_training_step_is_one_graph(name, k_dim, device):
     _check_compiled(name, k_dim, TRACED[k_dim], device, "eager")
 
 
-@COMPILE
+@compiles
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@EVERY_K
+def test_one_graph_serves_every_batch_size(k_dim, dtype, device):
+    """Eq. (11) with ``dynamic=True``, which turns numbers into inputs too."""
+    _forget_graphs()
+    model = MODELS["nw"](k_dim).to(device, dtype)
+    eye = torch.eye(k_dim, device=device, dtype=dtype)
+    compilations = []
+
+    def counting(graph, inputs):
+        compilations.append(1)
+        return graph
+
+    def step(x):
+        prior = NormalWishart.from_excess(torch.zeros_like(eye[0]), eye, 0.1, 0.1)
+        return losses.reverse_kl(model(x), x[..., :1].expand(-1, k_dim), prior, beta=3.0).mean()
+
+    compiled = torch.compile(step, fullgraph=True, dynamic=True, backend=counting)
+    for size in (4, 7, 30):
+        x = random_normal((size, 3), size, dtype).to(device)
+        value, gradients = _gradients(step, model, x)
+        found, found_gradients = _gradients(compiled, model, x)
+        assert_close(found, value, rel=1e-5, abs=1e-6)
+        for one, two in zip(found_gradients, gradients, strict=True):
+            assert_close(one, two, rel=1e-3, abs=1e-5)
+    assert len(compilations) == 1, "compiled again for another batch size"
+
+
+@compiles
 @needs_compiler
 @pytest.mark.parametrize(("name", "k_dim"), [("endd", 1), ("reverse_kl", 1)])
 def test_a_compiled_training_step_equals_eager(name, k_dim, device):
     _check_compiled(name, k_dim, (4,), device, "inductor")
 
 
-@COMPILE
+@compiles
 @EVERY_K
 @pytest.mark.parametrize("name", ["NormalWishart", "MultivariateStudentT", "GaussianMixture"])
 def test_draws_compile_into_one_graph(name, k_dim, device):
@@ -515,7 +552,7 @@ def test_draws_compile_into_one_graph(name, k_dim, device):
             assert value.isfinite().all()
 
 
-@COMPILE
+@compiles
 @EVERY_K
 @pytest.mark.parametrize("name", ["NormalWishart", "GaussianEnsemble(covariances)"])
 def test_measures_compile_into_one_graph(name, k_dim, device):

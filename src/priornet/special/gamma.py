@@ -38,19 +38,31 @@ __all__ = [
     "trigamma_gap",
 ]
 
-# Bernoulli numbers B_2, B_4, ..., B_16.
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-
 # Coefficients in 1/y^2, for k = 1, 2, ...; the odd or even leading power is applied by the caller.
-_PSI = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))  # h + 1/(2y): y^-2k
-_BINET = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1))  # y^-(2k-1)
-_LOG_GAMMA = tuple(  # g: y^-(2k-1)
-    (2.0 ** (1 - 2 * k) - 2) * b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)
-)
+# Those that functions with slopes of their own share come from the code, not from the module:
+# torch.compile with ``dynamic=True`` makes inputs of a module's floats, and cannot hand one to the
+# graphs of two such functions.
+
+
+def _bernoulli() -> tuple[float, ...]:
+    """B_2, B_4, ..., B_16; also of h' - 1/(2y^2): y^-(2k+1)."""
+    return (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def _psi() -> tuple[float, ...]:
+    """Of h + 1/(2y): y^-2k."""
+    return tuple(-b / (2 * k) for k, b in enumerate(_bernoulli(), 1))
+
+
+def _binet() -> tuple[float, ...]:
+    """Of Binet's function: y^-(2k-1)."""
+    return tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(), 1))
+
+
+_LOG_GAMMA = tuple((2.0 ** (1 - 2 * k) - 2) * c for k, c in enumerate(_binet(), 1))  # g: y^-(2k-1)
 _DELTA_PSI = tuple(-(2 * k - 1) * c for k, c in enumerate(_LOG_GAMMA, 1))  # y^-2k, after 1/(2y)
 _D_ODD = tuple(-2 * k * c for k, c in enumerate(_LOG_GAMMA, 1))[1:]  # y^-(2k+1); y^-1 cancels
-_D_EVEN = tuple(c / 2 for c in _PSI)  # y^-2k
-_PSI_SLOPE = tuple(-2 * k * c for k, c in enumerate(_PSI, 1))  # h' - 1/(2y^2): y^-(2k+1)
+_D_EVEN = tuple(c / 2 for c in _psi())  # y^-2k
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -65,7 +77,7 @@ def psi_gap(x: Tensor) -> Tensor:
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     z = inverse * inverse
-    series = z * horner(z, _PSI, terms) - 0.5 * inverse
+    series = z * horner(z, _psi(), terms) - 0.5 * inverse
     return series + torch.log1p(steps / x) - _reciprocal_sum(x, steps)
 
 
@@ -141,7 +153,7 @@ def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
         x = 0.5 * excess + (1 + 0.5 * j)
         inverse = (x + steps).reciprocal()
         z = inverse * inverse
-        total = total + 0.5 * z + inverse * z * horner(z, _PSI_SLOPE, terms)  # h'(y)
+        total = total + 0.5 * z + inverse * z * horner(z, _bernoulli(), terms)  # h'(y)
         total = total - (steps - 0.5 * (k_dim - 1 - j)) * inverse / n  # 1/y - 1/n
         for k in range(steps):
             step = (x + k).reciprocal()
@@ -157,7 +169,7 @@ def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
         x = 0.5 * excess + (1 + 0.5 * j)
         inverse = (x + steps).reciprocal()
         z = inverse * inverse
-        total = total + z * horner(z, _PSI, terms) - 0.5 * inverse  # h(y)
+        total = total + z * horner(z, _psi(), terms) - 0.5 * inverse  # h(y)
         total = total + torch.log1p((steps - 0.5 * (k_dim - 1 - j)) / n)  # ln(y/n)
         total = total - _reciprocal_sum(x, steps)
     return total
@@ -189,7 +201,7 @@ def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
             ratio = ratio * ((x + k) * inverse)
         total = total + n * torch.log1p((c - steps) * inverse) + (steps - c)
         total = total + (c + 0.5) * torch.log(y) + torch.log(ratio)
-        total = total - inverse * horner(inverse * inverse, _BINET, terms)
+        total = total - inverse * horner(inverse * inverse, _binet(), terms)
     return total
 
 
@@ -232,12 +244,13 @@ def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
     """
     a, b = y.reciprocal(), y0.reciprocal()
     s, a_power = b, torch.ones_like(a)
-    total = _BINET[0] * s
+    coefficients = _binet()
+    total = coefficients[0] * s
     for p in range(1, 2 * terms - 1):
         a_power = a_power * a
         s = (s + (p + 1) * a_power) * b
         if p % 2 == 0:
-            total = total + _BINET[p // 2] * s  # s is now S_(p+1)
+            total = total + coefficients[p // 2] * s  # s is now S_(p+1)
     step = delta * a
     return step * step * total
 

@@ -23,11 +23,6 @@ def horner(z: Tensor, coefficients: tuple[float, ...], terms: int | None = None)
     return total
 
 
-# (artanh s - s) / s^3 in powers of s^2: the series, and for float32 its minimax over |s| < 1/4.
-_ATANH = tuple(1 / (2 * k + 1) for k in range(1, 14))
-_ATANH_32 = (0.333333321, 0.20000622, 0.142365723, 0.123379536)
-
-
 def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
     """Delta - ln(ratio), where ratio = 1 + delta is known better than that sum would give it.
 
@@ -44,15 +39,19 @@ def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
 
 
 def _minus_artanh(near: Tensor, z: Tensor) -> Tensor:
-    """Near - 2 z (c_0 + c_1 z + ...)."""
+    """Near - 2 z (c_0 + c_1 z + ...), where the series is that of (artanh s - s) / s^3 in z = s^2.
+
+    The coefficients stand in the code: torch.compile with ``dynamic=True`` makes inputs of floats
+    it finds in a module, and cannot hand them to the graph of an ``autograd.Function``.
+    """
     if z.dtype == torch.float32:
-        c0, c1, c2, c3 = _ATANH_32
+        c0, c1, c2, c3 = 0.333333321, 0.20000622, 0.142365723, 0.123379536  # minimax, |s| < 1/4
         square = z * z
         total = torch.add(near, z, alpha=-2 * c0).add_(square, alpha=-2 * c1)
         return total.addcmul_(square, torch.add(z, square, alpha=c3 / c2), value=-2 * c2)
     total, power = near, z
-    for c in _ATANH:
-        total = torch.add(total, power, alpha=-2 * c)
+    for k in range(3, 29, 2):
+        total = torch.add(total, power, alpha=-2 / k)
         power = power * z
     return total
 
