@@ -11,7 +11,8 @@ from torch import Tensor
 def _float64(value: Any) -> Tensor:
     """Copy a tensor, array, number or nested list to a float64 tensor on the CPU."""
     if not isinstance(value, Tensor):
-        return torch.as_tensor(value, dtype=torch.float64)  # plain numbers would become float32
+        # Plain numbers would become float32, on the device under test.
+        return torch.as_tensor(value, dtype=torch.float64, device="cpu")
     return value.detach().to("cpu", torch.float64)
 
 

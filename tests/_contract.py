@@ -562,7 +562,6 @@ LOSSES = [
         _from_targets(_NW, losses.evidential, coefficient=0.1),
         _normal_wishart_excess,
         _targets,
-        dimensions=(1,),
     ),
     _teacher_case("endd", _NW, _normal_wishart_excess, losses.endd),
     *(

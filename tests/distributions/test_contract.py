@@ -131,7 +131,12 @@ def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dty
     log_prob = case.queries["log_prob"][0]
     one = cast(points(k_dim, ()), device, dtype)
     many = {name: value.expand((*batch, *value.shape)) for name, value in one.items()}
-    same(log_prob(d, one), log_prob(d, many))
+    if device.type == "cpu":
+        same(log_prob(d, one), log_prob(d, many))
+        return
+    # An accelerator picks its kernels by shape and stride, and so may round differently.
+    rel = 1e-12 if dtype == torch.float64 else 1e-5
+    assert_close(log_prob(d, one), log_prob(d, many), rel=rel, abs=rel)
 
 
 # -- batches --------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ Eqs. (11), (12), (13), (15) to (17), (19), (21), (27) and (28), arXiv:2006.11590
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -53,17 +55,17 @@ def target(dtype=torch.float64):
 def _reverse_kl(batch, beta):
     def loss(*p):
         dtype = p[0].dtype
-        weight = beta.to(dtype) if isinstance(beta, torch.Tensor) else beta
+        weight = beta.to(p[0]) if isinstance(beta, torch.Tensor) else beta
         y = None if isinstance(beta, float) and beta == 0 else target(dtype)
         return losses.reverse_kl(build(*p), y, prior(batch, dtype), weight)
 
     return loss
 
 
-def _endd(temperature, tempering="paper", averages=False):
+def _endd(temperature, tempering: Any = "paper", averages=False):
     def loss(*p):
         teacher = ensemble(p[0].dtype)
-        t = temperature.to(p[0].dtype) if isinstance(temperature, torch.Tensor) else temperature
+        t = temperature.to(p[0]) if isinstance(temperature, torch.Tensor) else temperature
         given = precision_averages(teacher, t) if averages else teacher
         return losses.endd(build(*p), given, t, tempering)
 
@@ -92,7 +94,7 @@ LOSSES = {
     "proxy": lambda *p: losses.proxy(build(*p), prior(BATCH, p[0].dtype)),
     "evidential": lambda *p: losses.evidential(build(*p), target(p[0].dtype), 0.1),
     "evidential per network": lambda *p: losses.evidential(
-        build(*p), target(p[0].dtype), BETAS.to(p[0].dtype)
+        build(*p), target(p[0].dtype), BETAS.to(p[0])
     ),
     "endd": _endd(1.0),
     "endd averages": _endd(1.0, averages=True),
@@ -170,7 +172,8 @@ def test_pieces_make_no_difference(name, monkeypatch):
     monkeypatch.setattr(module, "cache_pieces", counting)
     for a, b in zip(evaluate(name, leaves(name)), whole, strict=True):
         assert_close(a, b, rel=1e-13)
-    assert max(calls) > 1
+    if whole[0].device.type == "cpu":  # an accelerator has no such cache
+        assert max(calls) > 1
 
 
 @pytest.mark.parametrize("name", LOSSES)

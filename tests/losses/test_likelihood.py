@@ -31,8 +31,9 @@ def test_gaussian_nll_is_scipys_negative_log_density(k_dim):
     covariance = torch.linalg.inv(gaussian.precision_tril @ gaussian.precision_tril.mT)
     for i in range(BATCH[0]):
         for j in range(BATCH[1]):
-            reference = stats.multivariate_normal(gaussian.loc[i, j], covariance[i, j])
-            assert_close(loss[i, j], -reference.logpdf(y[i, j].numpy()), rel=1e-12)
+            at, mean, matrix = (t[i, j].numpy(force=True) for t in (y, gaussian.loc, covariance))
+            density = stats.multivariate_normal.logpdf(at, mean, matrix)  # pyright: ignore[reportArgumentType]
+            assert_close(loss[i, j], -density, rel=1e-12)
 
 
 @pytest.mark.parametrize("k_dim", DIMENSIONS)
@@ -57,8 +58,10 @@ def test_gaussian_nll_takes_any_predictive():
     predictive = random_normal_wishart(3, (4,)).predictive()
     loss = losses.gaussian_nll(predictive, y)
     for i in range(4):
-        loc, matrix = predictive.loc[i].numpy(), predictive.scale_matrix[i].numpy()
-        density = stats.multivariate_t.logpdf(y[i].numpy(), loc, matrix, float(predictive.df[i]))  # pyright: ignore[reportArgumentType]
+        at, loc, matrix = (
+            t[i].numpy(force=True) for t in (y, predictive.loc, predictive.scale_matrix)
+        )
+        density = stats.multivariate_t.logpdf(at, loc, matrix, float(predictive.df[i]))  # pyright: ignore[reportArgumentType]
         assert_close(loss[i], -density, rel=1e-10)
 
 

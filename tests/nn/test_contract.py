@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from _asserts import assert_close
+from _beliefs import random_normal
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -72,7 +73,7 @@ def same(actual, expected):
 
 
 def features(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return random_normal(shape, seed, torch.float32)
 
 
 def rebuilt(distribution):

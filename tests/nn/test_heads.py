@@ -152,7 +152,7 @@ def test_per_pixel_head_is_the_dense_head_at_every_pixel(name, k_dim):
     theirs = parameters_of(dense(image.permute(0, 2, 3, 1)))  # (2, 3, 4, features)
     assert ours.keys() == theirs.keys()
     for key, value in theirs.items():
-        assert_close(ours[key], value, rel=1e-12, abs=1e-14)
+        assert_close(ours[key], value, rel=1e-12, abs=1e-13)
 
 
 def test_diagonal_covariance_gives_independent_coordinates():
@@ -265,7 +265,7 @@ def test_half_precision_features_are_lifted_to_float32_before_the_maps(name, hal
 @pytest.mark.parametrize("name", HEADS)
 def test_autocast_gives_float32_predictions(name):
     head, features = make(name, 2), random_normal((5, FEATURES), dtype=torch.float32)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(features.device.type, torch.bfloat16):
         belief = head(features)
         loss = loss_of(belief)
     assert {value.dtype for value in parameters_of(belief).values()} == {torch.float32}
@@ -297,4 +297,5 @@ def test_gradcheck_through_the_head_in_features_and_weights(name, per_pixel, k_d
         return loss_of(functional_call(head, dict(zip(names, values, strict=True)), (x,)))
 
     leaves = tuple(w.detach().clone().requires_grad_() for w in weights)
-    assert gradcheck(loss, (features, *leaves), fast_mode=True)
+    # A convolution's backward pass on an accelerator may add up in another order each time.
+    assert gradcheck(loss, (features, *leaves), fast_mode=True, nondet_tol=1e-12)
