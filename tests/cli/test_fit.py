@@ -111,11 +111,53 @@ def test_fitting_over_a_model_replaces_it(fit, tmp_path):
     assert load(tmp_path / "model").fitted_.targets.names == ("weight",)
 
 
+def test_replacing_a_model_is_said_on_stderr(call, csv, tmp_path):
+    model = tmp_path / "model"
+    command = ("fit", csv, "--target", "strength", "--out", model, *QUICK[:-1])
+    first, second = call(*command), call(*command)
+    sentence = f"{model}: the model that is there will be replaced."
+    assert "replaced" not in first.stderr
+    assert sentence in second.stderr.splitlines()
+    assert "replaced" not in second.stdout
+    assert "replaced" not in call(*command, "--quiet").stderr
+
+
+def test_calibration_rows_are_held_out_as_asked(fit, call, csv, refused, tmp_path):
+    interval = ("--out", tmp_path / "scored.csv", "--interval", "conformal")
+    assert fit("--target", "strength", "--calibration", 0).exit_code == 0
+    message = refused("predict", tmp_path / "model", csv, *interval)
+    assert message == (
+        f"{tmp_path / 'model'}: coverage 0.9 needs at least 9 calibration rows; 0 were held out; "
+        "fit again with more rows, or with a larger --calibration."
+    )
+    assert fit("--target", "strength", "--calibration", 0.2).exit_code == 0
+    assert len(load(tmp_path / "model").fitted_.calibration_scores) == 20  # of 102
+    assert call("predict", tmp_path / "model", csv, *interval).exit_code == 0
+
+
+def test_scores_of_large_targets_are_readable(fit, table, tmp_path):
+    path = tmp_path / "prices.csv"
+    prices = table.assign(strength=table["strength"] * 1e6, weight=table["weight"] * 1e6)
+    prices.to_csv(path, index=False)
+    done = fit("--target", "strength", data=path)
+    assert re.search(r"RMSE +\d{1,3}(,\d{3})+ ", done.stdout)
+    assert "e+0" not in done.stdout
+
+
+def test_sums_over_different_units_are_not_shown(fit):
+    done = fit("--target", "strength", "--target", "weight")
+    assert done.exit_code == 0, done.output
+    assert "RMSE weight" in done.stdout
+    assert "CRPS" not in done.stdout
+
+
 def test_rows_without_target_are_left_out_and_counted(fit, table, tmp_path):
     path = tmp_path / "holes.csv"
     table.assign(strength=table["strength"].where(table.index >= 7)).to_csv(path, index=False)
     done = fit("--target", "strength", data=path)
     assert "7 rows have no target and were left out." in done.stdout
+    table.assign(strength=table["strength"].where(table.index >= 1)).to_csv(path, index=False)
+    assert "1 row has no target and was left out." in fit("--target", "strength", data=path).stdout
 
 
 def test_small_tables_train_without_evaluation(fit, table, tmp_path):

@@ -127,6 +127,27 @@ def test_entropies_on_request(call, models, csv, tmp_path):
     assert np.all(scored["epkl"] >= scored["mutual_information"])
 
 
+def test_one_row_is_one_row(call, models, table, tmp_path):
+    path = tmp_path / "one.csv"
+    table[:1].assign(colour="ultraviolet").to_csv(path, index=False)
+    done = call("predict", models / "one", path, "--out", tmp_path / "scored.csv")
+    assert done.stdout.startswith("1 row in ")
+    assert 'Column "colour": 1 row with a label that training had not.' in done.stdout
+    assert "1 rows" not in done.stdout
+
+
+def test_tabs_in_and_out(call, models, table, csv, tmp_path):
+    path, out, same = tmp_path / "data.tsv", tmp_path / "scored.tsv", tmp_path / "scored.csv"
+    named = table.assign(colour=table["colour"].where(table.index != 3, "a\tb, c"))
+    named.to_csv(path, sep="\t", index=False)
+    named.to_csv(csv, index=False)
+    assert call("predict", models / "one", path, "--out", out).exit_code == 0
+    assert call("predict", models / "one", csv, "--out", same).exit_code == 0
+    scored = pd.read_csv(out, sep="\t")
+    pd.testing.assert_frame_equal(scored, pd.read_csv(same))
+    assert scored["colour"][3] == "a\tb, c"
+
+
 def test_coverage_and_kind_of_interval(call, models, csv, tmp_path):
     widths = []
     for number, options in enumerate((["--coverage", "0.5"], [], ["--interval", "conformal"])):

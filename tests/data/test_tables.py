@@ -56,6 +56,13 @@ def test_other_delimiters_are_seen_in_the_header(tmp_path, delimiter):
     assert rows(path) == [{"a,b": "1,5", "c": "2"}]
 
 
+@pytest.mark.parametrize("ending", ["tsv", "TSV", "tsv.gz"])
+def test_tabs_separate_where_the_name_says_so(tmp_path, ending):
+    content = b"a,b,c\td\n1,5\t2\n"  # more commas than tabs
+    path = write(tmp_path / f"x.{ending}", gzip.compress(content) if "gz" in ending else content)
+    assert rows(path) == [{"a,b,c": "1,5", "d": "2"}]
+
+
 @pytest.mark.parametrize(
     "content",
     [b"\xef\xbb\xbfa,b\n1,2\n", b"a,b\r\n1,2\r\n", b"a,b\n1,2", b"\na,b\n\n1,2\n\n"],

@@ -16,6 +16,7 @@ from priornet.cli.output import (
     interval_coverage,
     print_evaluation,
     print_lines,
+    rows_without_target,
     write_report,
 )
 
@@ -41,8 +42,7 @@ def evaluate(
         typer.echo(json.dumps(results))
         return
     print_evaluation(evaluation, results["interval"])
-    left_out = results["n_rows_without_target"]
-    print_lines([f"{left_out} rows have no target and were left out."] if left_out else [])
+    print_lines(rows_without_target(results["n_rows_without_target"]))
     print_lines([f"Report: {report}"] if report is not None else [])
 
 

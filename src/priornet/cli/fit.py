@@ -15,9 +15,11 @@ from priornet.cli.options import AsJson, Method, Quiet
 from priornet.cli.output import (
     check_model_folder,
     check_writable,
+    counted,
     interval_coverage,
     print_evaluation,
     print_lines,
+    rows_without_target,
     write_report,
 )
 
@@ -43,6 +45,7 @@ class Request:
     coverage: float = 0.9
     seed: int = 0
     epochs: int | None = None
+    calibration: float | None = None
 
 
 def fit(
@@ -78,6 +81,15 @@ def fit(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
     ] = Request.epochs,
+    calibration: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of the training rows kept for conformal intervals; by default a tenth, at "
+            "most 1000 rows, none of fewer than 100.",
+        ),
+    ] = Request.calibration,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,6 +109,7 @@ def fit(
         coverage=coverage,
         seed=seed,
         epochs=epochs,
+        calibration=calibration,
     )
     results, evaluation = train(request, verbose=not quiet)
     if as_json:
@@ -124,7 +137,15 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     from priornet.cli.methods import make_estimator
     from priornet.report.evaluation import evaluate
 
-    model = make_estimator(request.method, request.seed, request.epochs, verbose=verbose)
+    model = make_estimator(
+        request.method,
+        request.seed,
+        epochs=request.epochs,
+        calibration=request.calibration,
+        verbose=verbose,
+    )
+    if verbose and request.out.is_dir() and any(request.out.iterdir()):
+        typer.echo(f"{request.out}: the model that is there will be replaced.", err=True)
     evaluation, interval = None, None
     with blamed_on(request.data):
         model.fit(training.features, training.y)
@@ -193,9 +214,8 @@ def _split(rows: Labelled, holdout: float, seed: int) -> tuple[Labelled, Labelle
 
 
 def _notes(request: Request, rows: Labelled, held: Labelled | None) -> list[str]:
-    notes: list[str] = []
-    if rows.n_left_out:
-        notes.append(f"{rows.n_left_out} rows have no target and were left out.")
+    notes = rows_without_target(rows.n_left_out)
     if held is None and request.holdout > 0:
-        notes.append(f"{len(rows.targets)} rows are too few to hold some out: no evaluation.")
+        few = counted(len(rows.targets))  # two or more
+        notes.append(f"{few} are too few to hold some out: no evaluation.")
     return notes

@@ -9,8 +9,10 @@ from priornet.cli.options import Method
 __all__ = ["make_estimator"]
 
 
-def make_estimator(method: Method, seed: int, epochs: int | None, *, verbose: bool) -> Any:
-    """An estimator with the defaults of its class, but for the epochs if given."""
+def make_estimator(
+    method: Method, seed: int, *, epochs: int | None, calibration: float | None, verbose: bool
+) -> Any:
+    """An estimator with the defaults of its class, but for what is given."""
     from priornet import estimators
 
     made: dict[Method, tuple[type[Any], dict[str, Any]]] = {
@@ -27,4 +29,6 @@ def make_estimator(method: Method, seed: int, epochs: int | None, *, verbose: bo
         settings["epochs"] = epochs
         if kind is estimators.DistilledRegressor:
             settings["student_epochs"] = epochs
+    if calibration is not None:
+        settings["calibration_fraction"] = calibration
     return kind(**settings, random_state=seed, verbose=verbose)

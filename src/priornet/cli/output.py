@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "check_model_folder",
     "check_writable",
+    "counted",
     "interval_coverage",
     "print_evaluation",
     "print_lines",
+    "rows_without_target",
     "write_report",
 ]
 
@@ -58,6 +60,19 @@ def _check_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise InputError(f"{folder}: cannot write there: {error.strerror}.") from error
+
+
+def counted(n_rows: int) -> str:
+    """``"1 row"``, ``"2 rows"``."""
+    return "1 row" if n_rows == 1 else f"{n_rows} rows"
+
+
+def rows_without_target(n_rows: int) -> list[str]:
+    """What to say about rows that could not be used: one sentence, or none."""
+    verbs = ("has", "was") if n_rows == 1 else ("have", "were")
+    if n_rows == 0:
+        return []
+    return [f"{counted(n_rows)} {verbs[0]} no target and {verbs[1]} left out."]
 
 
 def write_report(path: Path, evaluation: Evaluation) -> None:
@@ -104,7 +119,7 @@ def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
     scores = evaluation.metrics
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=f"{evaluation.name} on {scores['n_rows']} rows",
+        title=f"{evaluation.name} on {counted(scores['n_rows'])}",
         title_justify="left",
     )
     for header in ("", "value", "meaning"):
@@ -120,10 +135,10 @@ def _score_rows(scores: Mapping[str, Any], interval: Mapping[str, Any]) -> list[
     for name, own in targets.items():
         suffix = f" {name}" if len(targets) > 1 else ""
         rows.append((f"RMSE{suffix}", _number(own["rmse"]), "typical error, in target units"))
-    rows += [
-        ("NLL", _number(scores["nll"]), "negative log-likelihood; lower is better"),
-        ("CRPS", _number(scores["crps"]), "error of the whole distribution, in target units"),
-    ]
+    rows.append(("NLL", _number(scores["nll"]), "negative log-likelihood; lower is better"))
+    if len(targets) == 1:  # over several it is a sum, of units that may differ
+        meaning = "error of the whole distribution, in target units"
+        rows.append(("CRPS", _number(scores["crps"]), meaning))
     for method, share in interval["observed"].items():
         wanted = f"of targets in the {interval['coverage']:.0%} interval ({method})"
         rows.append(("coverage", f"{share:.1%}", wanted))
@@ -140,4 +155,7 @@ def _score_rows(scores: Mapping[str, Any], interval: Mapping[str, Any]) -> list[
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    """A score, in full where it is large: a price is off by 69,980, not by 6.998e+04."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.errors import InputError, blamed_on, one_line
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelPath, Quiet
+from priornet.cli.output import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +95,7 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     tally, verdicts = Tally(), dict.fromkeys(("trust", "noisy", "unfamiliar"), 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
         model = load_model(request.model)
+        _check_interval(request, model)
         columns = model_columns(model)
         check_columns(reader.path, columns, reader.names)
         scorer = Scorer(
@@ -131,6 +133,21 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     }
 
 
+def _check_interval(request: Request, model: Any) -> None:
+    """A conformal interval needs held-out rows, the more the wider it is."""
+    if request.interval is not Interval.CONFORMAL:
+        return
+    from priornet.estimators.conformal import conformal_quantile
+
+    try:
+        conformal_quantile(model.fitted_.calibration_scores, request.coverage)
+    except ValueError as error:
+        reason = one_line(error).partition(": ")[0]
+        raise InputError(
+            f"{request.model}: {reason}; fit again with more rows, or with a larger --calibration."
+        ) from error
+
+
 def _score(
     batch: Any,
     first_row: int,
@@ -160,11 +177,11 @@ def _score(
 
 def _sentences(summary: dict[str, Any]) -> Generator[str]:
     counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
-    yield f"{summary['n_rows']} rows in {summary['seconds']:.1f} s: {counts}."
+    yield f"{counted(summary['n_rows'])} in {summary['seconds']:.1f} s: {counts}."
     for name, count in summary["unknown_labels"].items():
-        yield f'Column "{name}": {count} rows with a label that training had not.'
+        yield f'Column "{name}": {counted(count)} with a label that training had not.'
     for name, count in summary["unexpected_holes"].items():
-        yield f'Column "{name}": {count} rows without a value, where training had none.'
+        yield f'Column "{name}": {counted(count)} without a value, where training had none.'
     if summary["ignored_columns"]:
         ignored = summary["ignored_columns"]
         listing = ", ".join(f'"{name}"' for name in ignored[:5]) + (", ..." if ignored[5:] else "")

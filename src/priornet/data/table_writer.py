@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from priornet.data.tables import TableError, first_line, format_of
+from priornet.data.tables import TableError, first_line, format_of, has_tabs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,7 @@ class TableWriter:
         self._stack = ExitStack()
         self._parquet: Any = None
         self._has_header = False
+        self._delimiter = "\t" if has_tabs(self._target) else ","
         self._file: Any = None
 
     def __enter__(self) -> Self:
@@ -102,7 +103,8 @@ class TableWriter:
         pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
         if not self._has_header:
             header = io.StringIO()
-            csv.writer(header, lineterminator="\n").writerow(batch.schema.names)
+            writer = csv.writer(header, delimiter=self._delimiter, lineterminator="\n")
+            writer.writerow(batch.schema.names)
             self._file.write(header.getvalue().encode())
             self._has_header = True
         # Arrow quotes either every text or none; without this most files would come back with
@@ -110,10 +112,13 @@ class TableWriter:
         texts = [c for c in batch.columns if pa.types.is_string(c.type)]
         others = [c for c in batch.columns if pa.types.is_dictionary(c.type)]
         is_clean = not others and not any(
-            pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts
+            pc.any(pc.match_substring_regex(text, f'["{self._delimiter}\r\n]')).as_py()
+            for text in texts
         )
         options = pyarrow.csv.WriteOptions(
-            include_header=False, quoting_style="none" if is_clean else "needed"
+            include_header=False,
+            delimiter=self._delimiter,
+            quoting_style="none" if is_clean else "needed",
         )
         pyarrow.csv.write_csv(batch, self._file, options)
 

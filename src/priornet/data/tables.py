@@ -1,10 +1,10 @@
 """Tables in files: CSV and Parquet, whole or in batches.
 
-The ending of a name says the format: ``.csv``, ``.csv.gz``, ``.parquet`` or ``.pq``; ``-`` stands
-for CSV on standard input or output. A CSV value is read as the text that it is, so that columns
-that only pass through come out as they went in; :func:`spelled` turns text into numbers. What is
-wrong with a file is a :class:`TableError`: one line that names the file, and the row or the column.
-Rows are counted from 1, without the header.
+The ending of a name says the format: ``.csv``, ``.tsv`` (tabs between the values), both also with
+``.gz``, ``.parquet`` or ``.pq``; ``-`` stands for CSV on standard input or output. A CSV value is
+read as the text that it is, so that columns that only pass through come out as they went in;
+:func:`spelled` turns text into numbers. What is wrong with a file is a :class:`TableError`: one
+line that names the file, and the row or the column. Rows are counted from 1, without the header.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ __all__ = [
     "TableReader",
     "first_line",
     "format_of",
+    "has_tabs",
     "located",
     "read_frame",
     "spelled",
 ]
 
-_CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
+_TSV = (".tsv", ".tsv.gz")
+_CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 4 << 20
 _START_BYTES = 1 << 16
@@ -181,7 +183,7 @@ class TableReader:
         import pyarrow as pa
         import pyarrow.csv
 
-        delimiter = _delimiter(start)
+        delimiter = "\t" if has_tabs(self._source) else _delimiter(start)
         self.names = _header(self.path, start, delimiter)
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
@@ -240,6 +242,11 @@ def format_of(path: str) -> str:
         f"{path}: unknown kind of table; the name must end in {', '.join(_CSV + _PARQUET)}, "
         'or be "-" for CSV on standard input or output.'
     )
+
+
+def has_tabs(path: str) -> bool:
+    """Whether the name of a text file says that tabs stand between the values."""
+    return path.lower().endswith(_TSV)
 
 
 def _check_file(path: str) -> None:
