@@ -145,7 +145,7 @@ def test_tabs_in_and_out(call, models, table, csv, tmp_path):
     assert call("predict", models / "one", csv, "--out", same).exit_code == 0
     scored = pd.read_csv(out, sep="\t")
     pd.testing.assert_frame_equal(scored, pd.read_csv(same))
-    assert scored["colour"][3] == "a\tb, c"
+    assert scored["colour"].tolist()[3] == "a\tb, c"
 
 
 def test_coverage_and_kind_of_interval(call, models, csv, tmp_path):
