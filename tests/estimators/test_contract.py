@@ -264,7 +264,11 @@ def test_bad_tables_are_refused(change, message):
         (EvidentialRegressor(coefficient=-1), "`coefficient` must not be negative"),
         (DistilledRegressor().set_params(objective="best"), 'unknown objective "best"'),
         (DistilledRegressor(temperature=5.0), "`temperature` above 1 needs"),
-        (DistilledRegressor(n_transfer=0), "`n_transfer` must be at least 1"),
+        (DistilledRegressor(n_transfer=0), "`n_transfer` must be a whole number"),
+        (GaussianRegressor(epochs=0), "`epochs` must be a whole number of at least 1, or 'auto'"),
+        (GaussianRegressor(batch_size=-3), "`batch_size` must be a whole number"),
+        (GaussianRegressor(patience=0), "`patience` must be a whole number of at least 1, or None"),
+        (GaussianRegressor(learning_rate=-1), "must not be negative"),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )

@@ -25,8 +25,10 @@ def test_evidential_is_scipys_t_density_plus_the_error_times_the_evidence(coeffi
     upsilon, beta = random_uniform(0.1, 5.0, (50,)), random_uniform(0.2, 4.0, (50,), seed=1)
     alpha = random_uniform(1.01, 6.0, (50,), seed=2)
     nw = NormalWishart(gamma.unsqueeze(-1), (2 * beta).rsqrt()[:, None, None], upsilon, 2 * alpha)
-    scale = np.sqrt((beta * (1 + upsilon) / (upsilon * alpha)).numpy())
-    density = stats.t.logpdf(y.numpy(), 2 * alpha.numpy(), gamma.numpy(), scale)
+    scale = np.sqrt((beta * (1 + upsilon) / (upsilon * alpha)).numpy(force=True))
+    density = stats.t.logpdf(
+        y.numpy(force=True), 2 * alpha.numpy(force=True), gamma.numpy(force=True), scale
+    )
     regulariser = (y - gamma).abs() * (2 * upsilon + alpha)
     loss = losses.evidential(nw, y.unsqueeze(-1), coefficient)
     assert_close(loss, -torch.tensor(density) + coefficient * regulariser, rel=1e-10)
@@ -44,10 +46,10 @@ def test_several_targets_add_up_their_errors(k_dim):
     density = [
         stats.multivariate_t.logpdf(at, loc, shape, df)
         for at, loc, shape, df in zip(
-            y.numpy(),
-            nw.loc.numpy(),
-            nw.predictive().scale_matrix.numpy(),
-            nw.predictive().df.numpy(),
+            y.numpy(force=True),
+            nw.loc.numpy(force=True),
+            nw.predictive().scale_matrix.numpy(force=True),
+            nw.predictive().df.numpy(force=True),
             strict=True,
         )
     ]

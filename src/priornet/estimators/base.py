@@ -30,7 +30,15 @@ from priornet.estimators.inputs import (
     take_rows,
 )
 from priornet.estimators.network import HeadKind, Network
-from priornet.estimators.plan import SMALL, Auto, Split, make_plan, split_rows, validation_split
+from priornet.estimators.plan import (
+    SMALL,
+    Auto,
+    Split,
+    check_count,
+    make_plan,
+    split_rows,
+    validation_split,
+)
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
 from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
@@ -123,6 +131,14 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         hidden = self.hidden
         if not isinstance(hidden, (tuple, list)) or not hidden or min(hidden) < 1:
             raise ValueError(f"`hidden` must be a tuple of layer widths; got {hidden!r}.")
+        for name in ("epochs", "batch_size"):
+            check_count(name, getattr(self, name), "auto")
+        check_count("patience", self.patience, None)
+        if not self.learning_rate >= 0 or not self.weight_decay >= 0:
+            raise ValueError(
+                "`learning_rate` and `weight_decay` must not be negative; got "
+                f"{self.learning_rate} and {self.weight_decay}."
+            )
         torch.device(self.device)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:

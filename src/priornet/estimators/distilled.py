@@ -18,7 +18,7 @@ from priornet.estimators.ensemble import DeepEnsembleRegressor
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs, check_targets, check_weight, num_rows
 from priornet.estimators.network import HeadKind, Network
-from priornet.estimators.plan import Auto, Plan, Split, network_seeds, split_rows
+from priornet.estimators.plan import Auto, Plan, Split, check_count, network_seeds, split_rows
 from priornet.estimators.recipe import Recipe, train_stack
 from priornet.estimators.targets import TargetColumns
 from priornet.nn import Stack
@@ -130,7 +130,8 @@ class DistilledRegressor(BaseRegressor):
 
         Args:
             X: Inputs, shape ``(N, D)``, in the form that the teacher learnt from.
-            y: Targets. Needed without a teacher; with one they only calibrate conformal intervals.
+            y: Targets. Needed without a teacher; with one they only calibrate conformal intervals,
+                whose guarantee wants rows that the teacher did not train on either.
             sample_weight: Weight per row.
         """
         self.check_parameters()
@@ -153,6 +154,8 @@ class DistilledRegressor(BaseRegressor):
             if getattr(self, name) not in allowed:
                 given, listing = getattr(self, name), ", ".join(allowed)
                 raise ValueError(f'unknown {name} "{given}"; choose one of: {listing}.')
+        for name in ("n_transfer", "student_epochs"):
+            check_count(name, getattr(self, name), "auto")
         if not self.temperature >= 1:
             raise ValueError(f"`temperature` must be at least 1; got {self.temperature}.")
         if self.temperature > 1 and (self.objective, self.target) != ("endd", "likelihood"):
@@ -245,8 +248,6 @@ class DistilledRegressor(BaseRegressor):
     def _n_asked(self, n_rows: int) -> int:
         if self.n_transfer == "auto":
             return max(min(max(64 * n_rows, 20_000), 200_000), n_rows)
-        if self.n_transfer < 1:
-            raise ValueError(f"`n_transfer` must be at least 1; got {self.n_transfer}.")
         return self.n_transfer
 
     def _student_plan(self, n_rows: int) -> Plan:

@@ -5,15 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Auto", "Plan", "Split", "make_plan", "network_seeds", "split_rows", "validation_split"]
+__all__ = [
+    "Auto",
+    "Plan",
+    "Split",
+    "check_count",
+    "make_plan",
+    "network_seeds",
+    "split_rows",
+    "validation_split",
+]
 
 Auto = Literal["auto"]
+
+
+def check_count(name: str, value: object, other: object) -> None:
+    """A whole number of at least 1, or the one other value that is allowed."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    if not whole and value != other:
+        raise ValueError(
+            f"`{name}` must be a whole number of at least 1, or {other!r}; got {value!r}."
+        )
+
 
 SMALL = 40
 """Tables with fewer rows train on all of them at every step, and hold none out."""
