@@ -59,26 +59,17 @@ class _Order:
     def n_steps(self) -> int:
         return -(-self.n // self.batch_size)
 
-    def _next_rows(self) -> Tensor:
-        """The next ``n`` rows: all are seen before any is seen again."""
-        if self.n == len(self.rows) <= self.batch_size:
-            return self.rows  # one batch holds everything: the order is of no consequence
+    def next_rows(self) -> Tensor:
+        """Row numbers of the next epoch, ``(n,)``: all are seen before any is seen again."""
+        if self.n == len(self.rows):
+            if self.n <= self.batch_size:
+                return self.rows  # one batch holds everything: the order is of no consequence
+            return self.rows[torch.randperm(self.n, generator=self.generator)]
         if len(self._queue) < self.n:
             fresh = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
             self._queue = torch.cat([self._queue, fresh])
         rows, self._queue = self._queue[: self.n], self._queue[self.n :]
         return rows
-
-    def epoch(self, n_steps: int) -> tuple[Tensor, Tensor]:
-        """Row numbers and the share of each in its batch, ``(n_steps, B)``."""
-        n = self.n
-        index = torch.zeros(n_steps * self.batch_size, dtype=torch.long)
-        share = torch.zeros(n_steps * self.batch_size)
-        index[:n] = self._next_rows()
-        share[:n] = 1.0
-        share = share.view(n_steps, self.batch_size)
-        share /= share.sum(1, keepdim=True).clamp_(min=1.0)
-        return index.view(n_steps, self.batch_size), share
 
 
 class Batches:
@@ -119,25 +110,37 @@ class Batches:
         self.n_steps = max(counts)
         # Steps in which every network has rows need no look at who is active.
         self._n_full, self._counts = min(counts), torch.tensor(counts)
+        self._share = self._shares().to(data.weight)
+        self._is_plain = bool((data.weight == 1).all())
 
-    def _indices(self) -> tuple[Tensor, Tensor]:
-        """Row numbers and shares for an epoch, ``(n_steps, S, B)``."""
-        index, share = (
-            torch.stack(parts, 1)
-            for parts in zip(*(order.epoch(self.n_steps) for order in self._orders), strict=True)
-        )
+    def _shares(self) -> Tensor:
+        """What each row is of its batch, ``(n_steps, S, B)``: the same in every epoch."""
+        size = self.batch_size
+        present = torch.zeros(len(self._orders), self.n_steps * size)
+        for row, order in zip(present, self._orders, strict=True):
+            row[: order.n] = 1.0
+        share = present.view(-1, self.n_steps, size).transpose(0, 1)
+        share = share / share.sum(-1, keepdim=True).clamp_(min=1.0)
         if self.extra is None:
-            return index, share
+            return share
+        extra = share.new_full((*share.shape[:2], self.extra_size), 1.0 / self.extra_size)
+        return torch.cat([share, extra], -1)
+
+    def _indices(self) -> Tensor:
+        """Row numbers of an epoch, ``(n_steps, S, B)``."""
+        size = self.batch_size
+        flat = torch.zeros(len(self._orders), self.n_steps * size, dtype=torch.long)
+        for row, order in zip(flat, self._orders, strict=True):
+            row[: order.n] = order.next_rows()
+        index = flat.view(-1, self.n_steps, size).transpose(0, 1)
+        if self.extra is None:
+            return index
         shape = (self.n_steps, self.extra_size)
-        drawn = torch.stack(
-            [
-                extra[torch.randint(len(extra), shape, generator=order.generator)]
-                for extra, order in zip(self.extra, self._orders, strict=True)
-            ],
-            1,
-        )
-        flat = torch.full(drawn.shape, 1.0 / self.extra_size)
-        return torch.cat([index, drawn], -1), torch.cat([share, flat], -1)
+        drawn = [
+            extra[torch.randint(len(extra), shape, generator=order.generator)]
+            for extra, order in zip(self.extra, self._orders, strict=True)
+        ]
+        return torch.cat([index, torch.stack(drawn, 1)], -1)
 
     def per_network(self, step: int, schedule: Callable[[float], float]) -> float | Tensor:
         """A schedule of the share of the epoch done at a step, ``(S, 1)`` where shares differ.
@@ -153,13 +156,13 @@ class Batches:
     def epoch(self) -> Iterator[Batch]:
         """One pass through every network's rows."""
         inputs, targets, weight = self.data
-        index, share = self._indices()
+        index, share = self._indices(), self._share
         per_step = index[0].numel() * (inputs[0].numel() + targets[0].numel() + 1)
         length = max(1, _CHUNK_BYTES // (per_step * inputs.element_size()))
         for start in range(0, self.n_steps, length):
             at = index[start : start + length].to(inputs.device, non_blocking=True)
-            part = share[start : start + length].to(weight, non_blocking=True)
-            x, y, w = inputs[at], targets[at], weight[at] * part
+            w = share[start : start + length]
+            x, y, w = inputs[at], targets[at], w if self._is_plain else weight[at] * w
             for i in range(len(at)):
                 step = start + i
                 active = None if step < self._n_full else (step < self._counts).to(weight.device)
