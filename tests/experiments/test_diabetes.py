@@ -12,6 +12,7 @@ import pytest
 from priornet.data.diabetes import load_diabetes
 from priornet.experiments import diabetes
 from priornet.experiments.diabetes import METHODS, PRESETS, Config, run, study
+from priornet.experiments.results import preset_of
 from priornet.report import write_comparison
 
 MEASURES = {
@@ -118,8 +119,8 @@ def test_config_that_cannot_run_is_refused():
 
 
 def test_changed_preset_is_called_custom():
-    assert diabetes._preset_of(replace(PRESETS["demo"], seed=7)) == "demo"
-    assert diabetes._preset_of(replace(PRESETS["demo"], shift=7)) == "custom"
+    assert preset_of(replace(PRESETS["demo"], seed=7), PRESETS) == "demo"
+    assert preset_of(replace(PRESETS["demo"], shift=7), PRESETS) == "custom"
 
 
 def test_every_setting_is_explained_on_the_line_under_it():

@@ -13,6 +13,7 @@ import torch
 
 from _asserts import assert_close
 from priornet.experiments import synthetic
+from priornet.experiments.results import preset_of
 from priornet.experiments.synthetic import METHODS, PRESETS, Config, run
 
 TINY = replace(PRESETS["smoke"], epochs=1, n_train=256, n_out=64, n_test=64, n_curve=11)
@@ -182,8 +183,8 @@ def test_config_that_cannot_run_is_refused(change, message):
 
 
 def test_changed_preset_is_called_custom():
-    assert synthetic._preset_of(replace(PRESETS["paper"], seed=7)) == "paper"
-    assert synthetic._preset_of(replace(PRESETS["paper"], epochs=7)) == "custom"
+    assert preset_of(replace(PRESETS["paper"], seed=7), PRESETS) == "paper"
+    assert preset_of(replace(PRESETS["paper"], epochs=7), PRESETS) == "custom"
 
 
 def test_paper_preset_has_the_settings_of_the_paper():

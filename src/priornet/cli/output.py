@@ -27,15 +27,15 @@ __all__ = [
     "write_report",
 ]
 
-_MODEL_FILES = {"config.json", "weights.safetensors"}
-
 
 def check_model_folder(path: Path) -> None:
     """A model may go where nothing is, or where a model is; never over other files."""
+    from priornet.estimators.persistence import CONFIG, WEIGHTS
+
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: a file of this name is there; name a folder for the model.")
     strangers = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
-    strangers = [name for name in strangers if name not in _MODEL_FILES]
+    strangers = [name for name in strangers if name not in (CONFIG, WEIGHTS)]
     if strangers:
         raise InputError(
             f'{path}: the folder holds other files ("{strangers[0]}"); name a new folder.'
@@ -86,10 +86,9 @@ def interval_coverage(model: Any, rows: Labelled, coverage: float) -> dict[str, 
     """Share of targets inside the intervals of each method, where the model can give them."""
     observed: dict[str, float] = {}
     for method in ("predictive", "conformal"):
-        try:
-            lower, upper = model.predict_interval(rows.features, coverage, method)
-        except ValueError:  # too few rows were held out for a conformal interval this wide
+        if method == "conformal" and not model.fitted_.has_conformal(coverage):
             continue
+        lower, upper = model.predict_interval(rows.features, coverage, method)
         y = rows.targets.to_numpy().reshape(lower.shape)
         observed[method] = float(((lower <= y) & (y <= upper)).mean())
     return {"coverage": coverage, "observed": observed}

@@ -91,8 +91,9 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     from priornet.data.preprocessing import Tally
     from priornet.data.table_writer import TableWriter
     from priornet.data.tables import TableReader
+    from priornet.estimators.verdict import WORDS
 
-    tally, verdicts = Tally(), dict.fromkeys(("trust", "noisy", "unfamiliar"), 0)
+    tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
         model = load_model(request.model)
         _check_interval(request, model)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["conformal_quantile", "conformal_scores"]
+__all__ = ["conformal_quantile", "conformal_rank", "conformal_scores"]
 
 FloatArray = NDArray[np.float64]
 
@@ -21,6 +21,13 @@ FloatArray = NDArray[np.float64]
 def conformal_scores(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
     """Normalised scores, sorted for each target column, shape ``(n, K)``."""
     return np.sort(np.abs(y - mean) / std, axis=0)
+
+
+def conformal_rank(n: int, coverage: float) -> int | None:
+    """Which of n sorted scores reaches a coverage, from 1; None where they are too few."""
+    # 1e-9: the product of (n + 1) and a decimal coverage must not exceed its own integer.
+    rank = max(math.ceil((n + 1) * coverage - 1e-9), 1)
+    return None if rank > n else rank
 
 
 def conformal_quantile(scores: FloatArray, coverage: float) -> FloatArray:
@@ -31,12 +38,11 @@ def conformal_quantile(scores: FloatArray, coverage: float) -> FloatArray:
         array([18.])
     """
     n = len(scores)
-    # 1e-9: the product of (n + 1) and a decimal coverage must not exceed its own integer.
-    rank = math.ceil((n + 1) * coverage - 1e-9)
-    if rank > n:
+    rank = conformal_rank(n, coverage)
+    if rank is None:
         needed = math.ceil(coverage / (1 - coverage) - 1e-9)
         raise ValueError(
             f"coverage {coverage:g} needs at least {needed} calibration rows; {n} were held out: "
             "give more rows, or raise `calibration_fraction`."
         )
-    return scores[max(rank, 1) - 1]
+    return scores[rank - 1]

@@ -14,7 +14,7 @@ from priornet.data.preprocessing import TablePreprocessor
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
-from priornet.estimators.conformal import conformal_quantile, conformal_scores
+from priornet.estimators.conformal import conformal_quantile, conformal_rank, conformal_scores
 from priornet.estimators.network import Network
 from priornet.estimators.targets import TargetColumns
 from priornet.estimators.verdict import Reference
@@ -52,9 +52,10 @@ class Fitted:
             targets: Their targets, standardised.
             held: Numbers of the rows that no training saw.
         """
-        usual = inputs[held] if len(held) >= _FEW_HELD else inputs
-        self.reference = Reference.of(*self._variances(uncertainty(self.standard_belief(usual))))
-        predictive = self.standard_belief(inputs[held]).predictive()
+        belief = self.standard_belief(inputs[held])
+        usual = belief if len(held) >= _FEW_HELD else self.standard_belief(inputs)
+        self.reference = Reference.of(*self._variances(uncertainty(usual)))
+        predictive = belief.predictive()
         self.calibration_scores = conformal_scores(
             targets[held].double().cpu().numpy(),
             predictive.mean.numpy(),
@@ -100,6 +101,10 @@ class Fitted:
         factor = torch.from_numpy(conformal_quantile(self.calibration_scores, coverage))
         reach = factor * predictive.variance.sqrt()
         return predictive.mean - reach, predictive.mean + reach
+
+    def has_conformal(self, coverage: float) -> bool:
+        """Whether enough rows were held out for conformal intervals of this coverage."""
+        return conformal_rank(len(self.calibration_scores), coverage) is not None
 
     def familiarity(self, record: Uncertainty) -> FloatArray:
         """In-domain score of rows, from their uncertainty in target units."""

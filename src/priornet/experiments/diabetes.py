@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from priornet.data.diabetes import load_diabetes
-from priornet.experiments.results import provenance, summary
+from priornet.experiments.results import preset_of, provenance, summary
 from priornet.report.evaluation import Evaluation, evaluate
 
 __all__ = ["METHODS", "PRESETS", "Config", "Study", "run", "study"]
@@ -106,7 +106,7 @@ def study(config: Config, *, verbose: bool = False) -> Study:
         methods[name] = _metrics(evaluation, float(foreign), seconds)
     results = {
         "dataset": "diabetes",
-        "preset": _preset_of(config),
+        "preset": preset_of(config, PRESETS),
         "config": asdict(config),
         "n_train": len(rows.y),
         "n_test": len(rows.y_test),
@@ -116,11 +116,6 @@ def study(config: Config, *, verbose: bool = False) -> Study:
         **provenance(),
     }
     return Study(results, evaluations)
-
-
-def _preset_of(config: Config) -> str:
-    same = (name for name, p in PRESETS.items() if replace(p, seed=config.seed) == config)
-    return next(same, "custom")
 
 
 def _split(config: Config) -> _Rows:

@@ -8,14 +8,15 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from priornet._version import __version__
 
-__all__ = ["provenance", "read_results", "summary", "write_results"]
+__all__ = ["preset_of", "provenance", "read_results", "summary", "write_results"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
@@ -40,6 +41,12 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
         "sem": _finite(std / math.sqrt(n)),
         "values": [_finite(v) for v in values],
     }
+
+
+def preset_of(config: Any, presets: Mapping[str, Any]) -> str:
+    """Name of the preset that a config is, whatever its seed; ``"custom"`` where it is none."""
+    same = (name for name, p in presets.items() if replace(p, seed=config.seed) == config)
+    return next(same, "custom")
 
 
 def _finite(value: float) -> float | None:

@@ -27,10 +27,11 @@ from torch.func import functional_call, stack_module_state, vmap
 from priornet import losses
 from priornet.data.synthetic import sample_inputs, sample_targets
 from priornet.distributions import Gaussian, GaussianEnsemble
-from priornet.experiments.results import provenance
+from priornet.experiments.results import preset_of, provenance
 from priornet.experiments.synthetic_metrics import Predictor, measure, numbers, trace
 from priornet.nn import MLP, GaussianHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
+from priornet.training.schedules import cosine
 from priornet.training.threads import at_most
 
 __all__ = ["METHODS", "PRESETS", "Config", "Tick", "run"]
@@ -167,7 +168,7 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
             curves = trace(config, predictors)
     return {
         "dataset": "synthetic",
-        "preset": _preset_of(config),
+        "preset": preset_of(config, PRESETS),
         "config": asdict(config),
         "methods": methods,
         "truth": truth,
@@ -177,11 +178,6 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
         "device": "cpu",
         **provenance(),
     }
-
-
-def _preset_of(config: Config) -> str:
-    same = (name for name, p in PRESETS.items() if replace(p, seed=config.seed) == config)
-    return next(same, "custom")
 
 
 class _Trainer:
@@ -206,7 +202,7 @@ class _Trainer:
             for step, batch in enumerate(self._batches()):
                 if config.schedule == "cosine":
                     share = (epoch + step / n_steps) / config.epochs
-                    optimizer.param_groups[0]["lr"] = peak * (1 + math.cos(math.pi * share)) / 2
+                    optimizer.param_groups[0]["lr"] = peak * cosine(share)
                 loss = loss_fn(*batch)
                 optimizer.zero_grad()
                 loss.sum().backward()  # a sum: each network gets the gradient of its own loss

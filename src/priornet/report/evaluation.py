@@ -23,8 +23,6 @@ __all__ = ["Estimator", "Evaluation", "Intervals", "Spread", "evaluate"]
 
 FloatArray = NDArray[np.float64]
 
-_WORDS = ("trust", "noisy", "unfamiliar")
-
 
 class Estimator(Protocol):
     """What an evaluation asks of a fitted model; every estimator of priornet answers."""
@@ -33,10 +31,6 @@ class Estimator(Protocol):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Settings."""
-        ...
-
-    def predict(self, X: Any) -> Any:
-        """Mean of each row."""
         ...
 
     def predict_dist(self, X: Any) -> Distribution:
@@ -49,10 +43,6 @@ class Estimator(Protocol):
 
     def predict_uncertainty(self, X: Any) -> Any:
         """Total, data and knowledge uncertainty."""
-        ...
-
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: Any = "predictive") -> Any:
-        """Lower and upper ends."""
         ...
 
     def predict_familiarity(self, X: Any) -> Any:
@@ -143,6 +133,8 @@ def evaluate(
         name: What to call the model; its method when None.
         most_rows: How many of the least trusted rows to list.
     """
+    from priornet.estimators.verdict import WORDS  # with scikit-learn behind it: not on import
+
     labels = _row_labels(X, y)
     names = tuple(model.fitted_.targets.names)
     targets = _targets(y, names, labels)
@@ -151,7 +143,7 @@ def evaluate(
 
     predictive = model.predict_dist(X)
     y_tensor = _as_target(targets, predictive)
-    prediction = _by_target(model.predict(X))
+    prediction = _by_target(predictive.mean)
     curve = calibration_curve(predictive, y_tensor)
     intervals = _intervals(model, X, targets.shape)
     spread = spread_of(model, X, scale)
@@ -212,7 +204,7 @@ def evaluate(
             **ranking_scores(
                 error, spread.measures, None if spread_ood is None else spread_ood.measures
             ),
-            "verdicts": {word: int((verdict == word).sum()) for word in _WORDS},
+            "verdicts": {word: int((verdict == word).sum()) for word in WORDS},
             "targets": per_target,
         },
     )
@@ -256,29 +248,19 @@ def _targets(y: Any, names: tuple[str, ...], labels: tuple[str, ...]) -> FloatAr
 
 
 def _intervals(model: Estimator, X: Any, shape: tuple[int, ...]) -> dict[str, Intervals]:
+    """Every method and level, from one pass through the networks."""
+    fitted, predictive = model.fitted_, model.predict_belief(X).predictive()
     found: dict[str, Intervals] = {}
     for method in ("predictive", "conformal"):
-        levels = [c for c in LEVELS if method == "predictive" or _has_conformal(model, c)]
+        levels = [c for c in LEVELS if method == "predictive" or fitted.has_conformal(c)]
         if not levels:
             continue
         lower, upper = (np.full((len(LEVELS), *shape), np.nan) for _ in range(2))
         for level in levels:
-            ends = model.predict_interval(X, coverage=level, method=method)
             i = LEVELS.index(level)
-            lower[i], upper[i] = (_by_target(end) for end in ends)
+            lower[i], upper[i] = (_numbers(e) for e in fitted.interval(predictive, level, method))
         found[method] = Intervals(lower, upper)
     return found
-
-
-def _has_conformal(model: Any, coverage: float) -> bool:
-    """Whether enough rows were held out for this coverage."""
-    from priornet.estimators.conformal import conformal_quantile
-
-    try:
-        conformal_quantile(model.fitted_.calibration_scores, coverage)
-    except ValueError:
-        return False
-    return True
 
 
 def _as_target(values: FloatArray, predictive: Distribution) -> Tensor:

@@ -48,8 +48,12 @@ class History:
     validation: list[Tensor] = field(default_factory=list)
     best_epoch: Tensor | None = None
     """Epoch (from 1) whose weights each network kept, ``(S,)``; None without validation."""
-    n_epochs: int = 0
     seconds: float = 0.0
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs that ran."""
+        return len(self.train)
 
 
 def fit(
@@ -84,17 +88,15 @@ def fit(
     started = time.perf_counter()
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
-    step = _Step(stack, loss, optimizer)
     mean = _Mean(stack, average * batches.n_steps)
     with at_most(1 if _is_small(stack, batches) else torch.get_num_threads()):
         for epoch in range(epochs):
             total = stack.weights.new_zeros(stack.n_networks)
             for i, batch in enumerate(batches.epoch()):
                 factor = batches.per_network(i, lambda f, e=epoch: schedule((e + f) / epochs))
-                total += step(batch, epoch / epochs, factor)
+                total += _step(stack, loss, optimizer, batch, epoch / epochs, factor)
                 mean.update(batch.active)
             history.train.append(total / batches.n_steps)
-            history.n_epochs = epoch + 1
             if keeper is not None and validation is not None:
                 with torch.no_grad(), mean.in_place():
                     history.validation.append(validation(stack))
@@ -113,21 +115,22 @@ def fit(
     return history
 
 
-class _Step:
-    """One update of every network."""
-
-    def __init__(self, stack: Stack, loss: Loss, optimizer: StackedAdam) -> None:
-        self.stack, self.loss, self.optimizer = stack, loss, optimizer
-
-    def __call__(self, batch: Batch, share: float, factor: float | Tensor) -> Tensor:
-        """Update, and return the loss of each network before it, ``(S,)``."""
-        outputs = self.stack.start_step(batch.inputs)
-        per_row = self.loss(self.stack.head.distribution(outputs), batch, share)
-        # The gradient of the weighted sum over everything: each network gets that of its own loss.
-        torch.autograd.backward(per_row, batch.weight)
-        self.stack.finish_step(outputs)
-        self.optimizer.step(factor, batch.active)
-        return (per_row.detach() * batch.weight).sum(-1)
+def _step(
+    stack: Stack,
+    loss: Loss,
+    optimizer: StackedAdam,
+    batch: Batch,
+    share: float,
+    factor: float | Tensor,
+) -> Tensor:
+    """Update every network, and return the loss of each before it, ``(S,)``."""
+    outputs = stack.start_step(batch.inputs)
+    per_row = loss(stack.head.distribution(outputs), batch, share)
+    # The gradient of the weighted sum over everything: each network gets that of its own loss.
+    torch.autograd.backward(per_row, batch.weight)
+    stack.finish_step(outputs)
+    optimizer.step(factor, batch.active)
+    return (per_row.detach() * batch.weight).sum(-1)
 
 
 class _Mean:
