@@ -6,14 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.data.uci.loading import load_uci
-from priornet.data.uci.registry import dataset
+from priornet.data.uci.registry import UciError, dataset
 
 __all__ = ["foreign_inputs", "foreign_to"]
 
 
 def foreign_to(name: str) -> str:
     """The table whose inputs are foreign to the one named: naval, and CT slices for msd."""
-    return "ct_slices" if dataset(name).name == "msd" else "naval"
+    if dataset(name).name == "naval":
+        raise UciError("naval: it is the table that is foreign to the others, not to itself.")
+    return "ct_slices" if name == "msd" else "naval"
 
 
 def foreign_inputs(name: str, n_rows: int, n_columns: int) -> NDArray[np.float64]:

@@ -28,8 +28,8 @@ class Dataset:
         columns: Every column, in the order of the original file.
         target: The column to predict.
         dropped: Columns that are neither features nor the target.
-        files: Names under which the original table is distributed; the first is looked for in
-            archives.
+        files: Names under which the original table is distributed; the last part of the first is
+            looked for in archives.
         urls: Where to download it, the first choice first.
         source: Who made it.
         licence: On what terms.
@@ -37,6 +37,7 @@ class Dataset:
             whole is not.
         sheet: Which sheet of a workbook, from 0.
         published_as: The folder of this table among the published splits, where it has some.
+        n_splits: How many of them there are.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Dataset:
     first_rows: int | None = None
     sheet: int = 0
     published_as: str | None = None
+    n_splits: int = 20
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -170,6 +172,7 @@ _TABLES = (
         ),
         source="Rana 2013, from CASP 5 to 9",
         published_as="protein-tertiary-structure",
+        n_splits=5,
     ),
     Dataset(
         name="msd",
@@ -196,7 +199,7 @@ _TABLES = (
         ),
         target="decay_compressor",
         dropped=("decay_turbine",),
-        files=("data.txt", "UCI CBM Dataset.zip"),
+        files=("UCI CBM Dataset/data.txt", "UCI CBM Dataset.zip"),
         urls=(
             f"{_UCI}/static/public/316/condition+based+maintenance+of+naval+propulsion+plants.zip",
         ),
