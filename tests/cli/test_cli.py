@@ -17,7 +17,14 @@ def processor_seconds():
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["fit", "--help"], ["predict", "--help"], ["evaluate", "--help"]],
+    [
+        ["--help"],
+        ["--version"],
+        ["fit", "--help"],
+        ["predict", "--help"],
+        ["evaluate", "--help"],
+        ["datasets", "--help"],
+    ],
 )
 def test_help_and_version_answer_at_once_without_heavy_imports(arguments):
     code = (
@@ -49,7 +56,7 @@ def test_without_a_command_it_shows_the_help(call):
         assert name in done.output
 
 
-@pytest.mark.parametrize("name", ["distill", "export", "verify", "datasets", "reproduce"])
+@pytest.mark.parametrize("name", ["distill", "export", "verify", "reproduce"])
 @pytest.mark.parametrize("arguments", [[], ["--option", "value", "argument"]])
 def test_names_of_later_commands_are_kept(refused, name, arguments):
     assert refused(name, *arguments) == f"`priornet {name}` arrives with a later version."

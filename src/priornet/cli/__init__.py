@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from priornet._version import __version__
+from priornet.cli.datasets import datasets
 from priornet.cli.demo import demo
 from priornet.cli.errors import Group
 from priornet.cli.evaluate import evaluate
@@ -53,4 +54,5 @@ def _options(
 
 for command in (fit, predict, evaluate, demo):
     app.command()(command)
+app.add_typer(datasets, name="datasets")
 reserve(app)
