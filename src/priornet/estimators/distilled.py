@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from priornet.distill import Targets, TransferSet, targets_for
+from priornet.distill import Targets, TransferSet, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.base import BaseRegressor, Prepared
 from priornet.estimators.ensemble import DeepEnsembleRegressor
@@ -21,7 +21,6 @@ from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, Split, check_count, network_seeds, split_rows
 from priornet.estimators.recipe import Recipe, train_stack
 from priornet.estimators.targets import TargetColumns
-from priornet.nn import Stack
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
@@ -229,7 +228,7 @@ class DistilledRegressor(BaseRegressor):
         )
         stack = network.build([seed], prepared.inputs)
         if widths == self.teacher_.fitted_.network.widths:
-            _start_as_member(stack, self.teacher_.fitted_.stack)
+            start_as_members(stack, self.teacher_.fitted_.stack, [0])
         plan, rate = self._student_plan(n_rows), self.student_learning_rate
         training = train_stack(
             stack,
@@ -280,18 +279,3 @@ class DistilledRegressor(BaseRegressor):
             pieces.append(targets.pack(ensemble).to(inputs))
         assert targets is not None
         return targets, torch.cat(pieces)
-
-
-@torch.no_grad()
-def _start_as_member(student: Stack, teacher: Stack) -> None:
-    """Start from the first member: its layers, mean and precision; only the evidence is new.
-
-    From random weights the likelihood of the members first gives up on the mean; a member is most
-    of the way already. All heads put mean and precision first, a mixture's for every head.
-    """
-    members = teacher.pieces()
-    for name, piece in student.pieces().items():
-        own, member = piece[0], members[name][0]
-        times = getattr(student.head, "n_members", 1) if own.shape[-1] != member.shape[-1] else 1
-        filled = torch.cat([member] * times, -1).to(own)
-        own[..., : filled.shape[-1]] = filled

@@ -1,0 +1,44 @@
+"""Students that start as members predict what those members predict."""
+
+import pytest
+import torch
+
+from _asserts import assert_close
+from priornet.distill import start_as_members
+from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead, StackedMLP
+
+
+@pytest.fixture
+def teacher():
+    return StackedMLP(2, (6, 5), GaussianHead(5, 2, init_gain=1.0), seeds=range(3))
+
+
+X = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
+
+
+def test_belief_has_the_mean_and_precision_of_its_member(teacher):
+    head = NormalWishartHead(5, 2, initial_belief=7.0, initial_excess=3.0)
+    students = StackedMLP(2, (6, 5), head, seeds=(8, 9))
+    start_as_members(students, teacher, [2, 0])
+    belief, members = students.together(X), teacher.together(X)
+    assert_close(belief.loc, members.loc[[2, 0]], rel=1e-5, abs=1e-6)
+    assert_close(belief.precision_tril, members.precision_tril[[2, 0]], rel=1e-5, abs=1e-6)
+    assert_close(belief.belief, torch.full((2, 4), 7.0), rel=1e-5)
+    assert_close(belief.excess, torch.full((2, 4), 3.0), rel=1e-5)
+
+
+def test_every_head_of_a_mixture_is_the_member(teacher):
+    student = StackedMLP(2, (6, 5), GaussianMixtureHead(5, 2, n_members=3), seeds=(8,))
+    start_as_members(student, teacher, [1])
+    member = teacher.together(X).loc[1]
+    for mean in student.together(X).means[:, 0]:
+        assert_close(mean, member, rel=1e-5, abs=1e-6)
+
+
+def test_teacher_and_student_share_no_memory(teacher):
+    student = StackedMLP(2, (6, 5), GaussianHead(5, 2), seeds=(8,))
+    start_as_members(student, teacher, [1])
+    before = teacher.weights.detach().clone()
+    with torch.no_grad():
+        student.weights.zero_()
+    assert torch.equal(teacher.weights, before)
