@@ -1,4 +1,4 @@
-"""Data: tables and what becomes of their columns, out-of-domain inputs, the synthetic task.
+"""Data: tables and what becomes of their columns, out-of-domain inputs, the paper's tasks.
 
 Each name is imported when it is first used: reading a table needs no torch.
 """
@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from priornet.data import generators, preprocessing, synthetic, tables
+    from priornet.data import generators, preprocessing, synthetic, tables, uci
     from priornet.data.generators import FactorAnalysisGenerator
     from priornet.data.preprocessing import TablePreprocessor
 
@@ -18,6 +18,7 @@ __all__ = [
     "preprocessing",
     "synthetic",
     "tables",
+    "uci",
 ]
 
 _HOME = {"FactorAnalysisGenerator": "generators", "TablePreprocessor": "preprocessing"}

@@ -42,8 +42,11 @@ def parse_arff(content: bytes, n_columns: int) -> NDArray[np.float64]:
             break
     else:
         raise ValueError("it has no @data")
-    rows = [line for line in content[position:].splitlines() if not line.startswith(b"%")]
-    return parse_text(b"\n".join(rows) + b"\n", n_columns)
+    lines = content[position:].splitlines()
+    body = b"\n".join(line for line in lines if line.strip() and not line.startswith(b"%")) + b"\n"
+    if _first_row(body)[0] != 0:  # below @data there is no header
+        raise ValueError(f"not a row of numbers: {body.splitlines()[0][:60]!r}")
+    return parse_text(body, n_columns)
 
 
 def _first_row(content: bytes) -> tuple[int, str | None]:

@@ -16,7 +16,8 @@ __all__ = ["parse_xls", "parse_xlsx"]
 
 def parse_xls(content: bytes, n_columns: int, sheet: int) -> NDArray[np.float64]:
     """One sheet of an ``.xls`` workbook."""
-    book = need("xlrd", "read .xls files").open_workbook(file_contents=content)
+    xlrd = need("xlrd", "read .xls files")
+    book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())  # it would print
     _check_sheet(sheet, book.nsheets)
     page = book.sheet_by_index(sheet)
     return _numbers((page.row_values(row) for row in range(page.nrows)), n_columns)
