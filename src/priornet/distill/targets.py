@@ -23,8 +23,9 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
+from priornet.losses.distillation import Tempering
 
-__all__ = ["Targets", "targets_for"]
+__all__ = ["Objective", "Targets", "targets_for"]
 
 Objective = Literal["endd", "end", "md-end"]
 
@@ -50,7 +51,9 @@ class Targets(ABC):
         """What is kept per input, each ``(N, *shape)``."""
 
     @abstractmethod
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
         """Loss per element of a prediction."""
 
     def pack(self, teacher: GaussianEnsemble) -> Tensor:
@@ -58,7 +61,7 @@ class Targets(ABC):
         fields = self.fields(teacher)
         return torch.cat([fields[name].reshape(len(fields[name]), -1) for name in self.shapes], -1)
 
-    def loss(self, prediction: Any, columns: Tensor, temperature: float = 1.0) -> Tensor:
+    def loss(self, prediction: Any, columns: Tensor, temperature: Tensor | float = 1.0) -> Tensor:
         """Loss per element, from columns ``(*batch, C)``."""
         sizes = [math.prod(shape) for shape in self.shapes.values()]
         parts = zip(self.shapes.items(), columns.split(sizes, -1), strict=True)
@@ -81,7 +84,9 @@ class _Proxy(Targets):
         nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
         return {name: getattr(nw, name) for name in self.shapes}
 
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
         return losses.proxy(prediction, NormalWishart.from_excess(**fields, validate_args=False))
 
 
@@ -96,7 +101,9 @@ class _Likelihood(Targets):
     def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
         return precision_averages(teacher)._asdict()
 
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
         return losses.endd(prediction, PrecisionAverages(**fields))
 
 
@@ -117,7 +124,9 @@ class _Moments(Targets):
     def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
         return covariance_averages(teacher)._asdict()
 
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
         return losses.end(prediction, CovarianceAverages(**fields))
 
 
@@ -145,18 +154,31 @@ class _Members(Targets):
 
 
 class _Annealed(_Members):
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
-        teacher = self.teacher(fields)
-        return losses.endd(prediction, teacher, temperature, "mean-preserving")
+    def __init__(self, n_targets: int, n_members: int, tempering: Tempering) -> None:
+        super().__init__(n_targets, n_members)
+        self.tempering: Tempering = tempering
+
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
+        return losses.endd(prediction, self.teacher(fields), temperature, self.tempering)
 
 
 class _Mixture(_Members):
-    def compare(self, prediction: Any, fields: dict[str, Tensor], temperature: float) -> Tensor:
+    def compare(
+        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
+    ) -> Tensor:
         return losses.md_end(prediction, self.teacher(fields))
 
 
 def targets_for(
-    objective: Objective, n_targets: int, n_members: int, *, proxy: bool, annealed: bool
+    objective: Objective,
+    n_targets: int,
+    n_members: int,
+    *,
+    proxy: bool,
+    annealed: bool,
+    tempering: Tempering = "mean-preserving",
 ) -> Targets:
     """The kind of target for an objective.
 
@@ -166,6 +188,7 @@ def targets_for(
         n_members: Number of teachers M.
         proxy: EnD2 by the Normal-Wishart fitted to the members, not by their likelihood.
         annealed: EnD2 by likelihood with a temperature above 1.
+        tempering: What that temperature does to the prediction, see :func:`losses.endd`.
     """
     if objective == "end":
         return _Moments(n_targets, n_members)
@@ -173,4 +196,6 @@ def targets_for(
         return _Mixture(n_targets, n_members)
     if proxy:
         return _Proxy(n_targets, n_members)
-    return (_Annealed if annealed else _Likelihood)(n_targets, n_members)
+    if annealed:
+        return _Annealed(n_targets, n_members, tempering)
+    return _Likelihood(n_targets, n_members)

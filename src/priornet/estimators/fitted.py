@@ -21,7 +21,7 @@ from priornet.estimators.verdict import Reference
 from priornet.nn import Stack
 from priornet.uncertainty import Uncertainty, uncertainty
 
-__all__ = ["Fitted"]
+__all__ = ["Fitted", "stack_belief"]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,22 +62,9 @@ class Fitted:
             predictive.variance.sqrt().numpy(),
         )
 
-    @torch.no_grad()
     def standard_belief(self, inputs: Tensor) -> Any:
         """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``."""
-        stack = self.stack
-        inputs = inputs.to(stack.weights)
-        pieces = [
-            stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu()
-            for x in inputs.split(_CHUNK)
-        ]
-        raw = pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
-        if stack.n_networks == 1:
-            return stack.head.distribution(raw[0])
-        members = stack.head.distribution(raw)
-        return GaussianEnsemble.from_precision_tril(
-            members.loc, members.precision_tril, validate_args=False
-        )
+        return stack_belief(self.stack, inputs)
 
     @torch.no_grad()
     def belief(self, inputs: Tensor) -> Any:
@@ -123,3 +110,22 @@ class Fitted:
             for variance in (record.knowledge_variance, record.data_variance)
         )
         return knowledge, data
+
+
+@torch.no_grad()
+def stack_belief(stack: Stack, inputs: Tensor) -> Any:
+    """What the networks of a stack believe together about inputs; float64, batch ``(N,)``.
+
+    One network answers for itself; several Gaussian ones make an ensemble.
+    """
+    inputs = inputs.to(stack.weights)
+    pieces = [
+        stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu() for x in inputs.split(_CHUNK)
+    ]
+    raw = pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+    if stack.n_networks == 1:
+        return stack.head.distribution(raw[0])
+    members = stack.head.distribution(raw)
+    return GaussianEnsemble.from_precision_tril(
+        members.loc, members.precision_tril, validate_args=False
+    )

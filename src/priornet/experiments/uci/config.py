@@ -1,0 +1,158 @@
+"""Settings of the UCI experiment: the paper's, those of our own recipe, and a short one."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+__all__ = ["METHODS", "PRESETS", "Beyond", "Config", "Paper", "Setting", "config_for"]
+
+METHODS = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+
+Setting = dict[str, float]
+"""One point of a grid: hyper-parameter to value."""
+
+_RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+_NOISES = (0.0, 0.05, 0.1, 0.2)
+
+# Likelihoods over-fit small tables within 100 epochs: their grids reach to strong decay. Students
+# cannot over-fit noise, for their teachers answer anywhere.
+_GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
+    # The ensemble's members are single networks: one search serves both.
+    "Single": {
+        "learning_rate": _RATES,
+        "weight_decay": (0.0, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 2e-1, 3e-1),
+    },
+    "EnD2": {
+        "learning_rate": (3e-3, 1e-2),
+        "weight_decay": (0.0, 1e-4),
+        "temperature": (1.0, 10.0),
+        "noise": (0.02, 0.05, 0.1, 0.2),
+    },
+    "NWPN": {
+        "learning_rate": (1e-3, 5e-3),
+        "weight_decay": (1e-3, 1e-1),
+        "prior_belief": (1e-2, 1e-1),
+        "beta": (1e2, 1e3),
+        "gamma": (0.05, 0.5),
+    },
+    "DER": {
+        "learning_rate": _RATES,
+        "weight_decay": (1e-3, 1e-1),
+        "coefficient": (0.0, 0.01, 0.1, 0.5),
+    },
+    "EnD": {"learning_rate": _RATES, "weight_decay": (0.0, 1e-4), "noise": _NOISES},
+    "MD-EnD": {"learning_rate": _RATES, "weight_decay": (0.0, 1e-4), "noise": _NOISES},
+}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One hidden layer, Adam, and a grid search for every method; the defaults are the paper's."""
+
+    seed: int = 0
+    """Seed of the folds, of the validation rows, of first weights, batches and noise."""
+    n_folds: int = 10
+    """Each row is a test row once."""
+    folds: tuple[int, ...] | None = None
+    """Which of them to run; None for all."""
+    hidden: int = 50
+    """Units of the hidden layer, ReLU; 100 for MSD and protein."""
+    epochs: int = 100
+    """Passes through the rows, at a constant learning rate."""
+    batch_size: int = 32
+    """Rows in a step, and as many out-of-domain inputs for NWPN."""
+    n_members: int = 10
+    """Networks in the ensemble."""
+    validation_share: float = 0.2
+    """Rows of the training fold on which settings are chosen, by NLL; the chosen setting is then
+    trained on the whole fold."""
+    grids: dict[str, dict[str, tuple[float, ...]]] = field(default_factory=lambda: _GRIDS)
+    """Values tried per method: every combination, the same number for each method."""
+    prior_match: Literal["precision", "variance"] = "precision"
+    """Which moment of NWPN's prior is the targets': see :func:`semi_informative_prior`."""
+    ood_spread: float = 3.0
+    """Out-of-domain inputs for NWPN: factor on the covariance of the factor analysis."""
+    n_out: int = 10_000
+    """How many of them."""
+    n_asked: int = 200_000
+    """Noisy inputs at which a teacher is asked, at most; a row gets at most one per epoch."""
+    tempering: Literal["paper", "mean-preserving", "exact"] = "paper"
+    """What EnD2's temperature does: see :func:`priornet.losses.endd`."""
+    clip: float = 10.0
+    """Longest gradient of a network; the paper does not say."""
+    folds_per_stack: int = 5
+    """Folds that train as one stack. It changes results only as far as float32 rounding does."""
+
+    def points(self, method: str) -> list[Setting]:
+        """The settings tried for a method."""
+        axes = self.grids["Single" if method == "ENSM" else method]
+        return [
+            dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """The estimators with their own defaults: one recipe for every table, nothing searched."""
+
+    seed: int = 0
+    """Seed of the folds and of every fit."""
+    splits: Literal["folds", "canonical"] = "folds"
+    """Cross-validation, or the published splits of Hernandez-Lobato and Adams (2015)."""
+    n_folds: int = 10
+    """For cross-validation."""
+    folds: tuple[int, ...] | None = None
+    """Which of the folds or splits to run; None for all."""
+    n_members: int = 10
+    """Networks in the ensemble, which is also the teacher of EnD2, EnD and MD-EnD."""
+    folds_per_stack: int = 1
+    """Folds in one part of the work."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, the estimators' parameters included."""
+        from priornet.experiments.uci.beyond import parameters
+
+        return {**asdict(self), "estimators": parameters(self)}
+
+
+Config = Paper | Beyond
+
+_TINY_GRIDS = {
+    "Single": {"learning_rate": (3e-3, 1e-2), "weight_decay": (1e-4,)},
+    "EnD2": {
+        "learning_rate": (1e-2,),
+        "weight_decay": (0.0,),
+        "temperature": (1.0, 10.0),
+        "noise": (0.05,),
+    },
+    "NWPN": {
+        "learning_rate": (1e-2,),
+        "weight_decay": (1e-4,),
+        "prior_belief": (1e-2,),
+        "beta": (1e2, 1e3),
+        "gamma": (0.5,),
+    },
+    "DER": {"learning_rate": (1e-2,), "weight_decay": (0.0,), "coefficient": (0.01, 0.1)},
+    "EnD": {"learning_rate": (1e-2,), "weight_decay": (0.0,), "noise": (0.0, 0.05)},
+    "MD-EnD": {"learning_rate": (1e-2,), "weight_decay": (0.0,), "noise": (0.0, 0.05)},
+}
+
+PRESETS: dict[str, Config] = {
+    "paper": Paper(),
+    "beyond": Beyond(),
+    "smoke": Paper(folds=(0, 1), epochs=2, n_members=2, n_asked=2000, n_out=500, grids=_TINY_GRIDS),
+}
+
+
+def config_for(dataset: str, preset: str) -> Config:
+    """A preset for one data set."""
+    config = PRESETS[preset]
+    if isinstance(config, Paper) and dataset in ("msd", "protein"):
+        return replace(config, hidden=100)
+    return config

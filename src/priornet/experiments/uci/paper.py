@@ -1,0 +1,345 @@
+"""The paper's UCI protocol on a few folds: every setting of every fold trains in one stack.
+
+For each method: train all settings on part of each training fold, choose by the NLL of the rest,
+train the chosen setting on the whole training fold. Nothing here sees test targets; see
+:mod:`priornet.experiments.uci.scores` for what happens to the beliefs that come out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from priornet import losses
+from priornet.data.generators import FactorAnalysisGenerator
+from priornet.distill.targets import Objective, Targets, targets_for
+from priornet.distributions import NormalWishart
+from priornet.estimators.fitted import stack_belief
+from priornet.estimators.network import HeadKind, Network
+from priornet.experiments.uci.config import Paper, Setting
+from priornet.experiments.uci.folds import FoldStack
+from priornet.nn import Stack
+from priornet.priors import semi_informative_prior
+from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, fit
+from priornet.training.schedules import temperature
+
+__all__ = ["Outcome", "n_epochs", "solve"]
+
+Part = Literal["inner", "train"]
+"""Rows of a training fold: those that settings are tried on, or all."""
+
+_STUDENTS: dict[str, tuple[Objective, HeadKind]] = {
+    "EnD2": ("endd", "normal-wishart"),
+    "EnD": ("end", "gaussian"),
+    "MD-EnD": ("md-end", "mixture"),
+}
+
+
+class Outcome(NamedTuple):
+    """One method on every fold of a stack."""
+
+    networks: list[Stack]
+    """What was trained with the chosen setting, per fold: one network, or the ensemble."""
+    chosen: list[Setting]
+    seconds: float
+
+
+class _Task(NamedTuple):
+    """One network: which fold it learns, how, and which of several with the same settings it is."""
+
+    place: int
+    setting: Setting
+    member: int = 0
+
+
+class _Prepared(NamedTuple):
+    """Rows for a stack, and which of them each task uses."""
+
+    data: Rows
+    rows: list[Tensor]
+    extra: list[Tensor] | None = None
+    epoch_rows: int | None = None
+
+
+Trainer = Callable[[list[_Task], Part], Stack]
+
+
+def n_epochs(config: Paper, methods: Sequence[str]) -> int:
+    """Epochs of stacks that :func:`solve` runs, for a progress bar."""
+    others = sum(method not in ("Single", "ENSM") for method in methods)
+    has_student = any(method in _STUDENTS for method in methods)
+    needs_gaussian = has_student or others < len(methods)
+    return config.epochs * (2 * others + 2 * needs_gaussian + has_student)
+
+
+def solve(
+    stack: FoldStack,
+    config: Paper,
+    methods: Sequence[str],
+    tick: Callable[[], object] = lambda: None,
+) -> dict[str, Outcome]:
+    """Search, choose and train every method on the folds of a stack.
+
+    Args:
+        stack: The folds.
+        config: Settings.
+        methods: Which ones.
+        tick: Called after every epoch of a stack.
+    """
+    return _Block(stack, config, tick).solve(methods)
+
+
+class _Block:
+    def __init__(self, stack: FoldStack, config: Paper, tick: Callable[[], object]) -> None:
+        self.stack, self.config, self.tick = stack, config, tick
+        self.places = range(len(stack.folds))
+        self.teachers: dict[Part, Stack] = {}
+
+    def solve(self, methods: Sequence[str]) -> dict[str, Outcome]:
+        found: dict[str, Outcome] = {}
+        students = [method for method in methods if method in _STUDENTS]
+        if students or {"Single", "ENSM"} & set(methods):
+            found |= self._gaussians(methods, bool(students))
+        for method in methods:
+            if method == "NWPN":
+                found[method] = self._searched(method, self._train_prior_network)
+            elif method == "DER":
+                found[method] = self._searched(method, self._train_evidential)
+            elif method in _STUDENTS:
+                found[method] = self._searched(method, self._student_trainer(method))
+        return found
+
+    # -- search and choice ------------------------------------------------------------------------
+
+    def _searched(self, method: str, train: Trainer) -> Outcome:
+        started = time.perf_counter()
+        chosen = self._choose(method, train)
+        final = train([_Task(place, chosen[place]) for place in self.places], "train")
+        networks = [final.select([place]) for place in self.places]
+        return Outcome(networks, chosen, time.perf_counter() - started)
+
+    def _choose(self, method: str, train: Trainer) -> list[Setting]:
+        """The setting of lowest validation NLL, per fold."""
+        points = self.config.points(method)
+        tried = train([_Task(place, point) for place in self.places for point in points], "inner")
+        chosen: list[Setting] = []
+        for place in self.places:
+            first = place * len(points)
+            networks = tried.select(range(first, first + len(points)))
+            chosen.append(points[int(self._validation_nll(networks, place).argmin())])
+        return chosen
+
+    @torch.no_grad()
+    def _validation_nll(self, networks: Stack, place: int) -> Tensor:
+        held = self.stack.rows(place, self.stack.folds[place].validation)
+        x, y = self.stack.inputs[held], self.stack.targets[held]
+        log_prob = networks.together(x).predictive().log_prob(y.expand(networks.n_networks, -1, 1))
+        return -torch.nan_to_num(log_prob.mean(-1), nan=-torch.inf)
+
+    def _gaussians(self, methods: Sequence[str], has_students: bool) -> dict[str, Outcome]:
+        """One search for the single network and the ensemble, whose first member it is."""
+        started = time.perf_counter()
+        chosen = self._choose("Single", self._train_gaussian)
+        searched = time.perf_counter() - started
+        members = range(self.config.n_members)
+        tasks = [_Task(place, chosen[place], m) for place in self.places for m in members]
+        final = self._train_gaussian(tasks, "train")
+        ensembled = time.perf_counter() - started
+        self.teachers["train"] = final
+        if has_students:  # what a search sees must not have seen the validation rows either
+            self.teachers["inner"] = self._train_gaussian(tasks, "inner")
+        ensembles = [self._members(final, place) for place in self.places]
+        found = {
+            "Single": Outcome(
+                [ensemble.select([0]) for ensemble in ensembles],
+                chosen,
+                searched + (ensembled - searched) / len(members),
+            ),
+            "ENSM": Outcome(ensembles, chosen, ensembled),
+        }
+        return {name: outcome for name, outcome in found.items() if name in methods}
+
+    def _members(self, stack: Stack, place: int) -> Stack:
+        m = self.config.n_members
+        return stack.select(range(place * m, (place + 1) * m))
+
+    # -- methods ----------------------------------------------------------------------------------
+
+    def _train_gaussian(self, tasks: list[_Task], part: Part) -> Stack:
+        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
+            return losses.gaussian_nll(prediction, batch.targets)
+
+        return self._train("gaussian", loss, tasks, self._plain(tasks, part))
+
+    def _train_evidential(self, tasks: list[_Task], part: Part) -> Stack:
+        coefficient = self._column(tasks, "coefficient")
+
+        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
+            return losses.evidential(prediction, batch.targets, coefficient)
+
+        return self._train("normal-wishart", loss, tasks, self._plain(tasks, part))
+
+    def _train_prior_network(self, tasks: list[_Task], part: Part) -> Stack:
+        prior = self._priors(tasks, part)
+        beta, gamma = self._column(tasks, "beta"), self._column(tasks, "gamma")
+
+        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
+            y, has_target = batch.targets.split([1, 1], -1)
+            has_target = has_target.squeeze(-1)
+            per_row = losses.reverse_kl(prediction, y, prior, beta * has_target)
+            # Over beta: Adam does not mind, and gradients are then of the likelihood's size.
+            return per_row * (has_target + gamma * (1 - has_target)) / beta
+
+        return self._train("normal-wishart", loss, tasks, self._with_outside(tasks, part))
+
+    def _student_trainer(self, method: str) -> Trainer:
+        objective, head = _STUDENTS[method]
+
+        def train(tasks: list[_Task], part: Part) -> Stack:
+            starts = [task.setting.get("temperature", 1.0) for task in tasks]
+            targets = targets_for(
+                objective,
+                1,
+                self.config.n_members,
+                proxy=False,
+                annealed=max(starts) > 1,
+                tempering=self.config.tempering,
+            )
+
+            def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
+                now = [temperature(share, start) for start in starts]
+                t = batch.targets.new_tensor(now).unsqueeze(-1) if max(now) > 1 else 1.0
+                return targets.loss(prediction, batch.targets, t)
+
+            return self._train(head, loss, tasks, self._asked(targets, tasks, part))
+
+        return train
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _rows(self, place: int, part: Part) -> Tensor:
+        return self.stack.rows(place, getattr(self.stack.folds[place], part))
+
+    def _plain(self, tasks: list[_Task], part: Part) -> _Prepared:
+        by_place = [self._rows(place, part) for place in self.places]
+        inputs, targets = self.stack.inputs, self.stack.targets
+        data = Rows(inputs, targets, torch.ones_like(targets[:, 0]))
+        return _Prepared(data, [by_place[task.place] for task in tasks])
+
+    def _with_outside(self, tasks: list[_Task], part: Part) -> _Prepared:
+        """The folds' rows, and after them each fold's out-of-domain inputs, marked by a column."""
+        inputs, targets = self.stack.inputs, self.stack.targets
+        outside = torch.cat([self._outside(place, part) for place in self.places])
+        n_in, n_out = len(inputs), self.config.n_out
+        marked = torch.cat([targets, torch.ones_like(targets)], -1)
+        data = Rows(
+            torch.cat([inputs, outside]),
+            torch.cat([marked, targets.new_zeros(len(outside), 2)]),
+            targets.new_ones(n_in + len(outside)),
+        )
+        extra = [torch.arange(n_out) + n_in + place * n_out for place in self.places]
+        plain = self._plain(tasks, part)
+        return _Prepared(data, plain.rows, [extra[task.place] for task in tasks])
+
+    def _outside(self, place: int, part: Part) -> Tensor:
+        inputs = self.stack.inputs[self._rows(place, part)]
+        model = FactorAnalysisGenerator(spread=self.config.ood_spread).fit(inputs.cpu().numpy())
+        source = Generator().manual_seed(self._seed(place, 1, "outside"))
+        return model.sample(self.config.n_out, source).to(inputs)
+
+    def _asked(self, targets: Targets, tasks: list[_Task], part: Part) -> _Prepared:
+        """Noisy inputs with the teacher's answers; tasks of one fold and noise share them."""
+        n_rows = min(len(self._rows(place, part)) for place in self.places)
+        groups: dict[tuple[int, float], Tensor] = {}
+        inputs: list[Tensor] = []
+        answers: list[Tensor] = []
+        start = 0
+        for task in tasks:
+            key = (task.place, task.setting["noise"])
+            if key in groups:
+                continue
+            x = self._noisy(*key, part)
+            teacher = self._members(self.teachers[part], task.place)
+            inputs.append(x)
+            answers += [targets.pack(stack_belief(teacher, p)).to(x) for p in x.split(_AT_ONCE)]
+            groups[key] = torch.arange(start, start + len(x))
+            start += len(x)
+        data = Rows(torch.cat(inputs), torch.cat(answers), inputs[0].new_ones(start))
+        rows = [groups[task.place, task.setting["noise"]] for task in tasks]
+        return _Prepared(data, rows, epoch_rows=n_rows)
+
+    def _noisy(self, place: int, noise: float, part: Part) -> Tensor:
+        x = self.stack.inputs[self._rows(place, part)]
+        if noise == 0:
+            return x
+        copies = max(1, min(self.config.epochs, self.config.n_asked // len(x)))
+        source = Generator().manual_seed(self._seed(place, 0, "noise"))
+        return torch.cat(
+            [x + noise * torch.randn(x.shape, generator=source).to(x) for _ in range(copies)]
+        )
+
+    # -- training ---------------------------------------------------------------------------------
+
+    def _train(self, head: HeadKind, loss: Loss, tasks: list[_Task], prepared: _Prepared) -> Stack:
+        config, data = self.config, prepared.data
+        n_members = config.n_members if head == "mixture" else 1
+        network = Network(data.inputs.shape[1], (config.hidden,), 1, head, n_members=n_members)
+        seeds = [self._seed(task.place, task.member) for task in tasks]
+        stack = network.build(seeds, data.inputs)
+        extra_size = 0 if prepared.extra is None else config.batch_size
+        fit(
+            stack,
+            loss,
+            Batches(
+                data,
+                prepared.rows,
+                seeds,
+                config.batch_size,
+                prepared.extra,
+                extra_size,
+                prepared.epoch_rows,
+            ),
+            StackedAdam(
+                stack.weights,
+                [task.setting["learning_rate"] for task in tasks],
+                [task.setting["weight_decay"] for task in tasks],
+                config.clip,
+            ),
+            epochs=config.epochs,
+            schedule=lambda _: 1.0,
+            progress=lambda _: self.tick(),
+        )
+        return stack
+
+    def _priors(self, tasks: list[_Task], part: Part) -> NormalWishart:
+        """The prior of each network, batch shape ``(S, 1)``."""
+        made = [
+            semi_informative_prior(
+                self.stack.targets[self._rows(task.place, part)],
+                task.setting["prior_belief"],
+                task.setting["prior_belief"],
+                self.config.prior_match,
+            )
+            for task in tasks
+        ]
+        fields = ("loc", "precision_tril", "belief", "excess")
+        columns = {
+            name: torch.stack([getattr(nw, name) for nw in made]).unsqueeze(1) for name in fields
+        }
+        return NormalWishart.from_excess(**columns, validate_args=False)
+
+    def _column(self, tasks: list[_Task], name: str) -> Tensor:
+        return self.stack.targets.new_tensor([[task.setting[name]] for task in tasks])
+
+    def _seed(self, place: int, member: int, what: str = "network") -> int:
+        """A seed per fold and member; settings of one fold share theirs, for a fair comparison."""
+        numbers = [self.config.seed, self.stack.folds[place].number, member, len(what)]
+        return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+_AT_ONCE = 1 << 16  # inputs at which a teacher answers at once

@@ -1,0 +1,107 @@
+"""Everything that is measured of one model on one fold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from priornet import metrics
+from priornet.distributions import GaussianEnsemble
+from priornet.report.information import ensemble_information
+from priornet.uncertainty import uncertainty
+
+__all__ = ["MEASURES", "SCORES", "measures", "score"]
+
+SCORES = ("rmse", "nll", "crps", "coverage90")
+MEASURES = (
+    "total_entropy",
+    "total_variance",
+    "expected_entropy",
+    "mutual_information",
+    "epkl",
+    "variance_of_mean",
+)
+_KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
+_CURVES = ("total_variance", "variance_of_mean")  # drawn as rejection curves
+_FRACTIONS = torch.linspace(0, 1, 51, dtype=torch.float64)
+
+
+def measures(belief: Any) -> dict[str, Tensor | None]:
+    """Uncertainty of every row by each measure, ``(N,)``; None where a model has none.
+
+    A single Gaussian has no knowledge uncertainty: its zeros would score as chance.
+    """
+    record = uncertainty(belief)
+    total, information = record.total_entropy, record.mutual_information
+    if isinstance(belief, GaussianEnsemble):
+        information = torch.from_numpy(ensemble_information(belief))
+        total = record.data_entropy + information
+    found: dict[str, Tensor | None] = {
+        "total_entropy": total,
+        "total_variance": record.total_variance[..., 0],
+        "expected_entropy": record.data_entropy,
+        "mutual_information": information,
+        "epkl": record.epkl,
+        "variance_of_mean": record.knowledge_variance[..., 0],
+    }
+    if bool((record.knowledge_variance == 0).all()):
+        found |= dict.fromkeys(_KNOWLEDGE)
+    return found
+
+
+@torch.no_grad()
+def score(belief: Any, y: NDArray[np.float64], foreign: Any) -> dict[str, Any]:
+    """Scores of a belief about test rows, one target, in units of the target.
+
+    Args:
+        belief: Batch shape ``(N,)``.
+        y: Targets, ``(N,)``.
+        foreign: Belief of the same model about out-of-domain inputs.
+    """
+    target = torch.from_numpy(y)
+    predictive = belief.predictive().univariate()
+    place = predictive.cdf(target)
+    error = (predictive.mean - target) ** 2
+    inside, outside = measures(belief), measures(foreign)
+    return {
+        "rmse": float(error.mean().sqrt()),
+        "nll": float(metrics.nll(predictive, target).mean()),
+        "crps": float(metrics.crps(predictive, target).mean()),
+        "coverage90": float(((place >= 0.05) & (place <= 0.95)).double().mean()),
+        "prr": {
+            name: None if u is None else float(metrics.prediction_rejection_ratio(error, u))
+            for name, u in inside.items()
+        },
+        "ood_auc": {
+            name: None if u is None else _auc(u, outside[name]) for name, u in inside.items()
+        },
+        "rejection": _curves(error, inside),
+    }
+
+
+def _auc(inside: Tensor, outside: Tensor | None) -> float:
+    assert outside is not None
+    return float(metrics.ood_auroc(inside, outside))
+
+
+def _curves(error: Tensor, inside: dict[str, Tensor | None]) -> dict[str, list[float]]:
+    """Share of the error left at shares rejected, for the curves that are drawn."""
+    found: dict[str, Tensor] = {}
+    fraction = _FRACTIONS
+    for name in _CURVES:
+        values = inside[name]
+        if values is None:
+            continue
+        curve = metrics.rejection_curve(error, values)
+        found |= {"oracle": curve.oracle, "random": curve.random, name: curve.uncertainty}
+        fraction = curve.fraction
+    at, known = _FRACTIONS.numpy(), fraction.numpy()
+
+    def sampled(curve: Tensor) -> list[float]:
+        return [round(v, 5) for v in np.interp(at, known, (curve / curve[0]).numpy()).tolist()]
+
+    return {"fraction": at.tolist()} | {name: sampled(curve) for name, curve in found.items()}
