@@ -1,0 +1,9 @@
+"""The page of results: what we measured beside what the paper printed, made from results JSON only.
+
+The paper's numbers, and those of other published methods, stand in ``published.json``.
+"""
+
+from priornet.report.paper.page import make_page, write_page
+from priornet.report.paper.runs import ResultsError
+
+__all__ = ["ResultsError", "make_page", "write_page"]

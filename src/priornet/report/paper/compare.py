@@ -1,0 +1,118 @@
+"""Arithmetic of the page: differences, what counts as a miss, and whether a goal holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from priornet.report.paper.scores import Number
+
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "MARGIN",
+    "NOT_RUN",
+    "ROUNDING",
+    "UNFINISHED",
+    "Goal",
+    "Tally",
+    "difference_in_errors",
+    "is_far_below",
+    "is_worse",
+    "paired",
+    "paired_ratio",
+    "state_of",
+    "tally",
+]
+
+ROUNDING = 1e-9
+"""What two numbers may differ by and still count as equal."""
+FAILS, NOT_RUN, UNFINISHED, HOLDS = "**✗ missed**", "not run", "not run in full", "✓ reached"
+"""States of a goal, the worst first."""
+MOST_ERRORS = 2.0
+"""Combined standard errors by which a lower-is-better metric may lie above the paper's."""
+MARGIN = 0.08
+"""How far a PRR or an AUC may lie below the paper's."""
+
+
+class Goal(NamedTuple):
+    """A line of the summary: what was wanted, what was found, and whether it holds."""
+
+    wanted: str
+    found: str
+    state: str
+
+    @classmethod
+    def counted(cls, wanted: str, count: Tally, needed: int) -> Goal:
+        """A goal about a number of cells."""
+        found = f"{count.good} of {count.measured}" if count.measured else ""
+        return cls(wanted, found, state_of(count, needed))
+
+
+class Tally(NamedTuple):
+    """How many cells are good, how many have been measured, how many there should be."""
+
+    good: int
+    measured: int
+    total: int
+
+
+def difference_in_errors(ours: Number, theirs: Number) -> float:
+    """How far ours lies above theirs, in standard errors of the difference.
+
+    Example:
+        >>> difference_in_errors(Number(3.5, 0.3), Number(3.0, 0.4))
+        1.0
+    """
+    gap = ours.mean - theirs.mean
+    error = math.hypot(ours.error or 0.0, theirs.error or 0.0)
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if gap else 0.0
+
+
+def is_worse(ours: Number, theirs: Number) -> bool:
+    """Whether a metric of which less is better is worse by more than two combined errors."""
+    return difference_in_errors(ours, theirs) > MOST_ERRORS + ROUNDING
+
+
+def is_far_below(ours: Number, theirs: Number, margin: float = MARGIN) -> bool:
+    """Whether a metric of which more is better falls short by more than the margin."""
+    return ours.mean < theirs.mean - margin - ROUNDING
+
+
+def paired(ours: Number, theirs: Number) -> Number:
+    """Mean difference, with its standard error over folds where both have the same folds."""
+    gap = ours.mean - theirs.mean
+    if len(ours.values) != len(theirs.values) or len(ours.values) < 2:
+        return Number(gap)
+    gaps = [a - b for a, b in zip(ours.values, theirs.values, strict=True)]
+    centre = math.fsum(gaps) / len(gaps)
+    spread = math.fsum((g - centre) ** 2 for g in gaps) / (len(gaps) - 1)
+    return Number(gap, math.sqrt(spread / len(gaps)), tuple(gaps))
+
+
+def paired_ratio(ours: Number, theirs: Number) -> Number:
+    """Ratio of the means, with the error of the paired difference put on the same scale."""
+    gap = paired(ours, theirs)
+    error = None if gap.error is None else gap.error / abs(theirs.mean)
+    return Number(ours.mean / theirs.mean, error)
+
+
+def tally(cells: Iterable[bool | None]) -> Tally:
+    """Count cells that are good, bad, or not measured (None)."""
+    listed = list(cells)
+    measured = [cell for cell in listed if cell is not None]
+    return Tally(sum(measured), len(measured), len(listed))
+
+
+def state_of(count: Tally, needed: int) -> str:
+    """Whether enough cells are good: what has not been measured may still turn out either way."""
+    if count.measured == 0:
+        return NOT_RUN
+    if count.good >= needed:
+        return HOLDS
+    if count.good + count.total - count.measured < needed:
+        return FAILS
+    return UNFINISHED

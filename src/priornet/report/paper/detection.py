@@ -1,0 +1,92 @@
+"""Errors found by uncertainty (PRR) and foreign rows told apart (AUC), beside the paper's."""
+
+from __future__ import annotations
+
+from priornet.report.paper.compare import MARGIN, Goal, is_far_below, tally
+from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN, marked, shown, table
+from priornet.report.paper.notes import Miss
+from priornet.report.paper.runs import Results
+from priornet.report.paper.scores import MEASURES, SETS, Key, Scores
+from priornet.report.paper.section import Section, found_in
+
+__all__ = ["detection"]
+
+_TITLES = {
+    "prr": "Errors found: prediction-rejection ratio (PRR; 1 is an oracle, 0 is chance)",
+    "ood_auc": "Foreign rows told apart: area under the ROC curve (1 is perfect, 0.5 is chance)",
+}
+_SHORT = {"prr": "PRR", "ood_auc": "AUC"}
+_METHODS = ("ENSM", "EnD2", "NWPN")
+_NEEDED = 0.8
+
+
+def detection(results: Results, paper: Scores) -> Section:
+    """Tables of both metrics by measure, the count, and every miss."""
+    section = Section(
+        [
+            f"Each cell: ours (the paper's). ✗: more than {MARGIN} below the paper's. H[E] and "
+            "V[y] measure total uncertainty, I, K (EPKL) and V[mu] knowledge uncertainty. The "
+            "paper gives no entropy of an ensemble.",
+        ]
+    )
+    for metric, title in _TITLES.items():
+        rows = [
+            _row(results, paper, dataset, metric, method, section)
+            for dataset in (*SETS, "msd")
+            for method in _METHODS
+        ]
+        section.lines += ["", f"**{title}**"]
+        section.lines += table(["data", "method", *MEASURES.values()], rows, left=2)
+    cells = [
+        _is_good(results, paper, key)
+        for key in paper.numbers
+        if key.dataset in SETS and key.metric in _TITLES
+    ]
+    count = tally(cells)
+    needed = round(_NEEDED * count.total)
+    section.goals.append(
+        Goal.counted(
+            f"PRR and OOD AUC within {MARGIN} of the paper's or better, in {needed} of "
+            f"{count.total} cells",
+            count,
+            needed,
+        )
+    )
+    return section
+
+
+def _row(
+    results: Results, paper: Scores, dataset: str, metric: str, method: str, section: Section
+) -> list[str]:
+    run = results.get("paper", dataset)
+    cells = [dataset, method]
+    for measure, symbol in MEASURES.items():
+        key = Key(dataset, metric, method, measure)
+        ours, theirs = found_in(run, key), paper.numbers.get(key)
+        printed = "" if theirs is None else f" ({shown(theirs.mean)})"
+        if run is None or ours is None:
+            cells.append(f"{NOT_RUN}{printed}")
+            continue
+        text = f"{shown(ours.mean)}{printed}"
+        if not run.is_complete:
+            cells.append(f"{text}<br>{INCOMPLETE}")
+            continue
+        is_miss = theirs is not None and is_far_below(ours, theirs)
+        cells.append(marked(text, is_miss))
+        if theirs is not None and is_miss:
+            section.misses.append(
+                Miss(
+                    f"paper/{dataset}/{metric}/{method}/{measure}",
+                    f"{dataset}, {method}, {_SHORT[metric]} by {symbol} {shown(ours.mean)} "
+                    f"against {shown(theirs.mean)}",
+                )
+            )
+    return cells
+
+
+def _is_good(results: Results, paper: Scores, key: Key) -> bool | None:
+    run = results.get("paper", key.dataset)
+    ours = found_in(run, key)
+    if run is None or ours is None or not run.is_complete:
+        return None
+    return not is_far_below(ours, paper.numbers[key])

@@ -1,0 +1,68 @@
+"""Explanations written by hand, printed beside the misses they are about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from priornet.report.paper.runs import ResultsError
+
+__all__ = ["Miss", "Notes", "listing", "read_notes"]
+
+UNEXPLAINED = "not explained yet"
+
+
+class Miss(NamedTuple):
+    """A goal missed in one place: a key such as ``paper/boston/rmse/EnD2``, and the numbers."""
+
+    key: str
+    text: str
+
+
+@dataclass
+class Notes:
+    """Texts by key or by pattern (``paper/*/prr/EnD2/epkl``); the exact key goes first."""
+
+    texts: dict[str, str] = field(default_factory=dict[str, str])
+    used: set[str] = field(default_factory=set[str])
+
+    def about(self, key: str) -> str | None:
+        """The text for a key, if any."""
+        patterns = [key, *self.texts] if key in self.texts else list(self.texts)
+        found = next((pattern for pattern in patterns if fnmatchcase(key, pattern)), None)
+        if found is None:
+            return None
+        self.used.add(found)
+        return self.texts[found]
+
+    @property
+    def unused(self) -> list[str]:
+        """Keys that matched nothing so far: what they explain is no longer there."""
+        return [key for key in self.texts if key not in self.used]
+
+
+def read_notes(path: Path) -> Notes:
+    """Notes from a JSON object of texts; none where there is no file."""
+    if not path.exists():
+        return Notes()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultsError(f"{path}: cannot be read as JSON.") from error
+    if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
+        raise ResultsError(f"{path}: must be a JSON object from keys to texts.")
+    return Notes(content)
+
+
+def listing(misses: list[Miss], notes: Notes) -> list[str]:
+    """Every miss with its explanation; those that share one stand together under it."""
+    groups: dict[str, list[str]] = {}
+    for miss in misses:
+        groups.setdefault(notes.about(miss.key) or UNEXPLAINED, []).append(miss.text)
+    lines: list[str] = []
+    for note, texts in groups.items():
+        lines += [f"- {note[:1].upper()}{note[1:].rstrip('.')}:", *(f"  - {t}" for t in texts)]
+    return lines

@@ -1,0 +1,133 @@
+"""The whole page, from a results folder and a file of notes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from priornet.report.paper.accuracy import accuracy, besides
+from priornet.report.paper.beyond import beyond
+from priornet.report.paper.claims import CLAIMS, Part, verdict
+from priornet.report.paper.compare import FAILS, HOLDS, Goal
+from priornet.report.paper.detection import detection
+from priornet.report.paper.figures import figures
+from priornet.report.paper.making import making
+from priornet.report.paper.markdown import table
+from priornet.report.paper.notes import Miss, Notes, listing, read_notes
+from priornet.report.paper.peer_table import peer_table
+from priornet.report.paper.prior_network import prior_network
+from priornet.report.paper.runs import Results, read_folder
+from priornet.report.paper.scores import Scores, published
+from priornet.report.paper.synthetic import SYNTHETIC_CLAIMS, synthetic
+
+__all__ = ["make_page", "write_page"]
+
+_HEAD = """\
+# Results
+
+The paper's experiments on synthetic and UCI data (arXiv:2006.11590v2) run again, its numbers
+beside ours; then our own recipe against the ensemble, and against other published methods. This
+page is made from the files in `results/` by `priornet reproduce page`: do not edit it.\
+"""
+_ACCURACY = "RMSE and NLL beside the paper's"
+_DETECTION = "Errors found, foreign rows told apart"
+_SYNTHETIC = "Synthetic data"
+_FIGURES = {_DETECTION: ("rejection",), _SYNTHETIC: ("synthetic-panels", "behaviours")}
+
+
+def make_page(results: Results, notes: Notes, images: Path | None = None) -> str:
+    """The page as Markdown.
+
+    Args:
+        results: What was measured.
+        notes: Explanations of misses; it learns which were used.
+        images: Folder whose figures are shown, by their path beside the page.
+    """
+    paper = published()
+    parts = {
+        _ACCURACY: accuracy(results, paper),
+        _DETECTION: detection(results, paper),
+        "Our recipe: EnD2 against its ensemble": beyond(results),
+        "Our recipe: NWPN": prior_network(results, paper),
+        "Published methods": peer_table(results),
+        _SYNTHETIC: synthetic(results),
+        "How it was made": making(results),
+    }
+    goals = [goal for section in parts.values() for goal in section.goals]
+    lines = [_HEAD, "", "## At a glance", *_summary(goals)]
+    lines += ["## What the paper claims", "", *_claims(results, paper, notes)]
+    for title, section in parts.items():
+        lines += ["", f"## {title}", "", *section.lines, *_misses(section.misses, notes)]
+        if title == _ACCURACY:
+            lines += ["", *besides(results)]
+        lines += figures(images, *_FIGURES.get(title, ()))
+    return _tidy(lines)
+
+
+def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
+    """Make the page and write it, whole or not at all; gives the notes, which know their use."""
+    notes = read_notes(notes_path)
+    text = make_page(read_folder(folder), notes, out.parent / "images")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return notes
+
+
+def _summary(goals: list[Goal]) -> list[str]:
+    counts = {
+        "reached": sum(goal.state == HOLDS for goal in goals),
+        "missed": sum(goal.state == FAILS for goal in goals),
+    }
+    counts["not run in full"] = len(goals) - sum(counts.values())
+    line = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    rows = [(goal.state, goal.found, goal.wanted) for goal in goals]
+    return ["", f"Of {len(goals)} goals: {line}.", *table(["", "found", "goal"], rows, left=3)]
+
+
+def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
+    ours = results.scores("paper")
+    judged = [
+        (claim.name, claim.text, claim.parts(ours), verdict(claim.parts(paper))) for claim in CLAIMS
+    ]
+    judged += [
+        (claim.name, claim.text, claim.parts(results.synthetic), "no numbers printed")
+        for claim in SYNTHETIC_CLAIMS
+    ]
+    rows = [
+        [f"**{verdict(parts)}**", text, _evidence(name, parts, notes), own]
+        for name, text, parts, own in judged
+    ]
+    return [
+        "A verdict is counted from the numbers below: *confirmed* when every part of a claim holds "
+        "in at least 80 % of its cells, *not confirmed* when no part holds in half of them, "
+        "*partly* in between. The last column applies the same rule to the numbers that the paper "
+        "prints.",
+        *table(["verdict", "claim", "counted", "the paper's own numbers"], rows, left=4),
+    ]
+
+
+def _evidence(name: str, parts: list[Part], notes: Notes) -> str:
+    texts = [str(part) for part in parts if part.total]
+    remark = notes.about(f"claims/{name}")
+    return "<br>".join([*texts, *([remark] if remark else [])])
+
+
+def _misses(misses: list[Miss], notes: Notes) -> list[str]:
+    if not misses:
+        return []
+    return ["", f"Misses ({len(misses)}):", "", *listing(misses, notes)]
+
+
+def _tidy(lines: Iterable[str]) -> str:
+    """Join lines, with never more than one empty line in a row."""
+    kept: list[str] = []
+    for line in lines:
+        if line or (kept and kept[-1]):
+            kept.append(line)
+    return "\n".join(kept).rstrip() + "\n"

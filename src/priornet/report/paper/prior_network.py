@@ -1,0 +1,85 @@
+"""Our own recipe: NWPN's knowledge about foreign rows, and its NLL beside the paper's NWPN."""
+
+from __future__ import annotations
+
+from priornet.report.paper.beyond import BEYOND_SETS
+from priornet.report.paper.compare import ROUNDING, Goal, tally
+from priornet.report.paper.markdown import (
+    INCOMPLETE,
+    NOT_RUN,
+    decimals,
+    marked,
+    table,
+    with_error,
+)
+from priornet.report.paper.notes import Miss
+from priornet.report.paper.runs import Results, Run
+from priornet.report.paper.scores import KNOWLEDGE, MEASURES, Key, Number, Scores
+from priornet.report.paper.section import Section, found_in, names_of
+
+__all__ = ["prior_network"]
+
+_WANTED = ("concrete", "boston")
+_LEAST_AUC = 0.8
+
+
+def prior_network(results: Results, paper: Scores) -> Section:
+    """One row per set; the goal is about two of them."""
+    section = Section(
+        [
+            f"Goal on {' and '.join(_WANTED)}: AUC at least {_LEAST_AUC} by the knowledge measure "
+            "that is best there, and a mean NLL no higher than the paper's.",
+        ]
+    )
+    rows: list[list[str]] = []
+    good: dict[str, bool | None] = {}
+    for dataset in names_of(BEYOND_SETS, results.datasets("beyond")):
+        before = len(section.misses)
+        row = _row(results.get("beyond", dataset), paper, dataset, section)
+        good[dataset] = (
+            None if NOT_RUN in row or INCOMPLETE in row else before == len(section.misses)
+        )
+        rows.append(row)
+    section.lines += table(["data", "OOD AUC", "by", "NLL", "NLL, the paper's NWPN"], rows)
+    section.goals.append(
+        Goal.counted(
+            f"Our recipe, NWPN on {' and '.join(_WANTED)}: OOD AUC at least {_LEAST_AUC}, NLL no "
+            "worse than the paper's NWPN",
+            tally(good[name] for name in _WANTED),
+            len(_WANTED),
+        )
+    )
+    return section
+
+
+def _row(run: Run | None, paper: Scores, dataset: str, section: Section) -> list[str]:
+    theirs = paper.get(dataset, "nll", "NWPN")
+    printed = "" if theirs is None else with_error(theirs)
+    best, nll = _best_knowledge(run, dataset), found_in(run, Key(dataset, "nll", "NWPN"))
+    if run is not None and not run.is_complete:
+        return [dataset, INCOMPLETE, "", INCOMPLETE, printed]
+    if best is None or nll is None:
+        return [dataset, NOT_RUN, "", NOT_RUN, printed]
+    measure, auc = best
+    auc_text, nll_text = with_error(auc), with_error(nll, decimals(nll.mean))
+    is_low = dataset in _WANTED and auc.mean < _LEAST_AUC - ROUNDING
+    is_worse = dataset in _WANTED and theirs is not None and nll.mean > theirs.mean + ROUNDING
+    if is_low:
+        text = f"{dataset}, NWPN, OOD AUC {auc_text}, goal {_LEAST_AUC}"
+        section.misses.append(Miss(f"beyond/{dataset}/NWPN/ood_auc", text))
+    if is_worse:
+        text = f"{dataset}, NWPN, NLL {nll_text}, the paper's {printed}"
+        section.misses.append(Miss(f"beyond/{dataset}/NWPN/nll", text))
+    return [
+        dataset,
+        marked(auc_text, is_low),
+        MEASURES[measure],
+        marked(nll_text, is_worse),
+        printed,
+    ]
+
+
+def _best_knowledge(run: Run | None, dataset: str) -> tuple[str, Number] | None:
+    found = {m: found_in(run, Key(dataset, "ood_auc", "NWPN", m)) for m in KNOWLEDGE}
+    known = {m: value for m, value in found.items() if value is not None}
+    return max(known.items(), key=lambda pair: pair[1].mean) if known else None

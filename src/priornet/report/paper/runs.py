@@ -1,0 +1,108 @@
+"""The results folder: one file per data set and preset, read whole or refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from priornet.report.paper.scores import Key, Number, Scores, read_methods
+
+__all__ = ["Results", "ResultsError", "Run", "read_folder"]
+
+PRESETS = {"": "paper", ".beyond": "beyond", ".splits": "beyond"}
+"""What stands between the name of a data set and ``.json``, and the preset it promises."""
+_TOP = ("dataset", "preset", "complete", "n_rows", "config", "methods", "seconds", "device")
+
+
+class ResultsError(ValueError):
+    """A results file that cannot be used; the message names it."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One results file."""
+
+    content: Mapping[str, Any]
+    numbers: Mapping[Key, Number]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the table was whole."""
+        return self.content["complete"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a folder holds: runs by kind (``paper``, ``beyond``, ``splits``) and data set."""
+
+    runs: Mapping[tuple[str, str], Run] = field(default_factory=dict[tuple[str, str], Run])
+    synthetic: Mapping[str, Any] | None = None
+
+    def get(self, kind: str, dataset: str) -> Run | None:
+        """A run, or None where there is none."""
+        return self.runs.get((kind, dataset))
+
+    def datasets(self, kind: str) -> list[str]:
+        """Data sets that have a run of this kind, smallest first."""
+        found = [(run.content["n_rows"], name) for (k, name), run in self.runs.items() if k == kind]
+        return [name for _, name in sorted(found)]
+
+    def scores(self, kind: str) -> Scores:
+        """Numbers of the complete tables."""
+        whole = [run for (k, _), run in self.runs.items() if k == kind and run.is_complete]
+        return Scores(
+            {key: value for run in whole for key, value in run.numbers.items()},
+            {run.content["dataset"]: run.content["n_rows"] for run in whole},
+        )
+
+
+def read_folder(folder: Path) -> Results:
+    """Read ``uci/*.json`` and ``synthetic.json``; what is not there is simply absent."""
+    runs: dict[tuple[str, str], Run] = {}
+    for path in sorted(folder.glob("uci/*.json")):
+        dataset, _, suffix = path.stem.partition(".")
+        suffix = f".{suffix}" if suffix else ""
+        if suffix in PRESETS:
+            kind = suffix[1:] or "paper"
+            runs[kind, dataset] = _read_run(path, dataset, kind, PRESETS[suffix])
+    synthetic = folder / "synthetic.json"
+    return Results(runs, _read_synthetic(synthetic) if synthetic.exists() else None)
+
+
+def _read_synthetic(path: Path) -> dict[str, Any]:
+    content = _read(path)
+    if content.get("preset") != "paper" or "methods" not in content:
+        raise ResultsError(f'{path}: not the results of preset "paper"; run it again.')
+    return content
+
+
+def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
+    content = _read(path)
+    missing = [name for name in _TOP if name not in content]
+    if missing:
+        raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
+    promised = {"dataset": dataset, "preset": preset}
+    for name, value in promised.items():
+        if content[name] != value:
+            raise ResultsError(
+                f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
+            )
+    if kind == "splits" and content["config"].get("splits") != "canonical":
+        raise ResultsError(f'{path}: its config does not say splits "canonical".')
+    try:
+        return Run(content, read_methods(dataset, content["methods"]))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ResultsError(f"{path}: its methods are not in the form of results.") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultsError(f"{path}: cannot be read as JSON; run it again.") from error
+    if not isinstance(content, dict):
+        raise ResultsError(f"{path}: not a results file; run it again.")
+    return content

@@ -1,0 +1,41 @@
+"""What a part of the page is made of, and what it hands to the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from priornet.report.paper.compare import Goal
+from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN
+from priornet.report.paper.notes import Miss
+from priornet.report.paper.runs import Run
+from priornet.report.paper.scores import Key, Number
+
+__all__ = ["Section", "cell_text", "found_in", "names_of"]
+
+
+@dataclass
+class Section:
+    """Lines of Markdown, goals for the summary, and what was missed."""
+
+    lines: list[str]
+    goals: list[Goal] = field(default_factory=list[Goal])
+    misses: list[Miss] = field(default_factory=list[Miss])
+
+
+def found_in(run: Run | None, key: Key) -> Number | None:
+    """A number of a run, on whatever rows it ran."""
+    return None if run is None else run.numbers.get(key)
+
+
+def cell_text(run: Run | None, value: Number | None, whole: str) -> str:
+    """What a cell says: ``whole`` for a complete table, otherwise what is missing."""
+    if run is None or value is None:
+        return NOT_RUN
+    return whole if run.is_complete else f"{whole}<br>{INCOMPLETE}"
+
+
+def names_of(wanted: Iterable[str], found: Iterable[str]) -> list[str]:
+    """Data sets to show: those that are wanted, then others that were run."""
+    wanted = list(wanted)
+    return wanted + [name for name in found if name not in wanted]

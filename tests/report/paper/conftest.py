@@ -1,0 +1,29 @@
+"""Results folders made by hand, in the form that the experiments write."""
+
+import json
+
+import pytest
+
+from _results import CONFIG, content
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An empty results folder with a way to put runs into it."""
+
+    class Folder:
+        path = tmp_path / "results"
+
+        def put(self, dataset, methods, kind="paper", **more):
+            suffix = "" if kind == "paper" else f".{kind}"
+            preset = "paper" if kind == "paper" else "beyond"
+            if kind == "splits":
+                more.setdefault("config", {**CONFIG, "splits": "canonical"})
+            file = self.path / "uci" / f"{dataset}{suffix}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(content(dataset, methods, preset=preset, **more)))
+            return file
+
+    made = Folder()
+    made.path.mkdir()
+    return made

@@ -1,0 +1,84 @@
+"""RMSE and NLL beside the paper's: counts, misses, and what was not run."""
+
+from _results import around, paper_methods
+from priornet.report.paper.accuracy import accuracy, besides
+from priornet.report.paper.compare import FAILS, HOLDS, UNFINISHED
+from priornet.report.paper.runs import read_folder
+from priornet.report.paper.scores import SETS, published
+
+
+def section(folder):
+    return accuracy(read_folder(folder.path), published())
+
+
+def row(lines, dataset):
+    return [line for line in lines if line.startswith(f"| **{dataset}**")]
+
+
+def test_paper_against_itself_has_no_miss(folder):
+    for name in SETS:
+        folder.put(name, paper_methods(name))
+    found = section(folder)
+    (goal,) = found.goals
+    assert (goal.found, goal.state) == ("40 of 40", HOLDS)
+    assert found.misses == []
+    assert "3.54 ± 0.01<br>3.54 ± 0.32<br>0.0" in row(found.lines, "boston")[0]
+
+
+def test_one_miss_is_counted_marked_and_named(folder):
+    methods = paper_methods("boston")
+    # The paper: 2.50 +- 0.05; with an error of 0.12 the difference is 0.26 / 0.13 = 2 errors.
+    methods["EnD2"]["nll"] = around(2.77, 0.12)
+    folder.put("boston", methods)
+    found = section(folder)
+    (goal,) = found.goals
+    assert (goal.found, goal.state) == ("7 of 8", UNFINISHED)
+    (miss,) = found.misses
+    assert miss.key == "paper/boston/nll/EnD2"
+    assert miss.text == "boston, EnD2, NLL 2.77 against 2.50 (+2.1)"
+    assert "2.77 ± 0.12<br>2.50 ± 0.05<br>**✗ +2.1**" in row(found.lines, "boston")[1]
+
+
+def test_five_misses_are_too_many(folder):
+    for name in SETS:
+        methods = paper_methods(name)
+        methods["NWPN"]["rmse"] = around(99.0)
+        folder.put(name, methods)
+    (goal,) = section(folder).goals
+    assert (goal.found, goal.state) == ("35 of 40", FAILS)
+
+
+def test_table_that_is_not_whole_is_shown_and_not_judged(folder):
+    folder.put("boston", paper_methods("boston"))
+    folder.put("msd", paper_methods("msd", shift=5.0), complete=False)
+    found = section(folder)
+    assert found.misses == []
+    assert row(found.lines, "msd")[0].count("not run on the full table") == 4
+    assert "14.08 ± 0.01<br>9.08 ± 0.00<br>not run on the full table" in row(found.lines, "msd")[0]
+    assert found.goals[0].found == "8 of 8"
+
+
+def test_what_is_missing_is_not_run(folder):
+    methods = paper_methods("boston")
+    del methods["NWPN"]
+    folder.put("boston", methods)
+    found = section(folder)
+    assert row(found.lines, "boston")[0].count("not run") == 1
+    assert row(found.lines, "wine")[0].count("not run") == 4
+    assert found.goals[0].found == "6 of 6"
+
+
+def test_nothing_run_at_all(folder):
+    (goal,) = section(folder).goals
+    assert (goal.found, goal.state) == ("", "not run")
+
+
+def test_other_methods_and_metrics_are_ours_only(folder):
+    methods = paper_methods("boston")
+    methods["DER"] = {**methods["NWPN"], "rmse": around(3.21), "coverage90": around(0.876)}
+    folder.put("boston", methods)
+    folder.put("unseen", methods)
+    text = "\n".join(besides(read_folder(folder.path)))
+    assert "| boston | 3.21 ± 0.01 | not run | not run |" in text
+    assert "| 87.6 % |" in text
+    assert "| unseen | 3.21 ± 0.01 |" in text

@@ -1,0 +1,111 @@
+"""EnD2 against its ensemble: losses are shown as losses, limits are the stated ones."""
+
+import pytest
+
+from _results import around, paper_methods
+from priornet.experiments.results import summary
+from priornet.report.paper.beyond import BEYOND_SETS, beyond
+from priornet.report.paper.compare import FAILS, HOLDS, UNFINISHED
+from priornet.report.paper.runs import read_folder
+
+EVEN = {"nll": 1.0, "rmse": 2.0, "ood_auc": 0.7, "prr": 0.5}
+
+
+def methods(**student):
+    """An ensemble, and a student that is as good but for what is given."""
+    both = {}
+    for name, values in (("ENSM", EVEN), ("EnD2", EVEN | student)):
+        both[name] = {"nll": around(values["nll"]), "rmse": around(values["rmse"])}
+        both[name]["ood_auc"] = {"variance_of_mean": around(values["ood_auc"])}
+        both[name]["prr"] = {"total_variance": around(values["prr"])}
+    return both
+
+
+def put(folder, **student):
+    for name in BEYOND_SETS:
+        folder.put(name, methods(**student), "beyond")
+    return beyond(read_folder(folder.path))
+
+
+def states(section):
+    return [goal.state for goal in section.goals[:4]]
+
+
+@pytest.mark.parametrize(
+    ("student", "expected"),
+    [
+        ({}, [HOLDS] * 4),
+        ({"nll": 1.01, "rmse": 2.02, "ood_auc": 0.68, "prr": 0.47}, [HOLDS] * 4),
+        ({"nll": 1.011}, [FAILS, HOLDS, HOLDS, HOLDS]),
+        ({"rmse": 2.021}, [HOLDS, FAILS, HOLDS, HOLDS]),
+        ({"ood_auc": 0.679}, [HOLDS, HOLDS, FAILS, HOLDS]),
+        ({"prr": 0.469}, [HOLDS, HOLDS, HOLDS, FAILS]),
+    ],
+)
+def test_each_column_has_its_own_limit(folder, student, expected):
+    found = put(folder, **student)
+    assert states(found) == expected
+    assert len(found.misses) == 6 * expected.count(FAILS)
+
+
+def test_loss_is_shown_as_a_loss(folder):
+    found = put(folder, nll=1.5)
+    assert "| boston | 1.500 | 1.000 | **✗ +0.500 ± 0.000** | 1.000 ± 0.000 |" in "\n".join(
+        found.lines
+    )
+    assert found.misses[0].key == "beyond/boston/EnD2/nll"
+    assert found.misses[0].text == "boston, EnD2, NLL difference: +0.500 ± 0.000"
+
+
+def test_error_is_that_of_the_fold_by_fold_difference(folder):
+    both = methods()
+    both["ENSM"]["nll"] = summary([2.0, 5.0, 11.0])
+    both["EnD2"]["nll"] = summary([1.0, 4.0, 7.0])
+    folder.put("boston", both, "beyond")
+    found = beyond(read_folder(folder.path))
+    assert any("| -2.000 ± 1.000 |" in line for line in found.lines)
+
+
+def test_better_cells_are_counted(folder):
+    found = put(folder, nll=0.9, prr=0.6)
+    assert "The student is better than its ensemble in 12 of 24 cells." in found.lines
+
+
+def test_missing_sets_leave_the_goal_open(folder):
+    folder.put("boston", methods(), "beyond")
+    found = beyond(read_folder(folder.path))
+    assert states(found) == [UNFINISHED] * 4
+    assert any(line.startswith("| protein | not run |") for line in found.lines)
+
+
+def test_table_that_is_not_whole_is_not_judged(folder):
+    folder.put("msd", methods(nll=5.0), "beyond", complete=False)
+    found = beyond(read_folder(folder.path))
+    assert found.misses == []
+    assert any("| msd | not run on the full table |" in line for line in found.lines)
+    assert "better than its ensemble" not in "\n".join(found.lines)
+
+
+def test_set_beyond_the_six_is_shown_and_its_losses_are_named(folder):
+    folder.put("unseen", methods(nll=1.2), "beyond")
+    found = beyond(read_folder(folder.path))
+    assert [miss.key for miss in found.misses] == ["beyond/unseen/EnD2/nll"]
+    assert found.goals[0].found == ""
+
+
+@pytest.mark.parametrize(
+    ("work", "wait", "state"), [(49, 1.4, HOLDS), (50, 1.4, FAILS), (49, 1.5, FAILS)]
+)
+def test_cost_has_limits_too(folder, work, wait, state):
+    both = methods()
+    both["EnD2"]["cost"] = {"multiply_adds": work, "latency_ms": wait}
+    both["ENSM"]["cost"] = {"multiply_adds": 100, "latency_ms": 1.0}
+    folder.put("boston", both, "beyond")
+    found = beyond(read_folder(folder.path))
+    assert found.goals[-1].state == state
+    assert len(found.misses) == (state == FAILS)
+
+
+def test_cost_that_was_not_measured_is_not_run(folder):
+    folder.put("boston", paper_methods("boston"), "beyond")
+    assert beyond(read_folder(folder.path)).goals[-1].state == "not run"

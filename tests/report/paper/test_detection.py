@@ -1,0 +1,61 @@
+"""PRR and OOD AUC beside the paper's: the margin, the count, and every miss."""
+
+from _results import around, paper_methods
+from priornet.report.paper.compare import FAILS, HOLDS
+from priornet.report.paper.detection import detection
+from priornet.report.paper.runs import read_folder
+from priornet.report.paper.scores import SETS, published
+
+
+def section(folder):
+    return detection(read_folder(folder.path), published())
+
+
+def test_within_the_margin_everywhere_is_no_miss(folder):
+    for name in SETS:
+        folder.put(name, paper_methods(name, shift=0.08))
+    found = section(folder)
+    (goal,) = found.goals
+    assert (goal.found, goal.state) == ("130 of 130", HOLDS)
+    assert found.misses == []
+
+
+def test_below_the_margin_everywhere_is_a_miss(folder):
+    for name in SETS:
+        folder.put(name, paper_methods(name, shift=0.09))
+    found = section(folder)
+    (goal,) = found.goals
+    assert (goal.found, goal.state) == ("0 of 130", FAILS)
+    assert len(found.misses) == 130
+
+
+def test_miss_is_marked_and_named_and_better_is_not_a_miss(folder):
+    methods = paper_methods("boston")
+    methods["ENSM"]["prr"]["total_variance"] = around(0.51)  # the paper: 0.60
+    methods["EnD2"]["ood_auc"]["epkl"] = around(0.99)  # the paper: 0.63
+    folder.put("boston", methods)
+    found = section(folder)
+    (miss,) = found.misses
+    assert miss.key == "paper/boston/prr/ENSM/total_variance"
+    assert miss.text == "boston, ENSM, PRR by V[y] 0.51 against 0.60"
+    text = "\n".join(found.lines)
+    assert "**✗ 0.51 (0.60)**" in text
+    assert "| 0.99 (0.63) |" in text
+    assert found.goals[0].found == "25 of 26"
+
+
+def test_measure_that_the_paper_lacks_is_shown_and_not_counted(folder):
+    methods = paper_methods("boston")
+    methods["ENSM"]["prr"]["mutual_information"] = around(-0.77)
+    folder.put("boston", methods)
+    found = section(folder)
+    assert any("| -0.77 |" in line for line in found.lines)
+    assert found.goals[0].found == "26 of 26"
+
+
+def test_table_that_is_not_whole_is_not_judged(folder):
+    folder.put("msd", paper_methods("msd", shift=0.5), complete=False)
+    found = section(folder)
+    assert found.misses == []
+    assert any(line.startswith("| msd") and "not run on the full" in line for line in found.lines)
+    assert found.goals[0].state == "not run"

@@ -1,0 +1,49 @@
+"""Explanations stand beside the misses they are about."""
+
+import json
+
+import pytest
+
+from priornet.report.paper.notes import Miss, Notes, listing, read_notes
+from priornet.report.paper.runs import ResultsError
+
+MISSES = [
+    Miss("paper/boston/prr/EnD2/epkl", "boston"),
+    Miss("paper/wine/prr/EnD2/epkl", "wine"),
+    Miss("paper/wine/nll/ENSM", "wine, NLL"),
+]
+
+
+def test_miss_without_a_note_says_so():
+    assert listing(MISSES[2:], Notes()) == ["- Not explained yet:", "  - wine, NLL"]
+
+
+def test_pattern_explains_several_and_the_exact_key_goes_first():
+    notes = Notes({"paper/*/prr/EnD2/epkl": "many.", "paper/wine/prr/EnD2/epkl": "one"})
+    assert listing(MISSES, notes) == [
+        *("- Many:", "  - boston"),
+        *("- One:", "  - wine"),
+        *("- Not explained yet:", "  - wine, NLL"),
+    ]
+    assert notes.unused == []
+
+
+def test_note_about_nothing_is_known():
+    notes = Notes({"paper/wine/nll/ENSM": "x", "paper/power/nll/ENSM": "y"})
+    listing(MISSES, notes)
+    assert notes.unused == ["paper/power/nll/ENSM"]
+
+
+def test_notes_come_from_a_file_that_may_be_absent(tmp_path):
+    path = tmp_path / "notes.json"
+    assert read_notes(path).texts == {}
+    path.write_text(json.dumps({"a": "b"}))
+    assert read_notes(path).texts == {"a": "b"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}'])
+def test_damaged_notes_are_refused(tmp_path, text):
+    path = tmp_path / "notes.json"
+    path.write_text(text)
+    with pytest.raises(ResultsError, match=r"notes\.json"):
+        read_notes(path)

@@ -1,0 +1,106 @@
+"""The whole page: what it says of full, partial and empty results, and that nobody edits it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from _results import around, paper_methods
+from priornet.report.paper import ResultsError, make_page, write_page
+from priornet.report.paper.notes import Notes, read_notes
+from priornet.report.paper.runs import read_folder
+from priornet.report.paper.scores import SETS
+
+ROOT = Path(__file__).parents[3]
+
+
+def page(folder, notes=None):
+    return make_page(read_folder(folder.path), Notes(notes or {}))
+
+
+def test_committed_page_is_what_the_generator_makes():
+    results, committed = ROOT / "results", ROOT / "docs" / "results.md"
+    if not results.is_dir():
+        pytest.skip("the source archive comes without results")
+    notes = read_notes(ROOT / "docs" / "results-notes.json")
+    made = make_page(read_folder(results), notes, committed.parent / "images")
+    assert committed.read_text() == made, "run `priornet reproduce page`"
+    assert notes.unused == []
+
+
+def test_empty_folder_makes_a_page_that_claims_nothing(folder):
+    text = page(folder)
+    assert "reached" not in text
+    assert "missed**" not in text
+    assert "confirmed**" not in text
+    assert text.count("**not measured**") == 6
+    assert "Nothing has been run yet." in text
+
+
+def test_summary_counts_goals(folder):
+    for name in SETS:
+        methods = paper_methods(name)
+        methods["ENSM"]["nll"] = around(9.0)
+        methods["EnD2"]["nll"] = around(9.0)
+        folder.put(name, methods)
+    text = page(folder)
+    assert "| **✗ missed** | 30 of 40 |" in text
+    assert "| ✓ reached | 130 of 130 |" in text
+    assert "| ✓ reached | 5.0 min, 5 of 5 sets (cpu) |" in text
+    assert "goals: 2 reached, 1 missed, " in text
+
+
+def test_explanation_stands_beside_its_miss(folder):
+    methods = paper_methods("boston")
+    methods["EnD2"]["nll"] = around(9.0)
+    methods["ENSM"]["rmse"] = around(99.0)
+    folder.put("boston", methods)
+    text = page(folder, {"paper/boston/nll/EnD2": "the student sleeps"})
+    assert "- The student sleeps:\n  - boston, EnD2, NLL 9.00 against 2.50" in text
+    assert "- Not explained yet:\n  - boston, ENSM, RMSE 99.00 against 3.52" in text
+
+
+def test_remark_on_a_claim_stands_with_its_counts(folder):
+    assert "a remark" in page(folder, {"claims/support": "a remark"})
+
+
+def test_figures_are_shown_where_their_files_are(folder, tmp_path):
+    images = tmp_path / "images"
+    images.mkdir()
+    (images / "behaviours.png").touch()
+    text = make_page(read_folder(folder.path), Notes(), images)
+    assert "](images/behaviours.png)" in text
+    assert text.count("![") == 1
+
+
+def test_same_results_make_the_same_page(folder):
+    folder.put("boston", paper_methods("boston"))
+    assert page(folder) == page(folder)
+
+
+def test_written_page_is_whole_and_damaged_results_leave_the_old_one(folder, tmp_path):
+    out = tmp_path / "docs" / "page.md"
+    file = folder.put("boston", paper_methods("boston"))
+    notes = tmp_path / "notes.json"
+    notes.write_text(json.dumps({"paper/*": "explains nothing"}))
+    assert write_page(folder.path, out, notes).unused == ["paper/*"]
+    before = out.read_text()
+    assert before == page(folder)
+    file.write_text("{")
+    with pytest.raises(ResultsError, match=r"boston\.json"):
+        write_page(folder.path, out, notes)
+    assert out.read_text() == before
+    assert [path.name for path in out.parent.iterdir()] == ["page.md"]
+
+
+def test_tables_are_rectangular(folder):
+    for name in SETS:
+        folder.put(name, paper_methods(name, shift=0.2))
+        folder.put(name, paper_methods(name), "beyond")
+        folder.put(name, paper_methods(name), "splits")
+    folder.put("msd", paper_methods("msd"), complete=False)
+    blocks = page(folder).split("\n\n")
+    tables = [block.split("\n") for block in blocks if block.startswith("|")]
+    assert len(tables) > 10
+    for lines in tables:
+        assert len({line.count("|") for line in lines if line.startswith("|")}) == 1

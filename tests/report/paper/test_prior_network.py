@@ -1,0 +1,56 @@
+"""NWPN of our recipe: the best knowledge measure, and NLL beside the paper's."""
+
+import pytest
+
+from _results import around
+from priornet.report.paper.compare import FAILS, HOLDS
+from priornet.report.paper.prior_network import prior_network
+from priornet.report.paper.runs import read_folder
+from priornet.report.paper.scores import published
+
+
+def put(folder, dataset, auc, nll, **more):
+    knowledge = {"epkl": around(auc), "variance_of_mean": around(0.1), "mutual_information": None}
+    methods = {"NWPN": {"nll": around(nll), "ood_auc": {**knowledge, "total_variance": around(1)}}}
+    folder.put(dataset, methods, "beyond", **more)
+
+
+def section(folder):
+    return prior_network(read_folder(folder.path), published())
+
+
+@pytest.mark.parametrize(
+    ("auc", "nll", "missed"),
+    [
+        (0.80, 3.05, []),
+        (0.79, 3.05, ["beyond/concrete/NWPN/ood_auc"]),
+        (0.80, 3.06, ["beyond/concrete/NWPN/nll"]),
+        (0.10, 9.99, ["beyond/concrete/NWPN/ood_auc", "beyond/concrete/NWPN/nll"]),
+    ],
+)
+def test_both_limits_count(folder, auc, nll, missed):
+    put(folder, "boston", 0.9, 2.47)
+    put(folder, "concrete", auc, nll)  # the paper's NWPN: 3.05
+    found = section(folder)
+    assert [miss.key for miss in found.misses] == missed
+    assert found.goals[0].state == (FAILS if missed else HOLDS)
+
+
+def test_best_knowledge_measure_is_named(folder):
+    put(folder, "boston", 0.85, 2.40)
+    assert "| boston | 0.85 ± 0.01 | K | 2.40 ± 0.01 | 2.47 ± 0.04 |" in section(folder).lines
+
+
+def test_other_sets_are_shown_without_a_goal(folder):
+    put(folder, "wine", 0.2, 9.0)
+    found = section(folder)
+    assert found.misses == []
+    assert found.goals[0].state == "not run"
+
+
+def test_table_that_is_not_whole_is_not_judged(folder):
+    put(folder, "boston", 0.2, 9.0, complete=False)
+    found = section(folder)
+    assert found.misses == []
+    assert found.goals[0].found == ""
+    assert any("not run on the full table" in line for line in found.lines)

@@ -1,0 +1,59 @@
+"""A results folder is read whole, and what cannot be used is refused by name."""
+
+import json
+
+import pytest
+
+from _results import CONFIG, content, paper_methods
+from priornet.report.paper.runs import ResultsError, read_folder
+
+
+def test_runs_are_found_by_kind_and_data_set(folder):
+    folder.put("power", paper_methods("power"), n_rows=9568)
+    folder.put("boston", paper_methods("boston"), n_rows=506)
+    folder.put("boston", paper_methods("boston"), "beyond")
+    folder.put("boston", paper_methods("boston"), "splits")
+    (folder.path / "uci" / "boston.smoke.json").write_text("{}")
+    results = read_folder(folder.path)
+    assert results.datasets("paper") == ["boston", "power"]
+    assert results.datasets("beyond") == results.datasets("splits") == ["boston"]
+    assert results.get("paper", "wine") is None
+    assert results.synthetic is None
+
+
+def test_scores_leave_out_tables_that_are_not_whole(folder):
+    folder.put("boston", paper_methods("boston"))
+    folder.put("msd", paper_methods("msd"), complete=False)
+    results = read_folder(folder.path)
+    assert results.scores("paper").datasets == ["boston"]
+    msd = results.get("paper", "msd")
+    assert msd is not None
+    assert not msd.is_complete
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"dataset": "bos', "{}", "null"])
+def test_damaged_file_is_refused_by_name(folder, text):
+    folder.put("boston", paper_methods("boston")).write_text(text)
+    with pytest.raises(ResultsError, match=r"boston\.json: .*run it again"):
+        read_folder(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"preset": "smoke"}, 'its preset is "smoke", its name promises "paper"'),
+        ({"dataset": "wine"}, 'its dataset is "wine", its name promises "boston"'),
+        ({"methods": {"ENSM": {"nll": 3.0}}}, "not in the form of results"),
+    ],
+)
+def test_file_that_is_not_what_its_name_says_is_refused(folder, change, reason):
+    path = folder.put("boston", paper_methods("boston"))
+    path.write_text(json.dumps(content("boston", paper_methods("boston")) | change))
+    with pytest.raises(ResultsError, match=reason):
+        read_folder(folder.path)
+
+
+def test_splits_must_be_the_published_ones(folder):
+    folder.put("boston", paper_methods("boston"), "splits", config={**CONFIG, "splits": "folds"})
+    with pytest.raises(ResultsError, match="does not say splits"):
+        read_folder(folder.path)
