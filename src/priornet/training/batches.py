@@ -49,10 +49,10 @@ class Batch(NamedTuple):
 class _Order:
     """Shuffled row numbers of one network, epoch after epoch."""
 
-    def __init__(self, rows: Tensor, seed: int, batch_size: int, epoch_rows: int | None) -> None:
+    def __init__(self, rows: Tensor, seed: int, batch_size: int, epoch_rows: int) -> None:
         self.rows, self.batch_size = rows, batch_size
         self.generator = Generator().manual_seed(seed)
-        self.n = len(rows) if epoch_rows is None else min(epoch_rows, len(rows))
+        self.n = min(epoch_rows, len(rows))
         self._queue = rows[:0]
 
     @property
@@ -83,8 +83,8 @@ class Batches:
         extra: Row numbers of each network from which every step draws ``extra_size`` more, with
             replacement: out-of-domain inputs.
         extra_size: How many of those per step.
-        epoch_rows: Rows that make an epoch; by default all of a network's. A large transfer set is
-            gone through in several epochs.
+        epoch_rows: Rows that make an epoch, one number or one per network; by default all of a
+            network's. A large transfer set is gone through in several epochs.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Batches:
         batch_size: int,
         extra: Sequence[Tensor] | None = None,
         extra_size: int = 0,
-        epoch_rows: int | None = None,
+        epoch_rows: int | Sequence[int] | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1; got {batch_size}.")
@@ -103,8 +103,10 @@ class Batches:
             raise ValueError("`rows` must name at least one row for every network.")
         self.data, self.batch_size = data, batch_size
         self.extra, self.extra_size = extra, extra_size
+        if epoch_rows is None or isinstance(epoch_rows, int):
+            epoch_rows = [len(r) if epoch_rows is None else epoch_rows for r in rows]
         self._orders = [
-            _Order(r, s, batch_size, epoch_rows) for r, s in zip(rows, seeds, strict=True)
+            _Order(r, s, batch_size, n) for r, s, n in zip(rows, seeds, epoch_rows, strict=True)
         ]
         counts = [order.n_steps for order in self._orders]
         self.n_steps = max(counts)

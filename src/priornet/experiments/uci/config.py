@@ -16,13 +16,12 @@ Setting = dict[str, float]
 _RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 _NOISES = (0.0, 0.05, 0.1, 0.2)
 
-# Likelihoods over-fit small tables within 100 epochs: their grids reach to strong decay. Students
-# cannot over-fit noise, for their teachers answer anywhere.
 _GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
-    # The ensemble's members are single networks: one search serves both.
+    # The ensemble's members are single networks: one search serves both. Slow rates are there for
+    # small tables, which a likelihood over-fits within 100 epochs.
     "Single": {
-        "learning_rate": _RATES,
-        "weight_decay": (0.0, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 2e-1, 3e-1),
+        "learning_rate": (1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2),
+        "weight_decay": (0.0, 1e-4, 1e-3, 1e-2),
     },
     "EnD2": {
         "learning_rate": (3e-3, 1e-2),
@@ -31,15 +30,15 @@ _GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
         "noise": (0.02, 0.05, 0.1, 0.2),
     },
     "NWPN": {
-        "learning_rate": (1e-3, 5e-3),
-        "weight_decay": (1e-3, 1e-1),
+        "learning_rate": _RATES,
+        "weight_decay": (1e-4,),
         "prior_belief": (1e-2, 1e-1),
         "beta": (1e2, 1e3),
         "gamma": (0.05, 0.5),
     },
     "DER": {
         "learning_rate": _RATES,
-        "weight_decay": (1e-3, 1e-1),
+        "weight_decay": (1e-4, 1e-2),
         "coefficient": (0.0, 0.01, 0.1, 0.5),
     },
     "EnD": {"learning_rate": _RATES, "weight_decay": (0.0, 1e-4), "noise": _NOISES},

@@ -63,7 +63,7 @@ class _Prepared(NamedTuple):
     data: Rows
     rows: list[Tensor]
     extra: list[Tensor] | None = None
-    epoch_rows: int | None = None
+    epoch_rows: list[int] | None = None
 
 
 Trainer = Callable[[list[_Task], Part], Stack]
@@ -254,7 +254,7 @@ class _Block:
 
     def _asked(self, targets: Targets, tasks: list[_Task], part: Part) -> _Prepared:
         """Noisy inputs with the teacher's answers; tasks of one fold and noise share them."""
-        n_rows = min(len(self._rows(place, part)) for place in self.places)
+        n_rows = [len(self._rows(task.place, part)) for task in tasks]
         groups: dict[tuple[int, float], Tensor] = {}
         inputs: list[Tensor] = []
         answers: list[Tensor] = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +74,3 @@ class Parts:
         part = {"fingerprint": self.fingerprint, **part}
         write_results(self.path(method, folds), part)
         return part
-
-    def clear(self) -> None:
-        """Forget all parts: the results hold them now."""
-        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,95 @@
+"""The protocol: nothing leaks, folds do not disturb each other, every method learns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from priornet.estimators.fitted import stack_belief
+from priornet.experiments.uci import paper
+from priornet.experiments.uci.config import METHODS
+
+
+@pytest.fixture
+def outcomes(stack_of, smoke):
+    return paper.solve(stack_of((0, 1)), smoke, METHODS)
+
+
+def test_every_method_gives_networks_for_every_fold(outcomes, smoke):
+    assert set(outcomes) == set(METHODS)
+    for method, outcome in outcomes.items():
+        n_networks = smoke.n_members if method == "ENSM" else 1
+        assert [stack.n_networks for stack in outcome.networks] == [n_networks] * 2
+        assert all(chosen in smoke.points(method) for chosen in outcome.chosen)
+        assert outcome.seconds > 0
+
+
+def test_single_is_a_member(outcomes):
+    for single, ensemble in zip(
+        outcomes["Single"].networks, outcomes["ENSM"].networks, strict=True
+    ):
+        assert torch.equal(single.weights[0], ensemble.weights[0])
+
+
+def test_beliefs_are_of_the_methods_kind(outcomes):
+    kinds = {
+        method: type(stack_belief(outcome.networks[0], torch.zeros(3, 4))).__name__
+        for method, outcome in outcomes.items()
+    }
+    assert kinds == {
+        "Single": "Gaussian",
+        "ENSM": "GaussianEnsemble",
+        "EnD2": "NormalWishart",
+        "NWPN": "NormalWishart",
+        "DER": "NormalWishart",
+        "EnD": "Gaussian",
+        "MD-EnD": "GaussianEnsemble",
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_test_targets_change_no_choice_and_no_weight(stack_of, smoke, table, method):
+    plain = stack_of((0,))
+    targets = table[1].copy()
+    test = plain.folds[0].test
+    targets[test] = np.random.default_rng(1).permutation(targets[test]) + 1000
+    first = paper.solve(plain, smoke, [method])[method]
+    second = paper.solve(stack_of((0,), targets), smoke, [method])[method]
+    assert first.chosen == second.chosen
+    assert torch.equal(first.networks[0].weights, second.networks[0].weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_validation_targets_do_matter(stack_of, smoke, table, method):
+    """The test above would pass if nothing were read; the training rows are."""
+    plain = stack_of((0,))
+    targets = table[1].copy()
+    targets[plain.folds[0].validation] += np.random.default_rng(1).normal(0, 30, 22)
+    first = paper.solve(plain, smoke, [method])[method]
+    second = paper.solve(stack_of((0,), targets), smoke, [method])[method]
+    assert not torch.equal(first.networks[0].weights, second.networks[0].weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fold_alone_is_the_fold_in_company(stack_of, smoke, method):
+    """Up to the rounding of float32: the same rows, seeds, noise and teachers."""
+    alone = paper.solve(stack_of((1,)), smoke, [method])[method]
+    among = paper.solve(stack_of((0, 1)), smoke, [method])[method]
+    assert alone.chosen[0] == among.chosen[1]
+    one, other = alone.networks[0].weights, among.networks[1].weights
+    torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+
+def test_the_setting_of_lowest_validation_nll_is_chosen(stack_of, smoke):
+    grids = {**smoke.grids, "Single": {"learning_rate": (0.0, 1e-2), "weight_decay": (0.0,)}}
+    config = replace(smoke, epochs=40, grids=grids)
+    chosen = paper.solve(stack_of((0, 1)), config, ["Single"])["Single"].chosen
+    assert [point["learning_rate"] for point in chosen] == [1e-2, 1e-2]
+
+
+def test_epochs_are_counted(stack_of, smoke):
+    for methods in (["Single"], ["ENSM", "DER"], ["EnD2"], list(METHODS)):
+        ticks: list[int] = []
+        paper.solve(stack_of((0,)), smoke, methods, lambda ticks=ticks: ticks.append(1))
+        assert len(ticks) == paper.n_epochs(smoke, methods)
