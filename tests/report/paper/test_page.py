@@ -50,6 +50,14 @@ def test_summary_counts_goals(folder):
     assert "goals: 2 reached, 1 missed, " in text
 
 
+def test_verdict_on_some_of_the_sets_is_called_preliminary(folder):
+    for name in SETS[:-1]:
+        folder.put(name, paper_methods(name))
+    assert "| **so far confirmed** | Ensembles have the best RMSE |" in page(folder)
+    folder.put(SETS[-1], paper_methods(SETS[-1]))
+    assert "| **confirmed** | Ensembles have the best RMSE |" in page(folder)
+
+
 def test_explanation_stands_beside_its_miss(folder):
     methods = paper_methods("boston")
     methods["EnD2"]["nll"] = around(9.0)

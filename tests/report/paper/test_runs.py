@@ -53,6 +53,12 @@ def test_file_that_is_not_what_its_name_says_is_refused(folder, change, reason):
         read_folder(folder.path)
 
 
+def test_run_of_some_folds_is_refused(folder):
+    folder.put("boston", paper_methods("boston"), config={**CONFIG, "folds": [0, 3]})
+    with pytest.raises(ResultsError, match=r"boston\.json: ran only folds 0, 3"):
+        read_folder(folder.path)
+
+
 def test_splits_must_be_the_published_ones(folder):
     folder.put("boston", paper_methods("boston"), "splits", config={**CONFIG, "splits": "folds"})
     with pytest.raises(ResultsError, match="does not say splits"):

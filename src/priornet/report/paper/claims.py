@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from priornet.report.paper.scores import KNOWLEDGE, METHODS, Number, Scores
 
-__all__ = ["CLAIMS", "Claim", "Part", "verdict"]
+__all__ = ["CLAIMS", "NOT_MEASURED", "Claim", "Part", "verdict"]
 
 CONFIRMED, PARTLY = "confirmed", "partly"
 NOT_CONFIRMED, NOT_MEASURED = "not confirmed", "not measured"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from priornet.report.paper.accuracy import accuracy, besides
 from priornet.report.paper.beyond import beyond
-from priornet.report.paper.claims import CLAIMS, Part, verdict
+from priornet.report.paper.claims import CLAIMS, NOT_MEASURED, Part, verdict
 from priornet.report.paper.compare import FAILS, HOLDS, Goal
 from priornet.report.paper.detection import detection
 from priornet.report.paper.figures import figures
@@ -18,7 +18,7 @@ from priornet.report.paper.notes import Miss, Notes, listing, read_notes
 from priornet.report.paper.peer_table import peer_table
 from priornet.report.paper.prior_network import prior_network
 from priornet.report.paper.runs import Results, read_folder
-from priornet.report.paper.scores import Scores, published
+from priornet.report.paper.scores import SETS, Scores, published
 from priornet.report.paper.synthetic import SYNTHETIC_CLAIMS, synthetic
 
 __all__ = ["make_page", "write_page"]
@@ -92,17 +92,18 @@ def _summary(goals: list[Goal]) -> list[str]:
 
 def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
     ours = results.scores("paper")
-    judged = [
-        (claim.name, claim.text, claim.parts(ours), verdict(claim.parts(paper))) for claim in CLAIMS
-    ]
-    judged += [
-        (claim.name, claim.text, claim.parts(results.synthetic), "no numbers printed")
-        for claim in SYNTHETIC_CLAIMS
-    ]
-    rows = [
-        [f"**{verdict(parts)}**", text, _evidence(name, parts, notes), own]
-        for name, text, parts, own in judged
-    ]
+    is_whole = set(SETS) <= set(ours.datasets)
+    rows: list[list[str]] = []
+    for claim in CLAIMS:
+        parts = claim.parts(ours)
+        found = verdict(parts)
+        found = found if is_whole or found == NOT_MEASURED else f"so far {found}"
+        own = verdict(claim.parts(paper))
+        rows.append([f"**{found}**", claim.text, _evidence(claim.name, parts, notes), own])
+    for claim in SYNTHETIC_CLAIMS:
+        parts = claim.parts(results.synthetic)
+        evidence = _evidence(claim.name, parts, notes)
+        rows.append([f"**{verdict(parts)}**", claim.text, evidence, "no numbers printed"])
     return [
         "A verdict is counted from the numbers below: *confirmed* when every part of a claim holds "
         "in at least 80 % of its cells, *not confirmed* when no part holds in half of them, "

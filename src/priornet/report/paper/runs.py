@@ -90,6 +90,9 @@ def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
             raise ResultsError(
                 f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
             )
+    folds = content["config"].get("folds")
+    if folds is not None:
+        raise ResultsError(f"{path}: ran only folds {', '.join(map(str, folds))}; run all of them.")
     if kind == "splits" and content["config"].get("splits") != "canonical":
         raise ResultsError(f'{path}: its config does not say splits "canonical".')
     try:
