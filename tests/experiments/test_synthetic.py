@@ -5,20 +5,36 @@ import inspect
 import json
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
 
 from _asserts import assert_close
-from priornet.experiments import synthetic
-from priornet.experiments.results import preset_of
-from priornet.experiments.synthetic import METHODS, PRESETS, Config, run
+from priornet.experiments.results import preset_of, read_results
+from priornet.experiments.synthetic import METHODS, PRESETS, VARIANTS, Config, run
 
-TINY = replace(PRESETS["smoke"], epochs=1, n_train=256, n_out=64, n_test=64, n_curve=11)
-CLOSED_FORMS = {"expected_entropy", "epkl", "total_variance", "variance_of_mean"}
-MEASURES = CLOSED_FORMS | {"total_entropy", "mutual_information"}
+COMMITTED = Path(__file__).parents[2] / "results"
+TINY = replace(
+    PRESETS["smoke"],
+    n_runs=1,
+    epochs=1,
+    n_train=256,
+    n_out=64,
+    n_test=64,
+    n_curve=11,
+    variants=("EnD2-bounded",),
+)
+MEASURES = {
+    "expected_entropy",
+    "epkl",
+    "total_variance",
+    "variance_of_mean",
+    "total_entropy",
+    "mutual_information",
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +58,34 @@ def test_results_have_the_documented_form(smoke):
     assert {"dataset", "preset", "config", "methods", "seconds", "device"} <= set(smoke)
     assert {"versions", "commit", "dirty", "curves", "truth", "train"} <= set(smoke)
     assert (smoke["dataset"], smoke["preset"]) == ("synthetic", "smoke")
-    assert tuple(smoke["methods"]) == METHODS
+    assert (tuple(smoke["methods"]), tuple(smoke["variants"])) == (METHODS, tuple(VARIANTS))
     assert Config(**smoke["config"]) == PRESETS["smoke"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, *VARIANTS])
 def test_every_method_has_every_metric(smoke, method):
-    found = smoke["methods"][method]
-    expected = CLOSED_FORMS if method == "ENSM" else MEASURES
-    for group in ("prr", "ood_auc", "in_domain", "out_of_domain"):
-        assert set(found[group]) == expected
-    for name in ("rmse", "nll", "data_std_error", "total_std_error"):
+    found = {**smoke["methods"], **smoke["variants"]}[method]
+    for group in ("prr", "ood_auc", "in_domain", "out_of_domain", "out_of_domain_median"):
+        assert set(found[group]) == MEASURES
+    for name in ("rmse", "nll", "crps", "coverage90", "data_std_error_median", "knowledge_growth"):
         assert set(found[name]) == {"mean", "std", "sem", "values"}
+        assert len(found[name]["values"]) == PRESETS["smoke"].n_runs
+    assert ("against_ensemble" in found) == method.startswith("EnD2")
+
+
+def test_variant_says_what_it_changes_and_why(smoke):
+    for name, found in smoke["variants"].items():
+        assert found["of"] == name.partition("-")[0]
+        assert Config(**{**smoke["config"], **found["change"]}) != Config(**smoke["config"]) or (
+            name in ("EnD2-bounded", "NWPN-variance")  # the smoke preset has them already
+        )
+        assert len(found["why"]) > 40
 
 
 def test_every_number_is_finite(smoke):
     json.dumps(smoke, allow_nan=False)
     measured = {key: smoke[key] for key in ("methods", "curves", "train", "truth")}
-    missing = {path for path, leaf in numbers(measured) if leaf is None}
-    assert all(path.endswith(("std/", "sem/")) for path in missing)  # one run has no spread
+    assert not [path for path, leaf in numbers(measured) if leaf is None]
 
 
 def test_total_variance_is_data_plus_knowledge_along_the_curves(smoke):
@@ -77,7 +102,12 @@ def test_curves_cover_the_grid(smoke):
 
 
 def measured(results):
-    return {key: results[key] for key in ("methods", "curves", "train", "truth")}
+    """What one seed decides: not how long it took."""
+    kept = {key: results[key] for key in ("curves", "train", "truth")}
+    for group in ("methods", "variants"):
+        for name, found in results[group].items():
+            kept[name] = {key: value for key, value in found.items() if key != "seconds"}
+    return kept
 
 
 def test_same_seed_gives_the_same_numbers():
@@ -98,39 +128,32 @@ def test_run_leaves_random_state_and_threads_alone():
 def test_progress_rises_to_one():
     ticks = []
     run(replace(TINY, epochs=2), ticks.append)
-    assert [t.method for t in ticks] == [m for m in METHODS for _ in range(2)]
-    assert [t.done for t in ticks] == pytest.approx([(i + 1) / 6 for i in range(6)])
+    assert [t.method for t in ticks] == [m for m in (*METHODS, "EnD2-bounded") for _ in range(2)]
+    assert [t.done for t in ticks] == pytest.approx([(i + 1) / 8 for i in range(8)])
     assert all(torch.tensor(t.loss).isfinite() for t in ticks)
 
 
-def test_member_learns_in_the_stack_what_it_learns_alone():
-    def first_member(n_members):
-        torch.manual_seed(0)
-        trainer = synthetic._Trainer(replace(TINY, n_members=n_members), None)
-        parameters, _ = synthetic.train_ensemble(trainer)
-        return {name: stacked[0] for name, stacked in parameters.items()}
-
-    alone, together = first_member(1), first_member(3)
-    for name, parameter in alone.items():
-        assert_close(together[name], parameter, rel=1e-3, abs=1e-5)
+def test_repetition_gives_in_company_what_it_gives_alone():
+    together = run(replace(TINY, n_runs=2))["methods"]
+    alone = [run(replace(TINY, seed=seed))["methods"] for seed in (0, 1)]
+    for method in METHODS:
+        for name in ("rmse", "nll", "data_std_error"):
+            values = [single[method][name]["mean"] for single in alone]
+            assert together[method][name]["values"] == pytest.approx(values, rel=1e-3)
 
 
-def test_student_may_start_as_the_first_member():
-    torch.manual_seed(0)
-    members, ensemble = synthetic.train_ensemble(synthetic._Trainer(TINY, None))
-    student = synthetic._normal_wishart_network(TINY)
-    synthetic._copy_member(members, student)
-    x = torch.linspace(-25, 25, 11).unsqueeze(-1)
-    teacher, belief = ensemble(x), student(x)
-    assert_close(belief.loc, teacher.means[0], rel=1e-5, abs=1e-6)
-    assert_close(belief.precision_tril, teacher.precision_tril[0], rel=1e-5)
-    assert_close(belief.belief, torch.full((11,), TINY.initial_evidence), rel=1e-5)
+def test_variant_is_the_method_with_the_setting_changed():
+    # The student's bound alone differs here, and far above it the two learn the same.
+    results = run(replace(TINY, student_min_excess=0.999))
+    student, bounded = results["methods"]["EnD2"], results["variants"]["EnD2-bounded"]
+    assert bounded["rmse"]["mean"] != student["rmse"]["mean"]
+    assert bounded["rmse"]["mean"] == pytest.approx(student["rmse"]["mean"], rel=0.1)
 
 
 @pytest.fixture(scope="module")
 def trained():
     """A third of the demo's epochs, half of its ensemble."""
-    return run(replace(PRESETS["demo"], epochs=50, n_members=5))
+    return run(replace(PRESETS["demo"], epochs=50, n_members=5, variants=("NWPN-forward",)))
 
 
 @pytest.mark.slow
@@ -145,9 +168,19 @@ def test_trained_method_predicts_well_and_knows_its_limits(trained, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ENSM", "EnD2"])
+@pytest.mark.parametrize("method", METHODS)
 def test_trained_data_uncertainty_matches_the_noise(trained, method):
     assert trained["methods"][method]["data_std_error"]["mean"] < 0.2
+    assert trained["methods"][method]["data_std_slope"]["mean"] == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.slow
+def test_forward_kl_takes_noise_for_ignorance(trained):
+    # The paper's argument for the reverse KL: the forward one cannot see how noisy a target is.
+    forward, reverse = trained["variants"]["NWPN-forward"], trained["methods"]["NWPN"]
+    assert abs(forward["data_std_slope"]["mean"]) < 0.5
+    inside = [m["in_domain_median"]["variance_of_mean"]["mean"] for m in (forward, reverse)]
+    assert inside[0] > 10 * inside[1]
 
 
 @pytest.mark.slow
@@ -159,7 +192,8 @@ def test_trained_prior_network_is_near_the_optimum_of_its_objective(trained):
     mean = torch.tensor(curves["truth"]["mean"], dtype=torch.float64)
     noise = torch.tensor(curves["truth"]["data_std"], dtype=torch.float64)
     epsilon, beta = config.prior_evidence, config.beta
-    scatter = (2 + epsilon) * y.var(correction=0) + beta * noise.square()
+    assert config.prior_match == "variance"  # L0^-1 is epsilon times the variance of the targets
+    scatter = epsilon * y.var(correction=0) + beta * noise.square()
     scatter += epsilon * beta / (epsilon + beta) * (mean - y.mean()).square()
     optimum = (scatter / (epsilon + beta)).sqrt()
     found = torch.tensor(curves["NWPN"]["data_std"], dtype=torch.float64)
@@ -173,6 +207,9 @@ def test_trained_prior_network_is_near_the_optimum_of_its_objective(trained):
         ({"schedule": "linear"}, 'unknown schedule "linear"; choose one of: constant, cosine'),
         ({"student_start": "zero"}, "choose one of: random, member"),
         ({"prior_match": "mean"}, "choose one of: precision, variance"),
+        ({"divergence": "jensen"}, "choose one of: reverse, forward"),
+        ({"variants": ("NWPN-best",)}, 'unknown variant "NWPN-best"; choose from: EnD2-bounded'),
+        ({"n_runs": 0}, "`n_runs` must be at least 1; got 0"),
         ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
         ({"n_out": 15}, "`n_out` must be at least 16, one for each step"),
     ],
@@ -195,7 +232,33 @@ def test_paper_preset_has_the_settings_of_the_paper():
     assert (paper.weight_decay, paper.schedule, paper.student_start) == (1e-4, "constant", "random")
     assert (paper.input_noise, paper.temperature) == (3, 1)
     assert (paper.prior_evidence, paper.prior_match) == (1e-2, "precision")
-    assert (paper.beta, paper.gamma) == (100, 0.5)
+    assert (paper.beta, paper.gamma, paper.divergence) == (100, 0.5, "reverse")
+    assert paper.test_out_range == (15, 25)
+    assert replace(paper) == Config()
+
+
+@pytest.mark.parametrize("name", ["synthetic", "synthetic.demo"])
+def test_committed_results_are_those_of_a_preset_and_a_clean_checkout(name):
+    found = read_results(COMMITTED / f"{name}.json")
+    preset = "demo" if name.endswith("demo") else "paper"
+    assert found["preset"] == preset
+    assert found["config"] == json.loads(json.dumps(asdict(PRESETS[preset])))
+    assert found["dirty"] is False
+
+
+@pytest.mark.parametrize("method", ["ENSM", "EnD2", "EnD2-bounded", "NWPN-variance"])
+def test_committed_results_reach_the_goal(method):
+    found = read_results(COMMITTED / "synthetic.json")
+    found = {**found["methods"], **found["variants"]}[method]
+    assert min(found["knowledge_growth"]["values"]) >= 10
+    assert max(found["data_std_error_median"]["values"]) <= 0.15
+
+
+def test_committed_prior_network_of_the_paper_misses_the_noise_as_its_optimum_does():
+    # Erratum 3: its prior is 201 times as wide as the targets, and beta = 100 leaves 2 % of that.
+    found = read_results(COMMITTED / "synthetic.json")["methods"]["NWPN"]
+    assert min(found["knowledge_growth"]["values"]) >= 10
+    assert 0.15 < found["data_std_error_median"]["mean"] < 0.4
 
 
 def test_every_setting_is_explained_on_the_line_under_it():
@@ -216,7 +279,8 @@ def test_experiment_needs_neither_plots_nor_a_terminal():
         "import sys\n"
         "for name in ('matplotlib', 'rich', 'scipy', 'typer'): sys.modules[name] = None\n"
         "from priornet.experiments.synthetic import run, Config\n"
-        "run(Config(epochs=1, n_train=64, n_out=8, n_members=2, n_test=16, n_curve=3))"
+        "run(Config(n_runs=1, epochs=1, n_train=64, n_out=8, n_members=2, n_noises=1, n_test=16,"
+        " n_curve=3))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
