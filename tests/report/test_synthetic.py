@@ -12,12 +12,19 @@ from matplotlib.figure import Figure
 
 from priornet.experiments.synthetic import METHODS, PRESETS, run
 from priornet.report.palette import COLOURS, LABELS
-from priornet.report.synthetic import draw, plot_prediction, plot_uncertainty
+from priornet.report.synthetic import (
+    draw,
+    draw_panels,
+    plot_data,
+    plot_prediction,
+    plot_uncertainty,
+)
 
 
 @pytest.fixture(scope="module")
 def results():
-    return run(replace(PRESETS["smoke"], epochs=1, n_train=256, n_out=64, n_test=64))
+    short = {"n_runs": 1, "epochs": 1, "n_train": 256, "n_out": 64, "n_test": 64, "variants": ()}
+    return run(replace(PRESETS["smoke"], **short))
 
 
 def line_colours(ax):
@@ -36,7 +43,37 @@ def test_figure_has_a_panel_for_each_method_and_each_uncertainty(results):
     ]
 
 
-def test_no_panel_is_blank(results):
+def test_paper_figure_has_its_four_panels_each_with_the_training_region(results):
+    figure = draw_panels(results)
+    assert [ax.get_title() for ax in figure.axes] == [
+        "(a) Input data",
+        "(b) Total uncertainty",
+        "(c) Data uncertainty",
+        "(d) Knowledge uncertainty",
+    ]
+    for ax in figure.axes:
+        band = ax.transData.inverted().transform_bbox(ax.patches[0].get_window_extent())
+        assert (band.x0, band.x1) == pytest.approx((-10, 10))
+
+
+def test_paper_figure_draws_the_arrays_of_the_results(results):
+    x = results["curves"]["x"]
+    panels = draw_panels(results).axes
+    assert panels[0].lines[0].get_ydata() == pytest.approx(results["curves"]["truth"]["mean"])
+    for ax, part in zip(panels[1:], ("total", "data", "knowledge"), strict=True):
+        for line, method in zip(ax.lines, METHODS, strict=False):
+            assert line.get_xdata() == pytest.approx(x)
+            assert line.get_ydata() == pytest.approx(results["curves"][method][f"{part}_std"])
+
+
+def test_points_are_the_training_data(results):
+    drawn = np.asarray(plot_data(results).collections[0].get_offsets())
+    train = np.column_stack([results["train"]["x"], results["train"]["y"]])
+    assert drawn == pytest.approx(train)
+
+
+@pytest.mark.parametrize("draw", [draw, draw_panels])
+def test_no_panel_is_blank(results, draw):
     figure = draw(results)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

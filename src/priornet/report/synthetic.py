@@ -1,4 +1,4 @@
-"""The figure of the synthetic experiment, drawn from its results alone."""
+"""The figures of the synthetic experiment, drawn from its results alone."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from priornet.report.axes import TEXT, tidy
 from priornet.report.palette import COLOURS, LABELS, TRUTH
 
-__all__ = ["draw", "plot_prediction", "plot_uncertainty"]
+__all__ = ["draw", "draw_panels", "plot_data", "plot_prediction", "plot_uncertainty"]
 
 Part = Literal["total", "data", "knowledge"]
 _PARTS: tuple[Part, ...] = ("total", "data", "knowledge")
 _SHOWN_POINTS = 500
-_TEXT, _DOTS, _REGION = "#333333", "#8A8A8A", "#EFEFEF"
+_DOTS, _REGION = "#8A8A8A", "#EFEFEF"
 _TRUTH_LINE: dict[str, Any] = {"color": TRUTH, "lw": 1.0, "ls": (0, (4, 2))}
 
 
@@ -33,25 +34,54 @@ def draw(results: dict[str, Any]) -> Figure:
         plot_prediction(results, method, ax=ax)
     for ax, part in zip(panels[1], _PARTS, strict=True):
         plot_uncertainty(results, part, ax=ax)
-        ax.set_xlabel("input $x$", color=_TEXT)
-    panels[0, 0].set_ylabel("target $y$", color=_TEXT)
-    panels[1, 0].set_ylabel("standard deviation", color=_TEXT)
+        ax.set_xlabel("input $x$", color=TEXT)
+    panels[0, 0].set_ylabel("target $y$", color=TEXT)
+    panels[1, 0].set_ylabel("standard deviation", color=TEXT)
+    spreads = [
+        Patch(color="#777777", alpha=0.55, lw=0, label="±2 sd, data"),
+        Patch(color="#777777", alpha=0.25, lw=0, label="±2 sd, total"),
+    ]
+    _add_key(figure, [*_key(results), *spreads])
+    return figure
+
+
+def draw_panels(results: dict[str, Any]) -> Figure:
+    """The four panels of the paper's figure: the data, and each method's three uncertainties.
+
+    Args:
+        results: What :func:`priornet.experiments.synthetic.run` returns.
+    """
+    figure = Figure(figsize=(9, 6.2), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True).flatten()
+    plot_data(results, ax=panels[0])
+    panels[0].set_ylabel("target $y$", color=TEXT)
+    for ax, part in zip(panels[1:], _PARTS, strict=True):
+        plot_uncertainty(results, part, ax=ax)
+        ax.set_ylabel("standard deviation", color=TEXT)
+    for ax, letter in zip(panels, "abcd", strict=True):
+        ax.set_title(f"({letter}) {ax.get_title()}", color=TEXT, fontsize=12, fontweight="bold")
+    for ax in panels[2:]:
+        ax.set_xlabel("input $x$", color=TEXT)
+    _add_key(figure, _key(results))
+    return figure
+
+
+def _add_key(figure: Figure, handles: list[Artist]) -> None:
     figure.legend(
-        handles=_key(results),
+        handles=handles,
         loc="outside lower center",
         ncols=8,
         fontsize=9,
         frameon=False,
-        labelcolor=_TEXT,
+        labelcolor=TEXT,
         handlelength=1.5,
         columnspacing=1.4,
         handletextpad=0.6,
     )
-    return figure
 
 
 def _key(results: dict[str, Any]) -> list[Artist]:
-    """What colours, lines and shades mean, once for all panels."""
+    """What colours and lines mean, once for all panels."""
     methods = [
         Line2D([], [], color=COLOURS[m], lw=2, label=LABELS.get(m, m)) for m in results["methods"]
     ]
@@ -59,10 +89,31 @@ def _key(results: dict[str, Any]) -> list[Artist]:
         *methods,
         Line2D([], [], **_TRUTH_LINE, label="truth"),
         Line2D([], [], color=_DOTS, marker=".", ls="", label="data"),
-        Patch(color="#777777", alpha=0.55, lw=0, label="±2 sd, data"),
-        Patch(color="#777777", alpha=0.25, lw=0, label="±2 sd, total"),
         Patch(color=_REGION, lw=0, label="training region"),
     ]
+
+
+def plot_data(results: dict[str, Any], *, ax: Axes | None = None) -> Axes:
+    """Training points and the mean they scatter around.
+
+    Args:
+        results: What :func:`priornet.experiments.synthetic.run` returns.
+        ax: Where to draw; a new figure when None.
+    """
+    ax = ax or Figure().add_subplot()
+    _mark_training(results, ax)
+    _scatter(results, ax)
+    curves = results["curves"]
+    ax.plot(curves["x"], curves["truth"]["mean"], **_TRUTH_LINE)
+    ax.set(title="Input data", ylim=(-6, 6))
+    tidy(ax)
+    return ax
+
+
+def _scatter(results: dict[str, Any], ax: Axes) -> None:
+    train = results["train"]
+    thin = max(1, len(train["x"]) // _SHOWN_POINTS)
+    ax.scatter(train["x"][::thin], train["y"][::thin], s=4, color=_DOTS, lw=0)
 
 
 def plot_prediction(results: dict[str, Any], method: str, *, ax: Axes | None = None) -> Axes:
@@ -77,9 +128,7 @@ def plot_prediction(results: dict[str, Any], method: str, *, ax: Axes | None = N
     curves = results["curves"]
     x, curve, colour = curves["x"], curves[method], COLOURS[method]
     _mark_training(results, ax)
-    train = results["train"]
-    thin = max(1, len(train["x"]) // _SHOWN_POINTS)
-    ax.scatter(train["x"][::thin], train["y"][::thin], s=4, color=_DOTS, lw=0)
+    _scatter(results, ax)
     for part, alpha in (("total", 0.18), ("data", 0.32)):
         spread = curve[f"{part}_std"]
         low = [m - 2 * s for m, s in zip(curve["mean"], spread, strict=True)]
@@ -88,7 +137,7 @@ def plot_prediction(results: dict[str, Any], method: str, *, ax: Axes | None = N
     ax.plot(x, curves["truth"]["mean"], **_TRUTH_LINE)
     ax.plot(x, curve["mean"], color=colour, lw=1.8)
     ax.set(title=LABELS.get(method, method), ylim=(-6, 6))
-    _tidy(ax, colour)
+    tidy(ax, colour)
     return ax
 
 
@@ -108,7 +157,7 @@ def plot_uncertainty(results: dict[str, Any], part: Part, *, ax: Axes | None = N
     if part != "knowledge":  # what there is to know about the noise, where there was data
         ax.plot(curves["x"], curves["truth"]["data_std"], **_TRUTH_LINE)
     ax.set(title=f"{part.capitalize()} uncertainty", yscale="log", ylim=(3e-3, 300))
-    _tidy(ax, _TEXT)
+    tidy(ax)
     return ax
 
 
@@ -116,10 +165,3 @@ def _mark_training(results: dict[str, Any], ax: Axes) -> None:
     edge = results["config"]["train_edge"]
     ax.axvspan(-edge, edge, color=_REGION, lw=0, zorder=0)
     ax.set_xlim(results["curves"]["x"][0], results["curves"]["x"][-1])
-
-
-def _tidy(ax: Axes, colour: str) -> None:
-    ax.title.set(color=colour, fontsize=12, fontweight="bold")
-    ax.tick_params(labelsize=9, color="#AAAAAA", labelcolor=_TEXT, which="both")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color("#AAAAAA")
