@@ -56,7 +56,7 @@ def test_without_a_command_it_shows_the_help(call):
         assert name in done.output
 
 
-@pytest.mark.parametrize("name", ["distill", "export", "verify", "reproduce"])
+@pytest.mark.parametrize("name", ["distill", "export", "verify"])
 @pytest.mark.parametrize("arguments", [[], ["--option", "value", "argument"]])
 def test_names_of_later_commands_are_kept(refused, name, arguments):
     assert refused(name, *arguments) == f"`priornet {name}` arrives with a later version."

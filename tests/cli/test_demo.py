@@ -23,7 +23,9 @@ def call(*arguments):
 def short():
     """The smoke presets, shorter still."""
     with pytest.MonkeyPatch.context() as patch:
-        tiny = synthetic.Config(epochs=1, n_train=64, n_out=8, n_members=2, n_test=32, n_curve=11)
+        tiny = synthetic.Config(
+            n_runs=1, epochs=1, n_train=64, n_out=8, n_members=2, n_noises=1, n_test=32, n_curve=11
+        )
         patch.setitem(synthetic.PRESETS, "smoke", tiny)
         few = diabetes.Config(epochs=1, student_epochs=1, n_members=2)
         patch.setitem(diabetes.PRESETS, "smoke", few)

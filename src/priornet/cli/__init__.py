@@ -17,6 +17,7 @@ from priornet.cli.evaluate import evaluate
 from priornet.cli.fit import fit
 from priornet.cli.later import reserve
 from priornet.cli.predict import predict
+from priornet.cli.reproduce import reproduce
 
 __all__ = ["app", "main"]
 
@@ -55,4 +56,5 @@ def _options(
 for command in (fit, predict, evaluate, demo):
     app.command()(command)
 app.add_typer(datasets, name="datasets")
+app.add_typer(reproduce, name="reproduce")
 reserve(app)

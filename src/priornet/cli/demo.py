@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError
 from priornet.cli.options import AsJson
+from priornet.cli.output import coloured, make_folder, method_table
+from priornet.cli.synthetic import run_synthetic
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from priornet.experiments.diabetes import Study
-    from priornet.experiments.synthetic import Tick
 
 __all__ = ["Preset", "demo"]
 
@@ -56,13 +53,13 @@ def demo(
     regression (DER) and a single network on a table of 442 patients, a fifth
     of them held out.
     """
-    _make_folder(out)  # now, not after the training
+    make_folder(out)
 
     import json
 
     from priornet.experiments.results import write_results
 
-    synthetic = _run_synthetic(preset, seed)
+    synthetic = run_synthetic(preset, seed)
     write_results(out / "synthetic.json", synthetic)
     diabetes = _run_diabetes(preset, seed)
     write_results(out / "diabetes.json", diabetes.results)
@@ -72,16 +69,6 @@ def demo(
         typer.echo(json.dumps({**found, **{name: str(path) for name, path in paths.items()}}))
     else:
         _print(synthetic, diabetes.results, paths)
-
-
-def _run_synthetic(preset: Preset, seed: int | None) -> dict[str, Any]:
-    from dataclasses import replace
-
-    from priornet.experiments.synthetic import PRESETS, run
-
-    config = PRESETS[preset]
-    with _progress_bar() as report:
-        return run(config if seed is None else replace(config, seed=seed), report)
 
 
 def _run_diabetes(preset: Preset, seed: int | None) -> Study:
@@ -124,37 +111,6 @@ def _write_pages(out: Path, synthetic: dict[str, Any], diabetes: Study) -> dict[
     return {"report": report, "endd_report": full, "figure": figure}
 
 
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot write there: {error.strerror}.") from error
-
-
-@contextmanager
-def _progress_bar() -> Generator[Callable[[Tick], None]]:
-    """A bar on stderr over the whole run: the method at work, its loss, the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%  loss {task.fields[loss]:>7}  time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("Starting", total=1.0, loss="-")
-
-        def report(tick: Tick) -> None:
-            bar.update(task, completed=tick.done, description=tick.method, loss=f"{tick.loss:.3f}")
-
-        yield report
-        bar.update(task, description="synthetic")
-
-
 def _print(synthetic: dict[str, Any], diabetes: dict[str, Any], paths: dict[str, Path]) -> None:
     from rich.console import Console
 
@@ -175,16 +131,14 @@ def _synthetic_table(results: dict[str, Any]) -> Table:
     low, high = results["config"]["test_out_range"]
     edge = results["config"]["train_edge"]
     inside, outside = f"|x| < {edge:g}", f"{low:g} < |x| < {high:g}"
-    table = _table(
-        "The paper's synthetic set",
-        ("RMSE", "NLL", "data sd\noff by"),
-        (f"knowledge sd\n{inside}", f"knowledge sd\n{outside}", "AUROC\nin / out"),
-    )
+    knowledge = (f"knowledge sd\n{inside}", f"knowledge sd\n{outside}")
+    headers = ("RMSE", "NLL", "data sd\noff by", *knowledge, "AUROC\nin / out")
+    table = method_table("The paper's synthetic set", headers)
     truth = results["truth"]
     table.add_row("Truth", *(f"{truth[name]['mean']:.3f}" for name in ("rmse", "nll")), "0%")
     for name, method in results["methods"].items():
         table.add_row(
-            _coloured(name),
+            coloured(name),
             f"{method['rmse']['mean']:.3f}",
             f"{method['nll']['mean']:.3f}",
             f"{method['data_std_error']['mean']:.0%}",
@@ -198,10 +152,10 @@ def _synthetic_table(results: dict[str, Any]) -> Table:
 def _diabetes_table(results: dict[str, Any]) -> Table:
     """Accuracy, intervals, and knowledge of held-out rows as they are and with an error in them."""
     moved = f"moved {results['config']['shift']:g} sd"
-    table = _table(
+    spread = ("knowledge sd\nas they are", f"knowledge sd\n{moved}")
+    table = method_table(
         f"Diabetes: {results['n_train']} patients to learn from, {results['n_test']} held out",
-        ("RMSE", "NLL", "90% interval\nholds"),
-        ("knowledge sd\nas they are", f"knowledge sd\n{moved}", "AUROC\nin / out"),
+        ("RMSE", "NLL", "90% interval\nholds", *spread, "AUROC\nin / out"),
     )
     for name, method in results["methods"].items():
         inside, outside = method["in_domain"][_KNOWLEDGE], method["out_of_domain"][_KNOWLEDGE]
@@ -211,27 +165,10 @@ def _diabetes_table(results: dict[str, Any]) -> Table:
             spread = (f"{part['mean'] ** 0.5:.1f}" for part in (inside, outside))
             knowledge = (*spread, f"{auc:.3f}")
         table.add_row(
-            _coloured(name),
+            coloured(name),
             f"{method['rmse']['mean']:.1f}",
             f"{method['nll']['mean']:.3f}",
             f"{method['coverage']['0.9']['mean']:.0%}",
             *knowledge,
         )
     return table
-
-
-def _table(title: str, left: tuple[str, ...], right: tuple[str, ...]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    table.add_column("")
-    for header in (*left, *right):
-        table.add_column(header, justify="right")
-    return table
-
-
-def _coloured(name: str) -> str:
-    from priornet.report.palette import COLOURS
-
-    return f"[bold {COLOURS[name]}]{name}[/]"

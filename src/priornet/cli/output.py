@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "check_model_folder",
     "check_writable",
+    "coloured",
     "counted",
     "interval_coverage",
+    "make_folder",
+    "method_table",
     "print_evaluation",
     "print_lines",
     "rows_without_target",
@@ -60,6 +63,16 @@ def _check_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise InputError(f"{folder}: cannot write there: {error.strerror}.") from error
+
+
+def make_folder(path: Path) -> None:
+    """A folder that takes new files; made now, not after the training."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there: {error.strerror}.") from error
 
 
 def counted(n_rows: int) -> str:
@@ -108,6 +121,26 @@ def print_lines(lines: Iterable[str]) -> None:
     console = Console()
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def method_table(title: str, headers: Iterable[str]) -> Table:
+    """An empty table: a column for the method's name, and one of numbers for each header."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    table.add_column("")
+    for header in headers:
+        table.add_column(header, justify="right")
+    return table
+
+
+def coloured(name: str) -> str:
+    """A method's name in its colour; a variant's in that of its method."""
+    from priornet.report.palette import COLOURS
+
+    colour = COLOURS.get(name) or COLOURS[name.partition("-")[0]]
+    return f"[bold {colour}]{name}[/]"
 
 
 def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
