@@ -102,6 +102,7 @@ def distilled() -> DistilledRegressor:
     return DistilledRegressor(
         n_members=5,
         hidden=(64, 64),
+        student_hidden=(64, 64),
         epochs=EPOCHS,
         patience=None,
         student_epochs=EPOCHS,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from _asserts import assert_close
-from priornet.distill import start_as_members
+from priornet.distill import start_as_average, start_as_members
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead, StackedMLP
 
 
@@ -42,3 +42,29 @@ def test_teacher_and_student_share_no_memory(teacher):
     with torch.no_grad():
         student.weights.zero_()
     assert torch.equal(teacher.weights, before)
+
+
+def test_a_wide_student_is_the_average_of_members(teacher):
+    head = NormalWishartHead(10, 2, initial_belief=7.0)
+    student = StackedMLP(2, (12, 10), head, seeds=(8,))
+    assert start_as_average(student, teacher)
+    expected = teacher.raw(X.expand(3, *X.shape))[:2].mean(0)
+    own = student.raw(X[None])[0, :, : expected.shape[-1]]
+    assert_close(own, expected, rel=1e-5, abs=1e-6)
+    assert_close(student.together(X).belief, torch.full((1, 4), 7.0), rel=1e-5)
+
+
+def test_every_head_of_a_wide_mixture_is_the_average(teacher):
+    student = StackedMLP(2, (12, 10), GaussianMixtureHead(10, 2, n_members=3), seeds=(8,))
+    assert start_as_average(student, teacher)
+    expected = teacher.together(X).loc[:2].mean(0)
+    for mean in student.together(X).means[:, 0]:
+        assert_close(mean, expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("widths", [(6,), (12, 5), (9, 10), (24, 20), (3, 5)])
+def test_students_into_whom_members_do_not_fit_keep_their_weights(teacher, widths):
+    student = StackedMLP(2, widths, GaussianHead(widths[-1], 2), seeds=(8,))
+    before = student.weights.detach().clone()
+    assert not start_as_average(student, teacher)
+    assert torch.equal(student.weights, before)

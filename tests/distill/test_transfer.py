@@ -1,4 +1,4 @@
-"""The transfer set: noise on the scales asked for, labels left as labels."""
+"""The transfer set: rows between neighbours, noise on the scales asked for, labels kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_row_is_a_centre_before_any_is_one_again():
 
 
 def test_noise_has_the_scales_asked_for():
-    near, centre = draw(TransferSet(near=0.1, far_share=0.0))
+    near, centre = draw(TransferSet(near=0.1, far_share=0.0, neighbours=0))
     torch.testing.assert_close(
         (near - INPUTS[centre]).std(0), torch.full((4,), 0.1), rtol=0.05, atol=0
     )
@@ -35,6 +35,47 @@ def test_noise_has_the_scales_asked_for():
     expected = torch.tensor((4 - 0.25) / (2 * math.log(4)))
     square = (far - INPUTS[centre]).square().mean(0)
     torch.testing.assert_close(square, expected.expand(4), rtol=0.05, atol=0)
+
+
+def test_near_rows_lie_between_a_row_and_one_of_its_nearest():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.rand(30, 3, generator=generator, dtype=torch.float64)
+    x, centre = TransferSet(far_share=0.0, neighbours=2).sample(inputs, 3000, generator)
+    distance = torch.cdist(inputs, inputs).fill_diagonal_(math.inf)
+    steps = inputs[distance.argsort()[:, :2]] - inputs[:, None]  # (30, 2, 3)
+    moved = (x - inputs[centre])[:, None]  # (3000, 1, 3)
+    way = (moved * steps[centre]).sum(-1) / steps[centre].square().sum(-1)  # (3000, 2)
+    off = (moved - way[..., None] * steps[centre]).norm(dim=-1)
+    chosen = off.argmin(1)
+    assert float(off.amin(1).max()) < 1e-12
+    taken = way.gather(1, chosen[:, None]).flatten()
+    assert 0 <= float(taken.min()) < 0.01
+    assert 0.99 < float(taken.max()) <= 1
+    assert 0.45 < float(chosen.float().mean()) < 0.55
+
+
+def test_near_rows_stay_on_a_flat_surface():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(200, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
+    x, _ = TransferSet(far_share=0.0).sample(inputs, 1000, generator)
+    assert float(torch.linalg.svdvals(x)[2]) < 1e-4
+
+
+def test_neighbours_among_many_rows_are_looked_for_in_a_part(monkeypatch):
+    monkeypatch.setattr("priornet.distill.transfer._MOST_DISTANCES", 1)
+    monkeypatch.setattr("priornet.distill.transfer._LEAST_OTHERS", 20)
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.rand(2000, 2, generator=generator)
+    x, centre = TransferSet(far_share=0.0).sample(inputs, 2000, generator)
+    reach = (x - inputs[centre]).norm(dim=1)
+    assert 0.02 < float(reach.median()) < 0.4  # 20 others lie further apart than 2000
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_few_rows_have_few_neighbours(n_rows):
+    generator = torch.Generator().manual_seed(0)
+    x, _ = TransferSet(far_share=0.0).sample(torch.ones(n_rows, 2), 10, generator)
+    assert torch.equal(x, torch.ones(10, 2))
 
 
 def test_labels_stay_labels():
@@ -54,7 +95,14 @@ def test_same_seed_same_draw():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"near": -1.0}, {"far": (0.0, 1.0)}, {"far": (2.0, 1.0)}, {"far_share": 1.5}]
+    "bad",
+    [
+        {"near": -1.0},
+        {"far": (0.0, 1.0)},
+        {"far": (2.0, 1.0)},
+        {"far_share": 1.5},
+        {"neighbours": -1},
+    ],
 )
 def test_impossible_settings_are_refused(bad):
     with pytest.raises(ValueError, match="must"):

@@ -20,7 +20,12 @@ from priornet.estimators.distilled import Objective
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.standard_normal(400)
-QUICK: dict[str, Any] = {"n_transfer": 8000, "student_epochs": 200, "random_state": 0}
+QUICK: dict[str, Any] = {
+    "n_transfer": 8000,
+    "student_epochs": 300,
+    "student_learning_rate": 1e-2,
+    "random_state": 0,
+}
 
 
 @functools.cache
@@ -105,13 +110,33 @@ def test_an_own_teacher_is_at_hand_afterwards():
 
 
 @pytest.mark.parametrize("objective", ["endd", "end", "md-end"])
-def test_a_student_of_the_teachers_shape_starts_as_a_member(objective):
-    model = DistilledRegressor(teacher(), objective, hidden=(32,), n_transfer=500, student_epochs=1)
-    model.set_params(student_learning_rate=0.0).fit(X)
-    member = teacher().predict_belief(X).means[0]
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_a_student_starts_as_members_side_by_side(objective, n_members):
+    model = DistilledRegressor(teacher(), objective, n_transfer=500, student_epochs=1)
+    model.set_params(student_hidden=(32 * n_members,), student_learning_rate=0.0).fit(X)
+    members = teacher().predict_belief(X).means[:n_members].mean(0)
     torch.testing.assert_close(
-        model.predict_belief(X).predictive().mean, member, rtol=1e-5, atol=1e-5
+        model.predict_belief(X).predictive().mean, members, rtol=1e-5, atol=1e-5
     )
+
+
+def test_students_are_twice_as_wide_as_members_by_default():
+    assert student().fitted_.network.widths == (64,)
+
+
+def test_knowledge_reaches_outside_where_members_hardly_see_noise():
+    """Columns on a curve and exact targets: members part beside it, sure of themselves."""
+    t = RNG.uniform(-1, 1, (600, 1))
+    rows = np.concatenate([t, t**2, np.sin(2 * t), t + 1e-3 * RNG.standard_normal(t.shape)], 1)
+    model = DistilledRegressor(n_members=5, hidden=(32, 32), epochs=60, **QUICK)
+    model.set_params(student_epochs=800).fit(rows, np.cos(3 * t[:, 0]))
+    far = rows.mean(0) + 6 * rows.std(0) * RNG.choice([-1, 1], rows.shape)
+    for kept in (model, model.teacher_):
+        inside, outside = (
+            np.median(kept.predict_uncertainty(at).knowledge_variance) for at in (rows, far)
+        )
+        assert outside > 100 * inside
+    assert model.predict_belief(far).belief.min() < 1e-4
 
 
 def test_wrong_teachers_are_refused():

@@ -8,7 +8,7 @@ import torch
 
 from priornet.nn import Stack
 
-__all__ = ["start_as_members"]
+__all__ = ["start_as_average", "start_as_members"]
 
 
 @torch.no_grad()
@@ -29,3 +29,35 @@ def start_as_members(student: Stack, teacher: Stack, members: Sequence[int]) -> 
         times = getattr(student.head, "n_members", 1) if piece.shape != source.shape else 1
         filled = torch.cat([source] * times, -1)
         piece[..., : filled.shape[-1]] = filled
+
+
+@torch.no_grad()
+def start_as_average(student: Stack, teacher: Stack) -> bool:
+    """Start one wide student as the average of the teacher's first members, side by side.
+
+    Each layer of the student holds those of as many members as it is wide, apart from each other;
+    the last takes the average of their means and precisions. Only the evidence is new.
+
+    Returns:
+        Whether they fit: the student's layers must be the same whole multiple of a member's.
+    """
+    own, members = student.pieces(), teacher.pieces()
+    n_layers = len(own) // 2
+    n, rest = divmod(own["0.bias"].shape[-1], members["0.bias"].shape[-1])
+    wide = [own[f"{i}.bias"].shape[-1] for i in range(n_layers - 1)]
+    narrow = [members[f"{i}.bias"].shape[-1] for i in range(len(members) // 2 - 1)]
+    if rest or n > teacher.n_networks or wide != [n * width for width in narrow]:
+        return False
+    for i in range(n_layers):
+        weights = list(members[f"{i}.weight"][:n].to(student.weights))
+        biases = members[f"{i}.bias"][:n].to(student.weights)
+        weight, bias = own[f"{i}.weight"][0], own[f"{i}.bias"][0]
+        if i == n_layers - 1:
+            times = getattr(student.head, "n_members", 1)
+            filled = torch.cat([torch.cat(weights) / n] * times, -1)
+            weight[:, : filled.shape[-1]] = filled
+            bias[: filled.shape[-1]] = biases.mean(0).repeat(times)
+        else:
+            weight.copy_(torch.cat(weights, -1) if i == 0 else torch.block_diag(*weights))
+            bias.copy_(biases.flatten())
+    return True

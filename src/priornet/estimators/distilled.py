@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from priornet.distill import Targets, TransferSet, start_as_members, targets_for
+from priornet.distill import Targets, TransferSet, start_as_average, targets_for
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.base import BaseRegressor, Prepared
 from priornet.estimators.ensemble import DeepEnsembleRegressor
@@ -35,8 +35,9 @@ _ASKED_AT_ONCE = 1 << 14  # inputs at which the teacher is asked in one go
 class DistilledRegressor(BaseRegressor):
     r"""One network distilled from an ensemble, Section 3.
 
-    The student asks the teacher at a transfer set: training inputs with noise on many scales, so
-    that it learns where the members agree and where they part. It needs no targets of its own.
+    The student asks the teacher at a transfer set: rows between neighbours, and training inputs
+    with noise on many scales, so that it learns where the members agree and where they part. It
+    needs no targets of its own.
 
     Args:
         teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`; None trains one first, with the
@@ -51,7 +52,8 @@ class DistilledRegressor(BaseRegressor):
         transfer: Where to ask the teacher.
         n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000.
         n_members: Members of the teacher, where it is trained here.
-        student_hidden: Width of the student's hidden layers; by default as ``hidden``.
+        student_hidden: Width of the student's hidden layers; by default twice ``hidden``. Where
+            they are a multiple of the teacher's, the student starts as the average of members.
         student_epochs: Passes through as many transfer inputs as there are training rows;
             ``"auto"`` for some 6000 steps.
         student_learning_rate: Adam's learning rate at the start.
@@ -79,7 +81,7 @@ class DistilledRegressor(BaseRegressor):
         n_members: int = 10,
         student_hidden: tuple[int, ...] | None = None,
         student_epochs: int | Auto = "auto",
-        student_learning_rate: float = 1e-2,
+        student_learning_rate: float = 2e-3,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
@@ -217,7 +219,8 @@ class DistilledRegressor(BaseRegressor):
         def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
             return targets.loss(prediction, batch.targets, temperature(share, start))
 
-        widths = tuple(self.hidden if self.student_hidden is None else self.student_hidden)
+        hidden = self.student_hidden
+        widths = tuple(2 * width for width in self.hidden) if hidden is None else tuple(hidden)
         network = Network(
             asked.shape[1],
             widths,
@@ -225,10 +228,10 @@ class DistilledRegressor(BaseRegressor):
             _HEADS[self.objective],
             n_members=targets.n_members if self.objective == "md-end" else 1,
             min_excess=1.0,  # members that differ wildly ask for less, where variances explode
+            min_belief=1e-10,  # members without noise, far outside: sure of different means
         )
         stack = network.build([seed], prepared.inputs)
-        if widths == self.teacher_.fitted_.network.widths:
-            start_as_members(stack, self.teacher_.fitted_.stack, [0])
+        start_as_average(stack, self.teacher_.fitted_.stack)
         plan, rate = self._student_plan(n_rows), self.student_learning_rate
         training = train_stack(
             stack,

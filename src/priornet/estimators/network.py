@@ -30,6 +30,8 @@ class Network:
     """Gaussians of a mixture head."""
     min_excess: float = 1e-4
     """Lower bound of a Normal-Wishart's excess."""
+    min_belief: float = 1e-4
+    """Lower bound of its belief."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built; the numbers may come from a file."""
@@ -48,7 +50,9 @@ class Network:
                 return GaussianHead(width, k_dim)
             if self.head == "mixture":
                 return GaussianMixtureHead(width, k_dim, n_members=self.n_members)
-            return NormalWishartHead(width, k_dim, min_excess=self.min_excess)
+            return NormalWishartHead(
+                width, k_dim, min_belief=self.min_belief, min_excess=self.min_excess
+            )
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
         """A stack of such networks, one per seed, of a tensor's dtype and on its device."""
