@@ -25,8 +25,8 @@ def page(
     """Write the page of results: ours beside the paper's, and a verdict on each of its claims.
 
     Everything comes from the files in the results folder; what is not there
-    is called "not run". Figures are those in the folder "images" beside the
-    page.
+    is called "not run". The rejection curves are drawn into the folder
+    "images" beside the page; it shows the other figures that are there.
     """
     from priornet.report.paper import write_page
 

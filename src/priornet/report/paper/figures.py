@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-__all__ = ["figures"]
+from priornet.report.paper.runs import Results
+from priornet.report.paper.scores import SETS
 
+__all__ = ["draw_rejection", "figures"]
+
+_REJECTED_BY = ("total_variance", "variance_of_mean")
 _CAPTIONS = {
     "synthetic-panels": "Training data, and the total, data and knowledge uncertainty of each "
     "method. Training inputs lie in the shaded region.",
@@ -14,6 +19,23 @@ _CAPTIONS = {
     "rejection": "Error that is left when the most uncertain rows are rejected first, between "
     "chance and an oracle. The coloured share of the area between these two is the PRR.",
 }
+
+
+def draw_rejection(results: Results, folder: Path) -> bool:
+    """Draw the rejection curves of EnD2 on the paper's sets, if any whole one has them."""
+    from priornet.report.figure_files import write_figure
+    from priornet.report.rejection_figure import draw
+
+    runs = [results.get("paper", name) for name in SETS]
+    whole = [run.content for run in runs if run is not None and run.is_complete]
+    drawn = [content for content in whole if _has_curves(content["methods"].get("EnD2", {}))]
+    if drawn:
+        write_figure(draw(drawn, measures=_REJECTED_BY), folder, "rejection")
+    return bool(drawn)
+
+
+def _has_curves(method: dict[str, Any]) -> bool:
+    return all(name in method.get("rejection", {}) for name in _REJECTED_BY)
 
 
 def figures(folder: Path | None, *names: str) -> list[str]:

@@ -11,7 +11,7 @@ from priornet.report.paper.beyond import beyond
 from priornet.report.paper.claims import CLAIMS, NOT_MEASURED, Part, verdict
 from priornet.report.paper.compare import FAILS, HOLDS, Goal
 from priornet.report.paper.detection import detection
-from priornet.report.paper.figures import figures
+from priornet.report.paper.figures import draw_rejection, figures
 from priornet.report.paper.making import making
 from priornet.report.paper.markdown import table
 from priornet.report.paper.notes import Miss, Notes, listing, read_notes
@@ -66,9 +66,19 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
 
 
 def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
-    """Make the page and write it, whole or not at all; gives the notes, which know their use."""
-    notes = read_notes(notes_path)
-    text = make_page(read_folder(folder), notes, out.parent / "images")
+    """Make the page and write it, whole or not at all, and the rejection curves it shows.
+
+    Args:
+        folder: The results.
+        out: The Markdown file; figures are in the folder ``images`` beside it.
+        notes_path: Explanations of misses; need not exist.
+
+    Returns:
+        The notes, which know which of them were used.
+    """
+    notes, results, images = read_notes(notes_path), read_folder(folder), out.parent / "images"
+    draw_rejection(results, images)
+    text = make_page(results, notes, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
     try:
