@@ -105,7 +105,7 @@ def plot_data(results: dict[str, Any], *, ax: Axes | None = None) -> Axes:
     _scatter(results, ax)
     curves = results["curves"]
     ax.plot(curves["x"], curves["truth"]["mean"], **_TRUTH_LINE)
-    ax.set(title="Input data", ylim=(-6, 6))
+    ax.set(title="Input data", ylim=(-4, 4))
     tidy(ax)
     return ax
 
