@@ -57,8 +57,8 @@ VARIANTS = {
     "EnD2-bounded": Variant(
         "EnD2",
         {"student_min_excess": 1.0},
-        "Far out the members ask for an excess below 0, where variances do not exist; bounded at "
-        "1, the student's variances stay at the ensemble's.",
+        "Far out the members ask for an excess below 0, where variances do not exist; a student "
+        "bounded at 1 over-estimates them by tens of times less.",
     ),
     "NWPN-variance": Variant(
         "NWPN",
@@ -130,7 +130,7 @@ class Config:
     """Temperature at which the distillation starts; above 1 it is annealed."""
     student_min_excess: float = 1e-4
     """Lower bound of the student's excess. Far out the members ask for less than 0, where variances
-    do not exist; 1 keeps the student's variances at the ensemble's."""
+    do not exist; 1 keeps the student's variances nearer to the ensemble's."""
     initial_evidence: float = 10.0
     """Belief and excess that a Normal-Wishart network predicts before training."""
     prior_evidence: float = 1e-2
