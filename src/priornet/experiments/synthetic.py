@@ -58,7 +58,7 @@ VARIANTS = {
         "EnD2",
         {"student_min_excess": 1.0},
         "Far out the members ask for an excess below 0, where variances do not exist; a student "
-        "bounded at 1 over-estimates them by tens of times less.",
+        "bounded at 1 over-estimates them much less.",
     ),
     "NWPN-variance": Variant(
         "NWPN",
