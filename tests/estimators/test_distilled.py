@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -122,6 +123,13 @@ def test_a_student_starts_as_members_side_by_side(objective, n_members):
 
 def test_students_are_twice_as_wide_as_members_by_default():
     assert student().fitted_.network.widths == (64,)
+
+
+@pytest.mark.parametrize("n_rows", [30, 300, 3000])
+def test_students_train_for_as_many_steps_whatever_the_table(n_rows):
+    model = DistilledRegressor(teacher(), batch_size=256)
+    plan = model._student_plan(n_rows)
+    assert plan.epochs * math.ceil(n_rows / 256) == 6000
 
 
 def test_knowledge_reaches_outside_where_members_hardly_see_noise():

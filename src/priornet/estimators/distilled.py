@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -54,8 +55,8 @@ class DistilledRegressor(BaseRegressor):
         n_members: Members of the teacher, where it is trained here.
         student_hidden: Width of the student's hidden layers; by default twice ``hidden``. Where
             they are a multiple of the teacher's, the student starts as the average of members.
-        student_epochs: Passes through as many transfer inputs as there are training rows;
-            ``"auto"`` for some 6000 steps.
+        student_epochs: Passes through as many transfer inputs as there are training rows, rounded
+            up to whole batches; ``"auto"`` for some 6000 steps.
         student_learning_rate: Adam's learning rate at the start.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
@@ -242,7 +243,7 @@ class DistilledRegressor(BaseRegressor):
             loss,
             [seed],
             Recipe(rate, 0.0, plan, verbose=self.verbose, what=self.objective),
-            epoch_rows=n_rows,
+            epoch_rows=math.ceil(n_rows / plan.batch_size) * plan.batch_size,
         )
         training["teacher"] = self.teacher_.fitted_.training
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
@@ -257,7 +258,7 @@ class DistilledRegressor(BaseRegressor):
         size = 256 if self.batch_size == "auto" else self.batch_size
         epochs = self.student_epochs
         if epochs == "auto":
-            epochs = max(round(6000 * size / n_rows), 20)
+            epochs = max(round(6000 / math.ceil(n_rows / size)), 20)
         return Plan(epochs, size, None)
 
     def _ask(self, inputs: Tensor) -> tuple[Targets, Tensor]:
