@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["in_parallel"]
+__all__ = ["available_cores", "in_parallel"]
 
 Result = TypeVar("Result")
 
@@ -31,7 +31,7 @@ def in_parallel(
 
     from priornet.training.threads import at_most
 
-    n_workers = min(_available_cores(), _MOST_WORKERS)
+    n_workers = min(available_cores(), _MOST_WORKERS)
     waiting: deque[Future[Result]] = deque()
     # The limit belongs to a thread and to what it starts, so that each worker sets its own.
     with (
@@ -48,7 +48,7 @@ def in_parallel(
             yield waiting.popleft().result()
 
 
-def _available_cores() -> int:
+def available_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -70,7 +70,7 @@ def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
     )
 
     # No conformal intervals are wanted here, so that no rows are set aside for them.
-    common: dict[str, Any] = {"calibration_fraction": 0.0}
+    common: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
     if method in _OBJECTIVES:
         teacher = found["ENSM"].model if "ENSM" in found else None
         return DistilledRegressor(teacher, objective=_OBJECTIVES[method], **common)

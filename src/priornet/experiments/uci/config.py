@@ -110,6 +110,8 @@ class Beyond:
     """Which of the folds or splits to run; None for all."""
     n_members: int = 10
     """Networks in the ensemble, which is also the teacher of EnD2, EnD and MD-EnD."""
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Parameters of estimators that are not the defaults, by method; for trials."""
     folds_per_stack: int = 1
     """Folds in one part of the work."""
 

@@ -96,8 +96,9 @@ def run(
     parts = None if folder is None else Parts(folder, _as_json(config), len(table.targets))
     jobs = [_Job(table, config, tuple(methods), block, device, parts) for block in blocks]
     done = _all_parts(jobs, workers, progress)
-    # Seconds of work count, also those of an earlier run that was interrupted.
-    seconds = time.perf_counter() - started
+    # Work counts, also that of an earlier run that was interrupted.
+    earlier = sum(p["seconds"] for part in done for p in part.values() if p.get("reused"))
+    seconds = time.perf_counter() - started + earlier / workers
     return {
         "dataset": dataset,
         "preset": preset,
@@ -147,7 +148,7 @@ class _Job:
 
     def _kept(self, parts: Parts) -> dict[str, Any]:
         found = {method: parts.read(method, self.folds) for method in self.methods}
-        return {method: part for method, part in found.items() if part is not None}
+        return {m: {**part, "reused": True} for m, part in found.items() if part is not None}
 
     def _made(self, methods: list[str], tick: Callable[[], object]) -> dict[str, Any]:
         tests = _test_rows(self.table, self.config)

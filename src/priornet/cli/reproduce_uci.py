@@ -1,0 +1,257 @@
+"""``priornet reproduce uci``: the paper's tables on UCI data, with its settings or with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError
+from priornet.cli.options import AsJson, Method, Quiet
+from priornet.cli.output import check_writable, coloured, method_table, print_lines
+from priornet.cli.parallel import available_cores
+
+if TYPE_CHECKING:
+    from priornet.experiments.uci import Beyond, Paper
+
+__all__ = ["uci"]
+
+_NAMES = {
+    Method.SINGLE: "Single",
+    Method.ENSEMBLE: "ENSM",
+    Method.ENDD: "EnD2",
+    Method.RKL: "NWPN",
+    Method.DER: "DER",
+    Method.END: "EnD",
+    Method.MD_END: "MD-EnD",
+}
+_DATASETS = ("boston", "energy", "concrete", "wine", "power", "protein", "msd")
+
+
+class Preset(StrEnum):
+    """Presets, named here so that the help need not import the experiment."""
+
+    PAPER = "paper"
+    BEYOND = "beyond"
+    SMOKE = "smoke"
+
+
+class Splits(StrEnum):
+    """How rows are held out."""
+
+    FOLDS = "folds"
+    CANONICAL = "canonical"
+
+
+def uci(
+    datasets: Annotated[
+        str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
+    ] = "boston,energy,concrete,wine,power",
+    methods: Annotated[
+        str, typer.Option(help=f"Methods, with commas between: {', '.join(_NAMES)}.")
+    ] = ",".join(_NAMES),
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="paper: its networks, with a grid search. beyond: the estimators as they come. "
+            "smoke: seconds, too short to learn."
+        ),
+    ] = Preset.PAPER,
+    splits: Annotated[
+        Splits,
+        typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only)."),
+    ] = Splits.FOLDS,
+    folds: Annotated[str, typer.Option(help="Only these folds, such as 0,1; default: all.")] = "",
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of folds and training.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes, one core each; 0 for as many as there are cores.")
+    ] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the paper's UCI tables.
+
+    Tables are looked for in $PRIORNET_DATA and in the user's cache, and
+    downloaded otherwise (`priornet datasets`). Each data set gives one JSON
+    file with everything that was measured. What is finished is not done
+    again: an interrupted run goes on where it stopped.
+    """
+    names = _listed("data set", datasets, _DATASETS)
+    wanted = [_NAMES[Method(name)] for name in _listed("method", methods, tuple(_NAMES))]
+    _check_device(device)
+
+    import json
+
+    from priornet.experiments.uci import config_for
+
+    found: dict[str, Any] = {}
+    for name in names:
+        config = _changed(config_for(name, preset), splits, folds, seed)
+        found[name] = _one(name, preset, config, wanted, out, device, workers, again, quiet)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        for results in found.values():
+            _print(results)
+        print_lines([f"Results: {out}"])
+
+
+def _one(
+    dataset: str,
+    preset: str,
+    config: Paper | Beyond,
+    methods: Sequence[str],
+    out: Path,
+    device: str,
+    workers: int,
+    again: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Results of one data set: those on disk if they answer the question, else made now."""
+    from priornet.data.uci import load_uci
+    from priornet.experiments.results import write_results
+    from priornet.experiments.uci import file_name, finished, run
+
+    path = out / file_name(dataset, preset, config)
+    check_writable(path)
+    table = load_uci(dataset)
+    if not table.is_complete:
+        _remark(f"{dataset}: only its first {len(table.targets)} rows are here.")
+    if not again:
+        try:
+            results = finished(path, config, methods, len(table.targets))
+        except ValueError as error:
+            _remark(f"{error} It is made again.")
+        else:
+            if results is not None:
+                _remark(f"{path}: finished already (--again to repeat it).")
+                return results
+    parts = out / ".parts" / path.stem
+    with _progress_bar(dataset, quiet) as progress:
+        results = run(
+            dataset,
+            preset,
+            config,
+            methods=methods,
+            folder=parts,
+            device=device,
+            workers=1 if device != "cpu" else workers or available_cores(),
+            progress=progress,
+        )
+    write_results(path, results)
+    _forget(parts)
+    return results
+
+
+def _remark(message: str) -> None:
+    """A remark beside the results."""
+    typer.echo(message, err=True)
+
+
+def _forget(parts: Path) -> None:
+    """The results hold the parts now."""
+    import shutil
+
+    shutil.rmtree(parts, ignore_errors=True)
+    if parts.parent.is_dir() and not any(parts.parent.iterdir()):
+        parts.parent.rmdir()
+
+
+def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
+    """Names separated by commas, each once, all known."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None or not names:
+        wrong = f'unknown {what} "{unknown}"' if names else f"no {what} named"
+        raise InputError(f"{wrong}; choose from: {', '.join(known)}.")
+    return list(dict.fromkeys(names))
+
+
+def _changed(config: Any, splits: Splits, folds: str, seed: int | None) -> Any:
+    changes: dict[str, Any] = {}
+    if splits is Splits.CANONICAL:
+        if not hasattr(config, "splits"):
+            raise InputError("--splits canonical needs --preset beyond: the paper has folds.")
+        changes["splits"] = "canonical"
+    if folds:
+        try:
+            changes["folds"] = tuple(int(number) for number in folds.split(","))
+        except ValueError:
+            raise InputError(f'--folds must be numbers such as 0,1; got "{folds}".') from None
+        most = 20 if splits is Splits.CANONICAL else config.n_folds
+        if not all(0 <= number < most for number in changes["folds"]):
+            raise InputError(f"--folds must lie in 0 to {most - 1}; got {folds}.")
+    if seed is not None:
+        changes["seed"] = seed
+    return replace(config, **changes)
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    if device not in ("cpu", "cuda"):
+        raise InputError(f'unknown device "{device}"; choose from: cpu, cuda.')
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch finds no CUDA device here.")
+
+
+@contextmanager
+def _progress_bar(what: str, quiet: bool) -> Generator[Callable[[float], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+        bar.update(task, completed=1.0)
+
+
+def _print(results: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    rows = f"{results['n_rows']} rows" + ("" if results["complete"] else ", not the full table")
+    table = method_table(
+        f"{results['dataset']} ({rows}), preset {results['preset']}",
+        ("RMSE", "NLL", "CRPS", "90 % holds", "PRR\ntotal", "OOD AUC\nknowledge"),
+    )
+    for name, method in results["methods"].items():
+        table.add_row(
+            coloured(name),
+            _with_error(method["rmse"]),
+            _with_error(method["nll"]),
+            _with_error(method["crps"]),
+            f"{method['coverage90']['mean']:.0%}",
+            _with_error(method["prr"]["total_variance"]),
+            _with_error(method["ood_auc"]["variance_of_mean"]),
+        )
+    Console().print(table)
+    print_lines([f"{results['seconds']:.0f} s; ± is the standard error over folds."])
+
+
+def _with_error(summary: dict[str, Any] | None) -> str:
+    if summary is None or summary["mean"] is None:
+        return "-"
+    error = "" if summary["sem"] is None else f" ± {summary['sem']:.2f}"
+    return f"{summary['mean']:.3f}{error}"

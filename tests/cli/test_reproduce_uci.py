@@ -1,0 +1,88 @@
+"""`priornet reproduce uci`: names, resuming, damaged files, and the results it writes."""
+
+import json
+
+import pytest
+
+from _uci_files import REAL
+from priornet.experiments.results import read_results
+
+
+@pytest.fixture
+def real(monkeypatch):
+    if not REAL.is_dir():
+        pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
+    monkeypatch.setenv("PRIORNET_DATA", str(REAL))
+
+
+@pytest.fixture
+def smoke(call, tmp_path):
+    def run(*options):
+        common = ("--datasets", "boston", "--preset", "smoke", "--methods", "ensemble,der")
+        return call("reproduce", "uci", *common, "--workers", "1", "--out", tmp_path, *options)
+
+    return run
+
+
+@pytest.mark.usefixtures("real")
+def test_results_are_written_and_shown(smoke, tmp_path):
+    done = smoke()
+    assert done.exit_code == 0, done.output
+    assert "boston (506 rows), preset smoke" in done.stdout
+    assert "ENSM" in done.stdout
+    results = read_results(tmp_path / "boston.smoke.json")
+    assert list(results["methods"]) == ["ENSM", "DER"]
+    assert [path.name for path in tmp_path.iterdir()] == ["boston.smoke.json"]
+
+
+@pytest.mark.usefixtures("real")
+def test_what_is_finished_is_not_done_again(smoke, tmp_path):
+    smoke()
+    before = (tmp_path / "boston.smoke.json").stat().st_mtime_ns
+    done = smoke("--json")
+    assert "finished already" in done.stderr
+    assert (tmp_path / "boston.smoke.json").stat().st_mtime_ns == before
+    assert json.loads(done.stdout)["boston"]["dataset"] == "boston"
+    smoke("--again")
+    assert (tmp_path / "boston.smoke.json").stat().st_mtime_ns > before
+
+
+@pytest.mark.usefixtures("real")
+def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
+    path = tmp_path / "boston.smoke.json"
+    path.write_text('{"config": ')
+    done = smoke()
+    assert done.exit_code == 0
+    assert f"{path}: not a results file" in done.stderr
+    assert read_results(path)["n_rows"] == 506
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--datasets", "bostn"), 'unknown data set "bostn"; choose from: boston, energy'),
+        (("--datasets", ","), "no data set named"),
+        (("--methods", "endd,mc-dropout"), 'unknown method "mc-dropout"; choose from: single'),
+        (("--folds", "0,x"), '--folds must be numbers such as 0,1; got "0,x"'),
+        (("--folds", "10"), "--folds must lie in 0 to 9; got 10"),
+        (("--splits", "canonical"), "--splits canonical needs --preset beyond"),
+        (("--device", "tpu"), 'unknown device "tpu"; choose from: cpu, cuda'),
+    ],
+)
+def test_bad_options(call, options, message):
+    done = call("reproduce", "uci", *options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_table_says_where_it_was_looked_for(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("PRIORNET_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens: no network
+    done = call("reproduce", "uci", "--datasets", "wine", "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: wine is not here: looked in $PRIORNET_DATA")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()

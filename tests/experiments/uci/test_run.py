@@ -1,0 +1,103 @@
+"""From a real table to results: parts, resuming, workers, and the committed numbers."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from priornet.experiments.results import write_results
+from priornet.experiments.uci import METHODS, PRESETS, config_for, file_name, finished, run
+from priornet.experiments.uci.scores import MEASURES, SCORES
+
+RESULTS = Path(__file__).parents[3] / "results" / "uci"
+
+pytestmark = pytest.mark.usefixtures("real")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Folder of parts that the tests of this module share."""
+    return tmp_path_factory.mktemp("parts")
+
+
+def smoke_run(folder=None, **changes):
+    options = {"methods": METHODS, "workers": 1, **changes}
+    return run("boston", "smoke", config_for("boston", "smoke"), folder=folder, **options)
+
+
+def test_results_have_the_agreed_form(kept):
+    results = smoke_run(kept)
+    assert json.loads(json.dumps(results, allow_nan=False)) == results
+    assert (results["dataset"], results["complete"]) == ("boston", True)
+    assert (results["n_rows"], results["n_features"]) == (506, 13)
+    assert tuple(results["methods"]) == METHODS
+    for method in results["methods"].values():
+        assert all(len(method[name]["values"]) == 2 for name in SCORES)
+        assert set(method["prr"]) == set(method["ood_auc"]) == set(MEASURES)
+        assert len(method["chosen"]) == 2
+    assert results["methods"]["Single"]["prr"]["epkl"] is None
+    assert results["methods"]["ENSM"]["prr"]["epkl"]["sem"] > 0
+
+
+def test_finished_parts_are_not_done_again(kept):
+    first = smoke_run(kept)
+    done: list[float] = []
+    second = smoke_run(kept, progress=done.append)
+    assert done == []
+    assert second["methods"] == first["methods"]
+    assert second["seconds"] > 0.5 * first["seconds"]  # the work counts, whenever it was done
+
+
+def test_a_damaged_part_is_not_averaged_in(kept):
+    first = smoke_run(kept)
+    path = next(iter(kept.glob("DER.*.json")))
+    path.write_text(path.read_text()[:-40])
+    with pytest.warns(UserWarning, match="made again"):
+        second = smoke_run(kept)
+    for name in SCORES:
+        assert second["methods"]["DER"][name] == first["methods"]["DER"][name]
+
+
+def test_workers_change_nothing():
+    config = replace(PRESETS["smoke"], folds_per_stack=1)
+    alone, together = (run("boston", "smoke", config, methods=["EnD2"], workers=n) for n in (1, 2))
+    assert alone["methods"]["EnD2"]["nll"] == together["methods"]["EnD2"]["nll"]
+
+
+def test_our_recipe_runs(tmp_path):
+    brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 10}}
+    config = replace(PRESETS["beyond"], folds=(0,), n_members=6, changes=brief)
+    results = run("boston", "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
+    student, teacher = results["methods"]["EnD2"], results["methods"]["ENSM"]
+    assert student["nll"]["mean"] < 3.5
+    assert student["cost"]["multiply_adds"] > 0
+    assert teacher["cost"]["multiply_adds"] == 6 * (13 * 16 + 16 * 2)
+    assert results["config"]["estimators"]["EnD2"]["class"] == "DistilledRegressor"
+
+
+def test_finished_results_answer_the_same_question_only(tmp_path, kept):
+    config = config_for("boston", "smoke")
+    path = tmp_path / file_name("boston", "smoke", config)
+    assert finished(path, config, METHODS, 506) is None
+    write_results(path, smoke_run(kept))
+    assert finished(path, config, METHODS, 506) is not None
+    assert finished(path, config, METHODS[:2], 506) is not None
+    assert finished(path, replace(config, seed=1), METHODS, 506) is None
+    assert finished(path, config, METHODS, 505) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"config": {}}', ""])
+def test_a_damaged_results_file_is_named(tmp_path, text):
+    path = tmp_path / "boston.smoke.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="not a results file") as caught:
+        finished(path, config_for("boston", "smoke"), METHODS, 506)
+    assert str(path) in str(caught.value)
+
+
+def test_files_are_named_by_preset():
+    paper, beyond = PRESETS["paper"], PRESETS["beyond"]
+    assert file_name("wine", "paper", paper) == "wine.json"
+    assert file_name("wine", "beyond", beyond) == "wine.beyond.json"
+    assert file_name("wine", "beyond", replace(beyond, splits="canonical")) == "wine.splits.json"
