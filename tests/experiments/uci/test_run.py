@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from priornet.experiments.results import write_results
+from priornet.experiments.results import read_results, write_results
 from priornet.experiments.uci import METHODS, PRESETS, config_for, file_name, finished, run
 from priornet.experiments.uci.scores import MEASURES, SCORES
 
@@ -101,3 +101,17 @@ def test_files_are_named_by_preset():
     assert file_name("wine", "paper", paper) == "wine.json"
     assert file_name("wine", "beyond", beyond) == "wine.beyond.json"
     assert file_name("wine", "beyond", replace(beyond, splits="canonical")) == "wine.splits.json"
+
+
+@pytest.mark.skipif(not (RESULTS / "boston.json").exists(), reason="no results are committed")
+def test_one_fold_again_gives_the_committed_numbers():
+    """Where the processor is another, rounding moves a small network within these bounds."""
+    committed = read_results(RESULTS / "boston.json")
+    config = replace(config_for("boston", "paper"), folds=(0,))
+    again = run("boston", "paper", config, methods=["Single", "ENSM", "NWPN"])
+    assert committed["config"] == json.loads(json.dumps(replace(config, folds=None).to_json()))
+    for method, found in again["methods"].items():
+        before = committed["methods"][method]
+        assert found["rmse"]["values"][0] == pytest.approx(before["rmse"]["values"][0], rel=0.05)
+        assert found["nll"]["values"][0] == pytest.approx(before["nll"]["values"][0], abs=0.1)
+        assert found["crps"]["values"][0] == pytest.approx(before["crps"]["values"][0], rel=0.05)

@@ -199,6 +199,8 @@ class _Block:
 
     def _student_trainer(self, method: str) -> Trainer:
         objective, head = _STUDENTS[method]
+        # By the grid, not by who is in the stack: a fold must not depend on its company.
+        annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
 
         def train(tasks: list[_Task], part: Part) -> Stack:
             starts = [task.setting.get("temperature", 1.0) for task in tasks]
@@ -207,7 +209,7 @@ class _Block:
                 1,
                 self.config.n_members,
                 proxy=False,
-                annealed=max(starts) > 1,
+                annealed=annealed,
                 tempering=self.config.tempering,
             )
 
