@@ -66,3 +66,30 @@ def test_unknown_command_is_refused(call):
     done = call("fti")
     assert done.exit_code == 2
     assert "No such command" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "--no-such"), "No such option: --no-such. See `priornet fit --help`."),
+        (("frobnicate",), "No such command 'frobnicate'. See `priornet --help`."),
+        (("predict",), "Missing argument 'model'. See `priornet predict --help`."),
+        (
+            ("reproduce", "uci", "--preset", "nope"),
+            "'nope' is not one of 'paper', 'beyond', 'smoke'. See `priornet reproduce uci --help`.",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line(call, arguments, message):
+    done = call(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    # Called through the program itself the path begins with its name, here with the test's.
+    assert message.split(" See ")[0] in done.stderr
+    assert "--help`" in done.stderr
+
+
+def test_a_group_without_a_command_shows_its_help(call):
+    done = call("reproduce")
+    assert "uci" in done.output
+    assert "Error" not in done.output

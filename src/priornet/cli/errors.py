@@ -29,6 +29,10 @@ _WRONG_PATH = (
 )
 
 
+# Typer exports only the subclasses, and brings a Click of its own in newer versions.
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
+
+
 class InputError(ValueError):
     """Something the user gave cannot be used; the message is one line."""
 
@@ -50,7 +54,7 @@ def called(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException | str) -> str:
     """A message without line breaks."""
     return " ".join(str(error).split()) or type(error).__name__
 
@@ -62,6 +66,13 @@ class Group(TyperGroup):
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except _UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # no error: it shows the help
+                raise
+            command = (error.ctx or ctx).command_path
+            message = one_line(error.format_message()).rstrip(".")
+            _say(f"{message}. See `{command} --help`.")
+            raise typer.Exit(2) from error
         except BrokenPipeError:
             # Whoever read our output has enough. Python would complain once more on its way out.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

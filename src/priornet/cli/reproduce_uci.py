@@ -14,7 +14,6 @@ import typer
 from priornet.cli.errors import InputError
 from priornet.cli.options import AsJson, Method, Quiet
 from priornet.cli.output import check_writable, coloured, method_table, print_lines
-from priornet.cli.parallel import available_cores
 
 if TYPE_CHECKING:
     from priornet.experiments.uci import Beyond, Paper
@@ -116,6 +115,7 @@ def _one(
     quiet: bool,
 ) -> dict[str, Any]:
     """Results of one data set: those on disk if they answer the question, else made now."""
+    from priornet.cli.parallel import available_cores
     from priornet.data.uci import load_uci
     from priornet.experiments.results import write_results
     from priornet.experiments.uci import file_name, finished, run
