@@ -46,6 +46,10 @@ _GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 
+_STUDENTS = ("EnD2", "EnD", "MD-EnD")
+_SEARCHES = {"ENSM": ("Single",)} | {student: ("Single", student) for student in _STUDENTS}
+
+
 @dataclass(frozen=True)
 class Paper:
     """One hidden layer, Adam, and a grid search for every method; the defaults are the paper's."""
@@ -95,6 +99,11 @@ class Paper:
         """Plain data."""
         return asdict(self)
 
+    def settings_of(self, method: str) -> dict[str, Any]:
+        """What the numbers of one method depend on, ready for JSON."""
+        grids = {name: self.grids[name] for name in _SEARCHES.get(method, (method,))}
+        return {**self.to_json(), "grids": grids, "folds": None}
+
 
 @dataclass(frozen=True)
 class Beyond:
@@ -120,6 +129,14 @@ class Beyond:
         from priornet.experiments.uci.beyond import parameters
 
         return {**asdict(self), "estimators": parameters(self)}
+
+    def settings_of(self, method: str) -> dict[str, Any]:
+        """What the numbers of one method depend on, ready for JSON."""
+        whole = self.to_json()
+        for part in ("estimators", "changes"):
+            kept = {method, "EnD2", "ENSM"} if method in _STUDENTS else {method}
+            whole[part] = {name: whole[part][name] for name in kept & set(whole[part])}
+        return {**whole, "folds": None}
 
 
 Config = Paper | Beyond

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet.experiments.results import write_results
+from priornet.experiments.uci.config import Config
 from priornet.experiments.uci.scores import SCORES
 
 __all__ = ["Parts"]
@@ -24,15 +25,17 @@ class Parts:
 
     Args:
         folder: Where they are kept.
-        config: Settings, ready for JSON.
+        config: Settings; those of one method do not touch the parts of another.
         n_rows: Rows of the table.
     """
 
-    def __init__(self, folder: Path, config: dict[str, Any], n_rows: int) -> None:
-        which = {key: value for key, value in config.items() if key != "folds"}
-        text = json.dumps([which, n_rows], sort_keys=True)
-        self.fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
-        self.folder = folder
+    def __init__(self, folder: Path, config: Config, n_rows: int) -> None:
+        self.folder, self.config, self.n_rows = folder, config, n_rows
+
+    def fingerprint(self, method: str) -> str:
+        """Of all that the numbers of a method depend on."""
+        text = json.dumps([self.config.settings_of(method), self.n_rows], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def path(self, method: str, folds: Sequence[int]) -> Path:
         """File of a part."""
@@ -48,7 +51,7 @@ class Parts:
         except (OSError, ValueError) as error:
             warnings.warn(f"{path}: not readable ({error}); it is made again.", stacklevel=2)
             return None
-        if not self._is_whole(part, folds):
+        if not self._is_whole(part, method, folds):
             warnings.warn(
                 f"{path}: not a part of this run (other settings, or damaged); it is made again.",
                 stacklevel=2,
@@ -56,8 +59,8 @@ class Parts:
             return None
         return part
 
-    def _is_whole(self, part: Any, folds: Sequence[int]) -> bool:
-        if not isinstance(part, dict) or part.get("fingerprint") != self.fingerprint:
+    def _is_whole(self, part: Any, method: str, folds: Sequence[int]) -> bool:
+        if not isinstance(part, dict) or part.get("fingerprint") != self.fingerprint(method):
             return False
         records = part.get("records")
         if not isinstance(records, list) or len(records) != len(folds):
@@ -71,6 +74,6 @@ class Parts:
 
     def write(self, method: str, folds: Sequence[int], part: dict[str, Any]) -> dict[str, Any]:
         """Keep a part."""
-        part = {"fingerprint": self.fingerprint, **part}
+        part = {"fingerprint": self.fingerprint(method), **part}
         write_results(self.path(method, folds), part)
         return part

@@ -93,7 +93,7 @@ def run(
     numbers = list(range(len(_test_rows(table, config)))) if config.folds is None else config.folds
     step = config.folds_per_stack
     blocks = [tuple(numbers[i : i + step]) for i in range(0, len(numbers), step)]
-    parts = None if folder is None else Parts(folder, _as_json(config), len(table.targets))
+    parts = None if folder is None else Parts(folder, config, len(table.targets))
     jobs = [_Job(table, config, tuple(methods), block, device, parts) for block in blocks]
     done = _all_parts(jobs, workers, progress)
     # Work counts, also that of an earlier run that was interrupted.
