@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from priornet import PriorNetRegressor
 
 RNG = np.random.default_rng(0)
 
 
-def test_outside_has_a_say_in_the_best_epoch():
-    """Targets are nearly noise: by their likelihood alone the first epochs would be the best."""
+def test_the_first_epochs_know_the_outside():
+    """Targets are nearly noise: by their likelihood one of the first epochs is the best."""
     X = RNG.standard_normal((200, 5))
     y = 0.3 * X[:, 0] + RNG.standard_normal(200)
     far = 6 * RNG.choice([-1.0, 1.0], X.shape)
@@ -28,3 +29,9 @@ def test_the_prior_leaves_little_variance_where_targets_are_exact():
     data = np.sqrt(np.median(model.predict_uncertainty(X).data_variance))
     # At a belief and excess of 0.01 the prior alone accounts for 3 % of the targets' deviation.
     assert data < 0.015 * y.std()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_a_warm_up_must_leave_time_for_targets(share):
+    with pytest.raises(ValueError, match=r"`warm_up` must lie in \[0, 1\)"):
+        PriorNetRegressor(warm_up=share).fit(np.zeros((50, 2)), np.arange(50.0))

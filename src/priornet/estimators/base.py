@@ -203,27 +203,20 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         seeds: Sequence[int],
         data: Rows | None = None,
         extra: Tensor | None = None,
-        held_loss: Loss = predictive_nll,
     ) -> Fitted:
         """Train networks on the training rows, each with rows of its own held out.
 
         Args:
             prepared: The table.
             head: What the networks predict.
-            loss: Training loss per row.
+            loss: Training loss per row; validation is by the NLL of the predictive.
             what: Shown beside the progress bar.
             seeds: One per network.
             data: The table's rows with what the loss wants, where it wants more than targets;
                 further rows may follow.
-            extra: Numbers of such further rows, out-of-domain inputs for every step; of these as
-                many are validated on as of the rows held out.
-            held_loss: Validation loss per row; by default the NLL of the predictive.
+            extra: Numbers of such further rows, out-of-domain inputs for every step.
         """
         rows, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
-        if held is not None and extra is not None:
-            # Alternating: however many are looked at, half of them are from outside.
-            outside = extra[torch.arange(len(held[0])) % len(extra)]
-            held = [torch.stack([inside, outside], 1).flatten() for inside in held]
         plan = make_plan(len(rows[0]), self.epochs, self.batch_size, self.patience)
         network = Network(
             prepared.inputs.shape[1], tuple(self.hidden), prepared.targets.shape[1], head
@@ -235,7 +228,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows,
             held,
             loss,
-            held_loss,
+            predictive_nll,
             seeds,
             Recipe(self.learning_rate, self.weight_decay, plan, verbose=self.verbose, what=what),
             None if extra is None else [extra] * len(seeds),

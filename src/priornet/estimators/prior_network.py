@@ -13,7 +13,6 @@ from priornet.estimators.base import BaseRegressor, Prepared
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs
 from priornet.estimators.plan import Auto, network_seeds
-from priornet.estimators.recipe import predictive_nll
 from priornet.priors import semi_informative_prior
 from priornet.training import Batch, Rows
 from priornet.training.schedules import linear_ramp
@@ -28,8 +27,9 @@ class PriorNetRegressor(BaseRegressor):
 
     Where there is data, a target counts :math:`\hat\beta` times against the prior; on out-of-domain
     inputs the network returns to the prior. Those are drawn from a factor analysis of the training
-    inputs with three times its covariance, unless ``fit`` is given some. The best epoch is that
-    of the least sum of the NLL of rows held out and the loss outside.
+    inputs with three times its covariance, unless ``fit`` is given some.
+    The first steps teach it inside from outside and no target yet: on small tables the best epoch
+    is one of the first, and must know that much.
 
     Args:
         beta: How often each target counts, :math:`\hat\beta`.
@@ -41,6 +41,7 @@ class PriorNetRegressor(BaseRegressor):
         ood_spread: Factor on the covariance of generated out-of-domain inputs; the paper has 3.
         ood_ramp: Share of the epochs over which ``gamma`` grows from 0. A ramp loses what is
             outside on small tables, where the best epoch is one of the first.
+        warm_up: Share of the epochs in which no target is learnt, only where there was data.
         hidden: Width of each hidden layer. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -69,6 +70,7 @@ class PriorNetRegressor(BaseRegressor):
         prior_match: Literal["precision", "variance"] = "variance",
         ood_spread: float = 3.0,
         ood_ramp: float = 0.0,
+        warm_up: float = 0.02,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
         weight_decay: float = 1e-4,
@@ -101,6 +103,7 @@ class PriorNetRegressor(BaseRegressor):
         self.prior_match: Literal["precision", "variance"] = prior_match
         self.ood_spread = ood_spread
         self.ood_ramp = ood_ramp
+        self.warm_up = warm_up
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_ood: Any = None) -> Self:
         """Learn from a table.
@@ -126,6 +129,8 @@ class PriorNetRegressor(BaseRegressor):
                 raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
         if not self.gamma >= 0:
             raise ValueError(f"`gamma` must not be negative; got {self.gamma}.")
+        if not 0 <= self.warm_up < 1:
+            raise ValueError(f"`warm_up` must lie in [0, 1); got {self.warm_up}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
         seeds = network_seeds(prepared.rng, 1)
@@ -147,25 +152,29 @@ class PriorNetRegressor(BaseRegressor):
         )
         n_targets = prepared.targets.shape[1]
 
+        # What may be said of a row inside without its target: that of all, seen beta times.
+        of_all = semi_informative_prior(
+            prepared.targets[train], self.beta, self.beta, self.prior_match
+        )
+
         def loss(nw: Any, batch: Batch, share: float) -> Tensor:
             y, has_target = batch.targets.split([n_targets, 1], -1)
             has_target = has_target.squeeze(-1)
-            per_row = losses.reverse_kl(nw, y, prior, self.beta * has_target)
+            if share < self.warm_up:
+                per_row = torch.where(
+                    has_target > 0,
+                    losses.reverse_kl(nw, None, of_all, 0.0),
+                    losses.reverse_kl(nw, None, prior, 0.0),
+                )
+            else:
+                per_row = losses.reverse_kl(nw, y, prior, self.beta * has_target)
             gamma = self.gamma * linear_ramp(share, self.ood_ramp)
             # Divided by beta: an in-domain row then weighs as much as under the likelihood.
             return per_row * (has_target + gamma * (1 - has_target)) / self.beta
 
-        def held_loss(nw: Any, batch: Batch, share: float) -> Tensor:
-            # On small tables the best epoch inside is one of the first: outside has a say.
-            has_target = batch.targets[..., n_targets]
-            nll = predictive_nll(nw, batch, share)
-            return torch.where(has_target > 0, nll, loss(nw, batch, 1.0))
-
         extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
         kind = "normal-wishart"
-        return self._train_networks(
-            prepared, kind, loss, "prior net", seeds, data, extra, held_loss
-        )
+        return self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
 
     def _outside(self, prepared: Prepared) -> Tensor:
         """Out-of-domain inputs, preprocessed."""
