@@ -102,3 +102,14 @@ def _argument_checks_are_on() -> None:
     import torch
 
     torch.distributions.Distribution.set_default_validate_args(True)
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the real UCI tables, also as ``$PRIORNET_DATA``."""
+    from _uci_files import REAL
+
+    if not REAL.is_dir():
+        pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
+    monkeypatch.setenv("PRIORNET_DATA", str(REAL))
+    return REAL

@@ -4,15 +4,7 @@ import json
 
 import pytest
 
-from _uci_files import REAL
 from priornet.experiments.results import read_results
-
-
-@pytest.fixture
-def real(monkeypatch):
-    if not REAL.is_dir():
-        pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
-    monkeypatch.setenv("PRIORNET_DATA", str(REAL))
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ def _one(
     parts = out / ".parts" / path.stem
     with _progress_bar(dataset, quiet) as progress:
         results = run(
-            dataset,
+            table,
             preset,
             config,
             methods=methods,

@@ -12,7 +12,7 @@ from priornet import metrics
 from priornet.data.synthetic import sample_inputs, sample_targets, true_mean, true_std
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.experiments.results import summary
-from priornet.report.information import ensemble_information
+from priornet.experiments.scores import accuracy, measures
 from priornet.uncertainty import uncertainty
 
 if TYPE_CHECKING:
@@ -61,43 +61,31 @@ def measure(
         name: _metrics(predict(x), predict(x_out), y, true_std(x))
         for name, predict in predictors.items()
     }
-    return methods, _accuracy(perfect, y)
-
-
-def _accuracy(belief: Belief, y: Tensor) -> dict[str, float]:
-    predictive, target = belief.predictive().univariate(), y.squeeze(-1)
-    place = predictive.cdf(target)
-    return {
-        "rmse": metrics.rmse(predictive.mean, target).item(),
-        "nll": metrics.nll(predictive, target).mean().item(),
-        "crps": metrics.crps(predictive, target).mean().item(),
-        "coverage90": ((place >= 0.05) & (place <= 0.95)).float().mean().item(),
-    }
+    return methods, accuracy(perfect, y.squeeze(-1))
 
 
 def _metrics(inside: Belief, outside: Belief, y: Tensor, noise: Tensor) -> dict[str, Any]:
-    measures, measures_out = _measures(inside), _measures(outside)
+    known, known_out = measures(inside), measures(outside)
     error = (inside.predictive().mean - y).squeeze(-1).square()
     record = uncertainty(inside)
     data_std, total_std = record.data_variance.sqrt(), record.total_variance.sqrt()
-    knowledge, knowledge_out = (m["variance_of_mean"].median() for m in (measures, measures_out))
+    knowledge, knowledge_out = (m["variance_of_mean"].median() for m in (known, known_out))
     return {
-        **_accuracy(inside, y),
+        **accuracy(inside, y.squeeze(-1)),
         "data_std_error": (data_std / noise - 1).abs().mean().item(),
         "data_std_error_median": (data_std / noise - 1).abs().median().item(),
         "data_std_slope": _slope(noise.log(), data_std.log()),
         "total_std_error": (total_std / noise - 1).abs().mean().item(),
         "knowledge_growth": (knowledge_out / knowledge).item(),
-        "in_domain": {name: m.mean().item() for name, m in measures.items()},
-        "out_of_domain": {name: m.mean().item() for name, m in measures_out.items()},
-        "in_domain_median": {name: m.median().item() for name, m in measures.items()},
-        "out_of_domain_median": {name: m.median().item() for name, m in measures_out.items()},
+        "in_domain": {name: m.mean().item() for name, m in known.items()},
+        "out_of_domain": {name: m.mean().item() for name, m in known_out.items()},
+        "in_domain_median": {name: m.median().item() for name, m in known.items()},
+        "out_of_domain_median": {name: m.median().item() for name, m in known_out.items()},
         "prr": {
-            name: metrics.prediction_rejection_ratio(error, m).item()
-            for name, m in measures.items()
+            name: metrics.prediction_rejection_ratio(error, m).item() for name, m in known.items()
         },
         "ood_auc": {
-            name: metrics.ood_auroc(m, measures_out[name]).item() for name, m in measures.items()
+            name: metrics.ood_auroc(m, known_out[name]).item() for name, m in known.items()
         },
     }
 
@@ -108,29 +96,6 @@ def _slope(x: Tensor, y: Tensor) -> float:
     return ((x * y).sum() / (x * x).sum()).item()
 
 
-def _measures(belief: Belief) -> dict[str, Tensor]:
-    """Every measure, under its name in the paper's tables; an ensemble's information by quadrature.
-
-    A single Gaussian is sure of itself: its knowledge measures are zero.
-    """
-    record = uncertainty(belief)
-    total, information = record.total_entropy, record.mutual_information
-    if isinstance(belief, GaussianEnsemble):
-        information = torch.from_numpy(ensemble_information(belief)).to(record.data_entropy)
-        total = record.data_entropy + information
-    assert total is not None
-    assert information is not None
-    return {
-        "total_entropy": total,
-        "expected_entropy": record.data_entropy,
-        "mutual_information": information,
-        "epkl": record.epkl,
-        "total_variance": record.total_variance.squeeze(-1),
-        "variance_of_mean": record.knowledge_variance.squeeze(-1),
-    }
-
-
-@torch.no_grad()
 def against(config: Config, seed: int, student: Predictor, teacher: Predictor) -> dict[str, Any]:
     """Variances of a student over those of its teacher, inside and outside.
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from _uci_files import REAL, serving
+from _uci_files import serving
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +27,3 @@ def folder(monkeypatch, tmp_path):
 def server():
     with serving() as running:
         yield running
-
-
-@pytest.fixture
-def real(monkeypatch):
-    """The folder of the real tables, also as ``$PRIORNET_DATA``."""
-    if not REAL.is_dir():
-        pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
-    monkeypatch.setenv("PRIORNET_DATA", str(REAL))
-    return REAL

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from _uci_files import REAL
 from priornet.experiments.uci.config import PRESETS
 from priornet.experiments.uci.folds import FoldStack, k_folds, make_fold
 
@@ -44,11 +43,3 @@ def stack_of(table):
         return FoldStack.of(inputs, own if targets is None else targets, folds, "cpu")
 
     return make
-
-
-@pytest.fixture
-def real(monkeypatch):
-    """Let loaders find the real tables."""
-    if not REAL.is_dir():
-        pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
-    monkeypatch.setenv("PRIORNET_DATA", str(REAL))

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import Beyond, Paper
 from priornet.experiments.uci.parts import Parts
-from priornet.experiments.uci.scores import SCORES
 
 
 def part(folds, value=1.0):

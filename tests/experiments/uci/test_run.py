@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from priornet.data.uci import load_uci
 from priornet.experiments.results import read_results, write_results
+from priornet.experiments.scores import SCORES
 from priornet.experiments.uci import METHODS, PRESETS, config_for, file_name, finished, run
-from priornet.experiments.uci.scores import MEASURES, SCORES
+from priornet.report.spread import MEASURES
 
 RESULTS = Path(__file__).parents[3] / "results" / "uci"
 
@@ -23,7 +25,7 @@ def kept(tmp_path_factory):
 
 def smoke_run(folder=None, **changes):
     options = {"methods": METHODS, "workers": 1, **changes}
-    return run("boston", "smoke", config_for("boston", "smoke"), folder=folder, **options)
+    return run(load_uci("boston"), "smoke", config_for("boston", "smoke"), folder=folder, **options)
 
 
 def test_results_have_the_agreed_form(kept):
@@ -61,14 +63,16 @@ def test_a_damaged_part_is_not_averaged_in(kept):
 
 def test_workers_change_nothing():
     config = replace(PRESETS["smoke"], folds_per_stack=1)
-    alone, together = (run("boston", "smoke", config, methods=["EnD2"], workers=n) for n in (1, 2))
+    alone, together = (
+        run(load_uci("boston"), "smoke", config, methods=["EnD2"], workers=n) for n in (1, 2)
+    )
     assert alone["methods"]["EnD2"]["nll"] == together["methods"]["EnD2"]["nll"]
 
 
 def test_our_recipe_runs(tmp_path):
     brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 10}}
     config = replace(PRESETS["beyond"], folds=(0,), n_members=6, changes=brief)
-    results = run("boston", "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
+    results = run(load_uci("boston"), "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
     student, teacher = results["methods"]["EnD2"], results["methods"]["ENSM"]
     assert student["nll"]["mean"] < 3.5
     assert student["cost"]["multiply_adds"] > 0
@@ -108,7 +112,7 @@ def test_one_fold_again_gives_the_committed_numbers():
     """Where the processor is another, rounding moves a small network within these bounds."""
     committed = read_results(RESULTS / "boston.json")
     config = replace(config_for("boston", "paper"), folds=(0,))
-    again = run("boston", "paper", config, methods=["Single", "ENSM", "NWPN"])
+    again = run(load_uci("boston"), "paper", config, methods=["Single", "ENSM", "NWPN"])
     assert committed["config"] == json.loads(json.dumps(replace(config, folds=None).to_json()))
     for method, found in again["methods"].items():
         before = committed["methods"][method]

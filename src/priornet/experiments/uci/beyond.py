@@ -108,11 +108,11 @@ def multiply_adds(model: Any) -> int:
     return per_network * model.fitted_.stack.n_networks
 
 
-def latency(model: Any, n_networks: int, repeats: int = 300) -> float:
-    """Milliseconds of one prediction by a model's first networks, at batch size 1: the median."""
+def latency(model: Any, repeats: int = 300) -> float:
+    """Milliseconds of one prediction by a model's first network, at batch size 1: the median."""
     from priornet.training.threads import at_most
 
-    stack = model.fitted_.stack.select(range(n_networks))
+    stack = model.fitted_.stack.select([0])
     x = torch.zeros(1, stack.in_features)
     times: list[float] = []
     with torch.no_grad(), at_most(1):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from priornet.experiments.results import write_results
+from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import Config
-from priornet.experiments.uci.scores import SCORES
 
 __all__ = ["Parts"]
 

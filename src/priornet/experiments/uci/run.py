@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
@@ -13,14 +14,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from priornet.data.uci import UciTable, canonical_splits, foreign_inputs, load_uci
+from priornet.data.uci import UciTable, canonical_splits, foreign_inputs
 from priornet.estimators.fitted import stack_belief
 from priornet.experiments.results import provenance, read_results, summary
+from priornet.experiments.scores import SCORES
 from priornet.experiments.uci import beyond, paper
 from priornet.experiments.uci.config import METHODS, Beyond, Config, Paper
 from priornet.experiments.uci.folds import Fold, FoldStack, k_folds, make_fold
 from priornet.experiments.uci.parts import Parts
-from priornet.experiments.uci.scores import MEASURES, SCORES, score
+from priornet.experiments.uci.scores import score
+from priornet.report.spread import MEASURES
 from priornet.training.threads import at_most
 
 __all__ = ["file_name", "finished", "run"]
@@ -63,7 +66,7 @@ def finished(
 
 
 def run(
-    dataset: str,
+    table: UciTable,
     preset: str,
     config: Config,
     *,
@@ -76,7 +79,7 @@ def run(
     """Run the UCI experiment on one data set.
 
     Args:
-        dataset: Its name.
+        table: The data set.
         preset: Name of the preset, for the record.
         config: Settings.
         methods: Which methods.
@@ -89,7 +92,6 @@ def run(
         The results, ready for JSON.
     """
     started = time.perf_counter()
-    table = load_uci(dataset)
     numbers = list(range(len(_test_rows(table, config)))) if config.folds is None else config.folds
     step = config.folds_per_stack
     blocks = [tuple(numbers[i : i + step]) for i in range(0, len(numbers), step)]
@@ -100,7 +102,7 @@ def run(
     earlier = sum(p["seconds"] for part in done for p in part.values() if p.get("reused"))
     seconds = time.perf_counter() - started + earlier / workers
     return {
-        "dataset": dataset,
+        "dataset": table.name,
         "preset": preset,
         "complete": table.is_complete,
         "n_rows": len(table.targets),
@@ -116,8 +118,6 @@ def run(
 
 def _as_json(config: Config) -> dict[str, Any]:
     """The settings as they come back from a file."""
-    import json
-
     return json.loads(json.dumps(config.to_json()))
 
 
@@ -180,18 +180,18 @@ def _paper_parts(
     table = job.table
     stack = FoldStack.of(table.inputs, table.targets, folds, job.device)
     outcomes = paper.solve(stack, job.config, methods, tick)
+    strange = [torch.as_tensor(_foreign(table, fold), dtype=torch.float32) for fold in folds]
     parts: dict[str, Any] = {}
     for method, outcome in outcomes.items():
         records: list[dict[str, Any]] = []
         for place, fold in enumerate(folds):
             networks = outcome.networks[place]
             test = stack.inputs[stack.rows(place, fold.test)]
-            foreign = torch.as_tensor(_foreign(table, fold), dtype=torch.float32)
             unit = (stack.shift[place], stack.scale[place])
             scores = score(
                 stack_belief(networks, test).affine(*unit),
                 table.targets[fold.test],
-                stack_belief(networks, foreign).affine(*unit),
+                stack_belief(networks, strange[place]).affine(*unit),
             )
             records.append({"fold": fold.number, **scores, "chosen": outcome.chosen[place]})
         parts[method] = {"records": records, "seconds": outcome.seconds}
@@ -217,7 +217,7 @@ def _beyond_parts(
             )
             cost = {
                 "multiply_adds": beyond.multiply_adds(fitted.model),
-                "latency_ms": round(beyond.latency(fitted.model, 1), 4),
+                "latency_ms": round(beyond.latency(fitted.model), 4),
             }
             parts[method]["records"].append({"fold": fold.number, **scores, "cost": cost})
             parts[method]["seconds"] += fitted.seconds

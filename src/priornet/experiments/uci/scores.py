@@ -10,45 +10,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet import metrics
-from priornet.distributions import GaussianEnsemble
-from priornet.report.information import ensemble_information
-from priornet.uncertainty import uncertainty
+from priornet.experiments.scores import accuracy, measures
 
-__all__ = ["MEASURES", "SCORES", "measures", "score"]
+__all__ = ["score"]
 
-SCORES = ("rmse", "nll", "crps", "coverage90")
-MEASURES = (
-    "total_entropy",
-    "total_variance",
-    "expected_entropy",
-    "mutual_information",
-    "epkl",
-    "variance_of_mean",
-)
 _KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
 _CURVES = ("total_variance", "variance_of_mean")  # drawn as rejection curves
 _FRACTIONS = torch.linspace(0, 1, 51, dtype=torch.float64)
 
 
-def measures(belief: Any) -> dict[str, Tensor | None]:
-    """Uncertainty of every row by each measure, ``(N,)``; None where a model has none.
-
-    A single Gaussian has no knowledge uncertainty: its zeros would score as chance.
-    """
-    record = uncertainty(belief)
-    total, information = record.total_entropy, record.mutual_information
-    if isinstance(belief, GaussianEnsemble):
-        information = torch.from_numpy(ensemble_information(belief))
-        total = record.data_entropy + information
-    found: dict[str, Tensor | None] = {
-        "total_entropy": total,
-        "total_variance": record.total_variance[..., 0],
-        "expected_entropy": record.data_entropy,
-        "mutual_information": information,
-        "epkl": record.epkl,
-        "variance_of_mean": record.knowledge_variance[..., 0],
-    }
-    if bool((record.knowledge_variance == 0).all()):
+def _known(belief: Any) -> dict[str, Tensor | None]:
+    """Every measure; None for those that a single Gaussian has not: zeros would score as chance."""
+    found: dict[str, Tensor | None] = {**measures(belief)}
+    if bool((found["variance_of_mean"] == 0).all()):
         found |= dict.fromkeys(_KNOWLEDGE)
     return found
 
@@ -63,15 +37,10 @@ def score(belief: Any, y: NDArray[np.float64], foreign: Any) -> dict[str, Any]:
         foreign: Belief of the same model about out-of-domain inputs.
     """
     target = torch.from_numpy(y)
-    predictive = belief.predictive().univariate()
-    place = predictive.cdf(target)
-    error = (predictive.mean - target) ** 2
-    inside, outside = measures(belief), measures(foreign)
+    error = (belief.predictive().mean.squeeze(-1) - target) ** 2
+    inside, outside = _known(belief), _known(foreign)
     return {
-        "rmse": float(error.mean().sqrt()),
-        "nll": float(metrics.nll(predictive, target).mean()),
-        "crps": float(metrics.crps(predictive, target).mean()),
-        "coverage90": float(((place >= 0.05) & (place <= 0.95)).double().mean()),
+        **accuracy(belief, target),
         "prr": {
             name: None if u is None else float(metrics.prediction_rejection_ratio(error, u))
             for name, u in inside.items()

@@ -19,7 +19,7 @@ from priornet.report.paper.markdown import (
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results
 from priornet.report.paper.scores import METHODS, SETS, Key, Number, Scores
-from priornet.report.paper.section import Section, cell_text, found_in, names_of
+from priornet.report.paper.section import Section, cell_text, found_in, is_good, names_of
 
 __all__ = ["accuracy", "besides"]
 
@@ -51,7 +51,7 @@ def accuracy(results: Results, paper: Scores) -> Section:
         section.lines += ["", f"**{_TITLES[metric]}**"]
         section.lines += table(["data", *METHODS], rows)
     count = tally(
-        _is_good(results, paper, Key(dataset, metric, method))
+        is_good(results, paper, Key(dataset, metric, method), is_worse)
         for dataset in SETS
         for metric in ("rmse", "nll")
         for method in METHODS
@@ -95,14 +95,6 @@ def _row(results: Results, paper: Scores, dataset: str, metric: str, section: Se
                 )
             )
     return cells
-
-
-def _is_good(results: Results, paper: Scores, key: Key) -> bool | None:
-    run = results.get("paper", key.dataset)
-    ours = found_in(run, key)
-    if run is None or ours is None or not run.is_complete:
-        return None
-    return not is_worse(ours, paper.numbers[key])
 
 
 def besides(results: Results) -> list[str]:

@@ -7,7 +7,7 @@ from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN, marked, shown, t
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results
 from priornet.report.paper.scores import MEASURES, SETS, Key, Scores
-from priornet.report.paper.section import Section, found_in
+from priornet.report.paper.section import Section, found_in, is_good
 
 __all__ = ["detection"]
 
@@ -38,7 +38,7 @@ def detection(results: Results, paper: Scores) -> Section:
         section.lines += ["", f"**{title}**"]
         section.lines += table(["data", "method", *MEASURES.values()], rows, left=2)
     cells = [
-        _is_good(results, paper, key)
+        is_good(results, paper, key, is_far_below)
         for key in paper.numbers
         if key.dataset in SETS and key.metric in _TITLES
     ]
@@ -82,11 +82,3 @@ def _row(
                 )
             )
     return cells
-
-
-def _is_good(results: Results, paper: Scores, key: Key) -> bool | None:
-    run = results.get("paper", key.dataset)
-    ours = found_in(run, key)
-    if run is None or ours is None or not run.is_complete:
-        return None
-    return not is_far_below(ours, paper.numbers[key])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from priornet.report.paper.compare import Goal
 from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN
 from priornet.report.paper.notes import Miss
-from priornet.report.paper.runs import Run
-from priornet.report.paper.scores import Key, Number
+from priornet.report.paper.runs import Results, Run
+from priornet.report.paper.scores import Key, Number, Scores
 
-__all__ = ["Section", "cell_text", "found_in", "names_of"]
+__all__ = ["Section", "cell_text", "found_in", "is_good", "names_of"]
 
 
 @dataclass
@@ -26,6 +26,17 @@ class Section:
 def found_in(run: Run | None, key: Key) -> Number | None:
     """A number of a run, on whatever rows it ran."""
     return None if run is None else run.numbers.get(key)
+
+
+def is_good(
+    results: Results, paper: Scores, key: Key, is_bad: Callable[[Number, Number], bool]
+) -> bool | None:
+    """Whether our number holds beside the paper's; None where no whole table was run."""
+    run = results.get("paper", key.dataset)
+    ours = found_in(run, key)
+    if run is None or ours is None or not run.is_complete:
+        return None
+    return not is_bad(ours, paper.numbers[key])
 
 
 def cell_text(run: Run | None, value: Number | None, whole: str) -> str:
