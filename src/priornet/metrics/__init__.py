@@ -9,7 +9,9 @@ from priornet.metrics.calibration import (
     miscalibration_area,
     pit,
 )
+from priornet.metrics.depth import DEPTH_METRICS, DepthErrors, depth_errors, depth_metrics
 from priornet.metrics.detection import ood_auroc
+from priornet.metrics.rank_correlation import spearman
 from priornet.metrics.rejection import (
     RejectionCurve,
     prediction_rejection_ratio,
@@ -18,13 +20,17 @@ from priornet.metrics.rejection import (
 from priornet.metrics.scoring import crps, interval_score, nll, rmse
 
 __all__ = [
+    "DEPTH_METRICS",
     "LEVELS",
     "CalibrationCurve",
     "Coverage",
+    "DepthErrors",
     "RejectionCurve",
     "calibration_curve",
     "coverage",
     "crps",
+    "depth_errors",
+    "depth_metrics",
     "interval_score",
     "miscalibration_area",
     "nll",
@@ -33,4 +39,5 @@ __all__ = [
     "prediction_rejection_ratio",
     "rejection_curve",
     "rmse",
+    "spearman",
 ]
