@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def beliefs(loc, seed=5):
     )
     nw = NormalWishart.from_excess(loc[..., None], precision.sqrt()[..., None, None], kappa, excess)
     df = (excess + 2).numpy()
-    t = stats.t(df, loc.numpy(), ((1 + 1 / kappa) / precision).sqrt().numpy())
+    t: Any = stats.t(df, loc.numpy(), ((1 + 1 / kappa) / precision).sqrt().numpy())
     offsets = 0.6 * rand(3, *shape, seed=seed) - 0.3
     means, scales = loc + offsets, 0.3 + 0.4 * rand(3, *shape, seed=seed + 1)
     ensemble = GaussianEnsemble(means[..., None], scales.square()[..., None])
@@ -55,8 +56,8 @@ def beliefs(loc, seed=5):
         ),
         "gaussian": (
             one,
-            stats.norm(loc.numpy(), scales[0].numpy()).logpdf,
-            stats.norm(loc.numpy(), scales[0].numpy()).cdf,
+            lambda y: stats.norm.logpdf(y, loc.numpy(), scales[0].numpy()),
+            lambda y: stats.norm.cdf(y, loc.numpy(), scales[0].numpy()),
             loc.numpy(),
             scales[0].numpy(),
         ),
@@ -186,10 +187,10 @@ def test_correlations_with_depth_are_over_pixels_and_with_errors_over_images():
     result, pixels, images = scorer.result(), scorer.measures.pixels(), scorer.per_image()
     for name in ("total_variance", "mutual_information"):
         expected = stats.spearmanr(pixels[name].flatten(), pixels["prediction"].flatten())
-        assert result["spearman_depth"][name] == pytest.approx(expected.statistic)
+        assert result["spearman_depth"][name] == pytest.approx(expected[0])
         for error in ("rmse", "rel"):
             expected = stats.spearmanr(images[name], images[error])
-            assert result["spearman_error"][name][error] == pytest.approx(expected.statistic)
+            assert result["spearman_error"][name][error] == pytest.approx(expected[0])
 
 
 @KINDS
