@@ -48,7 +48,11 @@ HOMES = {
     "rich": ("priornet.cli", "priornet.training.progress"),
     "pandas": ("priornet.data", "priornet.estimators", "priornet.report", "priornet.cli"),
     "pyarrow": ("priornet.data", "priornet.cli"),
-    "safetensors": ("priornet.estimators",),
+    "safetensors": (
+        "priornet.estimators",
+        "priornet.nn.weights",
+        "priornet.experiments.depth.checkpoint",
+    ),
 }
 
 # Calls that change the process for everybody; only the outermost layers may make them, and the one

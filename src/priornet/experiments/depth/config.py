@@ -1,0 +1,271 @@
+"""Settings of the depth experiment: the paper's, ours for an hour of one GPU, and a short one.
+
+A *recipe* is a method with its settings; variants of a method (another temperature, another weight
+of the out-of-domain images) are recipes of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+__all__ = [
+    "DATASETS",
+    "METHODS",
+    "PRESETS",
+    "STUDENTS",
+    "Config",
+    "Recipe",
+    "config_for",
+    "recipes",
+]
+
+METHODS = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+STUDENTS = ("EnD2", "EnD", "MD-EnD")
+DATASETS = ("nyu", "kitti")
+
+# Settings that only some methods look at: a change of the others' leaves their work standing.
+_OWN: dict[str, tuple[str, ...]] = {
+    "n_members": ("ENSM", *STUDENTS),
+    "temperature": ("EnD2",),
+    "tempering": ("EnD2",),
+    "proxy": ("EnD2",),
+    "min_excess": ("EnD2",),
+    "early_split": ("MD-EnD",),
+    "student_epochs": STUDENTS,
+    "transfer": STUDENTS,
+    "gamma": ("NWPN",),
+    "gamma_epochs": ("NWPN",),
+    "beta": ("NWPN",),
+    "prior_evidence": ("NWPN",),
+    "prior_match": ("NWPN",),
+    "coefficient": ("DER",),
+    "seeds": (),
+    "gammas": (),
+    "n_test": (),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """One data set's settings; the defaults are those of the preset "fast" on NYU."""
+
+    dataset: Literal["nyu", "kitti"] = "nyu"
+    """What is learnt; the other set serves NWPN as out-of-domain images."""
+    encoder: str = "efficientnet_lite0"
+    """Or densenet169, the paper's."""
+    n_decoder: int | None = None
+    """Width of the decoder; None for DenseDepth's rule."""
+    height: int = 240
+    """Of the images; depth is predicted at half the resolution."""
+    width: int = 320
+    """Of the images."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Everything is trained once for each."""
+    n_members: int = 5
+    """Networks in an ensemble; the first is Single."""
+    epochs: int = 40
+    """Passes through the training images."""
+    student_epochs: int | None = None
+    """For networks that learn from the ensemble; None for as many."""
+    batch: int = 16
+    """Images in a step, over all processes together."""
+    learning_rate: float = 1e-3
+    """Highest rate of the decoder and the head."""
+    encoder_rate: float = 0.3
+    """Times that for the pre-trained encoder."""
+    weight_decay: float = 1e-2
+    """Of AdamW, on weights but not on biases and norms."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """Of the learning rate after warming up."""
+    warm_up: float = 0.05
+    """Share of the steps in which it rises from zero."""
+    clip: float = 5.0
+    """Longest gradient."""
+    average: float = 0.0
+    """Epochs over which weights are averaged, exponentially; 0 for none."""
+    norm: Literal["frozen", "batch"] = "frozen"
+    """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
+    not depend on who else is in the batch, so that many processes do what one does."""
+    precision: Literal["bf16", "float32"] = "bf16"
+    """Of the networks on a GPU; losses are float32 always, and so is everything on a CPU."""
+    flip: float = 0.5
+    """Chance that an image is mirrored."""
+    swap: float = 0.25
+    """Chance that its colour channels change places."""
+    jitter: float = 0.0
+    """How much brightness, contrast and colour of an image vary."""
+    zoom: float = 1.0
+    """Images are enlarged up to so many times, and their depth divided by as much."""
+    temperature: float = 10.0
+    """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1."""
+    tempering: Literal["paper", "mean-preserving", "exact"] = "paper"
+    """What the temperature does to the prediction: see :func:`priornet.losses.endd`."""
+    proxy: bool = False
+    """EnD2 by the Normal-Wishart fitted to the members, instead of by their likelihood."""
+    min_excess: float = 1.0
+    """Least excess that EnD2 may predict: members that differ wildly ask for less."""
+    early_split: bool = False
+    """MD-EnD gives every member its own last decoder block, not only its own head."""
+    transfer: float = 0.0
+    """How far the images at which a student asks its teachers are from training images: jitter,
+    enlargement and mixing of that strength, beside the augmentation."""
+    gamma: float = 0.01
+    """Weight of NWPN's out-of-domain images."""
+    gamma_epochs: float = 5.0
+    """Epochs over which it rises from zero."""
+    beta: float = 1e2
+    """How many times each target counts for NWPN."""
+    prior_evidence: float = 1e-2
+    """Belief and excess of NWPN's prior."""
+    prior_match: Literal["precision", "variance"] = "precision"
+    """Which moment of the prior is that of the training depths."""
+    gammas: tuple[float, ...] = (0.0, 0.005, 0.01, 0.025, 0.05)
+    """Weights of the out-of-domain images that the ablation tries."""
+    coefficient: float = 0.01
+    """Weight of DER's evidence regulariser."""
+    n_images: int | None = None
+    """Only so many training images (and out-of-domain ones); None for all."""
+    n_test: int | None = None
+    """Only so many test images of each set; None for all."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot run."""
+        for name in ("height", "width", "n_members", "epochs", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"`{name}` must be at least 1; got {getattr(self, name)}.")
+        if self.dataset not in DATASETS:
+            raise ValueError(
+                f'unknown data set "{self.dataset}"; choose one of: {", ".join(DATASETS)}.'
+            )
+        for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` must be positive; got {getattr(self, name):g}.")
+        for name in ("warm_up", "flip", "swap"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(self, name):g}.")
+        if not self.seeds:
+            raise ValueError("`seeds` must name at least one seed.")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, as it comes back from a file."""
+        whole = asdict(self)
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in whole.items()}
+
+    def settings_of(self, method: str) -> dict[str, Any]:
+        """What the weights of one method depend on; a student also on its teachers' settings."""
+        mine = {
+            field.name
+            for field in fields(self)
+            if field.name not in _OWN or method in _OWN[field.name]
+        }
+        return {name: value for name, value in self.to_json().items() if name in mine}
+
+    def epochs_of(self, method: str) -> int:
+        """Passes through the training images."""
+        return self.student_epochs or self.epochs if method in STUDENTS else self.epochs
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method with its settings, under the name it has in the results."""
+
+    name: str
+    method: str
+    config: Config
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether it stands beside the method's own recipe."""
+        return self.name != self.method
+
+
+def recipes(config: Config, names: Sequence[str], ablation: bool = False) -> list[Recipe]:
+    """The recipes of some methods, in the order of :data:`METHODS`.
+
+    Args:
+        config: Settings.
+        names: Methods, or variants: ``EnD2-T1`` (no annealing), ``EnD2-proxy``, ``NWPN-g0.05``.
+        ablation: Also NWPN with each of ``config.gammas``.
+
+    Example:
+        >>> [r.name for r in recipes(Config(), ["EnD2", "Single", "EnD2-T1"])]
+        ['Single', 'EnD2', 'EnD2-T1']
+    """
+    wanted = list(dict.fromkeys(names))
+    if ablation and "NWPN" in wanted:
+        wanted += [f"NWPN-g{g:g}" for g in config.gammas if g != config.gamma]
+    found = [_recipe(config, name) for name in dict.fromkeys(wanted)]
+    return sorted(found, key=lambda recipe: METHODS.index(recipe.method))
+
+
+def _recipe(config: Config, name: str) -> Recipe:
+    if name in METHODS:
+        return Recipe(name, name, config)
+    if name == "EnD2-T1":
+        return Recipe(name, "EnD2", replace(config, temperature=1.0, proxy=False))
+    if name == "EnD2-proxy":
+        return Recipe(name, "EnD2", replace(config, proxy=True))
+    method, _, gamma = name.partition("-g")
+    if method == "NWPN" and _is_number(gamma):
+        return Recipe(name, method, replace(config, gamma=float(gamma)))
+    raise ValueError(
+        f'unknown method "{name}"; choose from: {", ".join(METHODS)}, EnD2-T1, EnD2-proxy, '
+        "NWPN-g0.05."
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+PRESETS: dict[str, Config] = {
+    "fast": Config(),
+    # Alhashim and Wonka (2018): Adam at a constant 1e-4, batches of 8, their augmentation.
+    "paper": Config(
+        encoder="densenet169",
+        height=480,
+        width=640,
+        seeds=(0, 1, 2, 3),
+        epochs=20,
+        batch=8,
+        learning_rate=1e-4,
+        encoder_rate=1.0,
+        weight_decay=0.0,
+        schedule="constant",
+        warm_up=0.0,
+        norm="batch",
+        precision="float32",
+        min_excess=1e-4,
+    ),
+    "smoke": Config(
+        height=64,
+        width=96,
+        seeds=(0,),
+        n_members=2,
+        epochs=2,
+        batch=4,
+        n_images=16,
+        n_test=8,
+        gamma_epochs=1.0,
+        gammas=(0.0, 0.01),
+    ),
+}
+
+# KITTI's images are twice as wide: less than half of their height has depth.
+_KITTI = {"fast": (192, 640), "paper": (192, 640), "smoke": (64, 160)}
+
+
+def config_for(dataset: str, preset: str) -> Config:
+    """A preset for one data set."""
+    if preset not in PRESETS:
+        raise ValueError(f'unknown preset "{preset}"; choose one of: {", ".join(PRESETS)}.')
+    if dataset != "kitti":
+        return replace(PRESETS[preset], dataset=dataset)
+    height, width = _KITTI[preset]
+    seeds = PRESETS[preset].seeds[:2]
+    return replace(PRESETS[preset], dataset="kitti", height=height, width=width, seeds=seeds)

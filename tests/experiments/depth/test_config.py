@@ -1,0 +1,77 @@
+"""Settings: presets, recipes and their names, and which methods a setting concerns."""
+
+from dataclasses import replace
+
+import pytest
+
+from priornet.experiments.depth.config import METHODS, PRESETS, Config, config_for, recipes
+
+
+def test_presets_follow_the_data_set():
+    assert config_for("nyu", "fast") == Config()
+    kitti = config_for("kitti", "fast")
+    assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
+    assert len(kitti.seeds) == 2
+    for preset in PRESETS:
+        assert config_for("kitti", preset).height % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "touched"),
+    [
+        ({"temperature": 5.0}, {"EnD2"}),
+        ({"gamma": 0.5}, {"NWPN"}),
+        ({"coefficient": 0.5}, {"DER"}),
+        ({"early_split": True}, {"MD-EnD"}),
+        ({"n_members": 3}, {"ENSM", "EnD2", "EnD", "MD-EnD"}),
+        ({"seeds": (9,), "gammas": (), "n_test": 3}, set()),
+        ({"learning_rate": 0.5}, set(METHODS)),
+    ],
+)
+def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
+    before, after = Config(), replace(Config(), **change)
+    changed = {m for m in METHODS if before.settings_of(m) != after.settings_of(m)}
+    assert changed == touched
+
+
+def test_recipes_of_variants():
+    found = {r.name: r for r in recipes(Config(), ["NWPN", "EnD2-T1", "EnD2-proxy"], ablation=True)}
+    assert list(found) == [
+        "EnD2-T1",
+        "EnD2-proxy",
+        "NWPN",
+        "NWPN-g0",
+        "NWPN-g0.005",
+        "NWPN-g0.025",
+        "NWPN-g0.05",
+    ]
+    assert found["EnD2-T1"].config.temperature == 1
+    assert found["EnD2-proxy"].config.proxy
+    assert found["NWPN-g0"].config.gamma == 0
+    assert [r.name for r in found.values() if not r.is_variant] == ["NWPN"]
+
+
+@pytest.mark.parametrize("name", ["end2", "NWPN-gmany", "NWPN-g-1", "Single-g1"])
+def test_unknown_methods_are_refused(name):
+    with pytest.raises(ValueError, match=f'unknown method "{name}"; choose from: DD, Single'):
+        recipes(Config(), [name])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
+        ({"dataset": "lsun"}, 'unknown data set "lsun"; choose one of: nyu, kitti'),
+        ({"beta": 0.0}, "`beta` must be positive; got 0"),
+        ({"flip": 1.5}, r"`flip` must lie in \[0, 1\]; got 1.5"),
+        ({"seeds": ()}, "at least one seed"),
+    ],
+)
+def test_impossible_settings_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(Config(), **change)
+
+
+def test_unknown_preset():
+    with pytest.raises(ValueError, match='unknown preset "quick"; choose one of: fast, paper'):
+        config_for("nyu", "quick")
