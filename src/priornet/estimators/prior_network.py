@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from priornet import losses
 from priornet.data.generators import FactorAnalysisGenerator
+from priornet.distributions import NormalWishart
 from priornet.estimators.base import BaseRegressor, Prepared
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs
@@ -157,17 +158,15 @@ class PriorNetRegressor(BaseRegressor):
             prepared.targets[train], self.beta, self.beta, self.prior_match
         )
 
-        def loss(nw: Any, batch: Batch, share: float) -> Tensor:
+        def loss(nw: Any, batch: Batch, share: Any) -> Tensor:
             y, has_target = batch.targets.split([n_targets, 1], -1)
             has_target = has_target.squeeze(-1)
-            if share < self.warm_up:
-                per_row = torch.where(
-                    has_target > 0,
-                    losses.reverse_kl(nw, None, of_all, 0.0),
-                    losses.reverse_kl(nw, None, prior, 0.0),
-                )
-            else:
-                per_row = losses.reverse_kl(nw, y, prior, self.beta * has_target)
+            goal, beta = prior, self.beta * has_target
+            is_warming = share < self.warm_up
+            if is_warming is not False:  # true, or a tensor that a CUDA graph looks at
+                untold = (has_target > 0) & is_warming
+                goal, beta = _either(untold, of_all, prior), beta * ~untold
+            per_row = losses.reverse_kl(nw, y, goal, beta)
             gamma = self.gamma * linear_ramp(share, self.ood_ramp)
             # Divided by beta: an in-domain row then weighs as much as under the likelihood.
             return per_row * (has_target + gamma * (1 - has_target)) / self.beta
@@ -190,3 +189,12 @@ class PriorNetRegressor(BaseRegressor):
         )
         source = Generator().manual_seed(network_seeds(prepared.rng, 1)[0])
         return generator.sample(_N_OUT, source, dtype=torch.float64).to(prepared.inputs)
+
+
+def _either(which: Tensor, first: NormalWishart, second: NormalWishart) -> NormalWishart:
+    """Per element the one or the other."""
+    chosen: dict[str, Tensor] = {}
+    for name in ("loc", "precision_tril", "belief", "excess"):
+        a, b = getattr(first, name), getattr(second, name)
+        chosen[name] = torch.where(which[(..., *[None] * a.dim())], a, b)
+    return NormalWishart.from_excess(**chosen, validate_args=False)

@@ -43,7 +43,8 @@ class StackedAdam:
         self._decays = bool((self.weight_decay > 0).any())
         self._average = torch.zeros_like(weights)
         self._square = torch.zeros_like(weights)
-        # Steps taken: a number while all networks keep step, else one per network.
+        # Steps taken: a number while all networks keep step, else one per network, in double
+        # precision: 1 - 0.999 loses four digits in single.
         self._count: int | Tensor = 0
         self._scratch = torch.empty_like(weights)  # kept: fresh memory costs more than arithmetic
 
@@ -55,6 +56,12 @@ class StackedAdam:
                 f"{column.numel()}."
             )
         return column.reshape(-1, 1).expand(len(self.weights), 1).contiguous()
+
+    def count_in_place(self) -> None:
+        """Keep the number of steps where a CUDA graph can raise it."""
+        if not isinstance(self._count, Tensor):
+            taken = torch.full_like(self.learning_rate, self._count, dtype=torch.float64)
+            self._count = taken
 
     @torch.no_grad()
     def step(self, factor: float | Tensor = 1.0, active: Tensor | None = None) -> None:
@@ -73,10 +80,11 @@ class StackedAdam:
         if self._decays:
             grad.addcmul_(self.weight_decay, self.weights)
         if active is None:
-            self._count = self._count + 1
+            self._count += 1
             self._update(self.weights, self._average, self._square, grad, factor)
             return
-        self._count = self._count + active.unsqueeze(-1).to(self.weights.dtype)
+        self.count_in_place()
+        self._count += active.unsqueeze(-1)
         old = (self.weights, self._average, self._square)
         weights, average, square = new = [part.clone() for part in old]
         self._update(weights, average, square, grad, factor)
@@ -93,4 +101,4 @@ class StackedAdam:
         root = (1 - second**self._count) ** 0.5
         rate = self.learning_rate * (factor * root / (first**self._count - 1))  # downhill
         bottom = torch.sqrt(square, out=self._scratch).add_(self.eps * root)
-        weights.addcmul_(torch.div(average, bottom, out=self._scratch), rate)
+        weights.addcmul_(torch.div(average, bottom, out=self._scratch), rate.to(weights.dtype))

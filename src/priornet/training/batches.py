@@ -111,7 +111,8 @@ class Batches:
         counts = [order.n_steps for order in self._orders]
         self.n_steps = max(counts)
         # Steps in which every network has rows need no look at who is active.
-        self._n_full, self._counts = min(counts), torch.tensor(counts)
+        self.n_full, self._counts = min(counts), torch.tensor(counts)
+        self._counts_there = self._counts.to(data.weight.device)
         self._share = self._shares().to(data.weight)
         self._is_plain = bool((data.weight == 1).all())
 
@@ -128,8 +129,8 @@ class Batches:
         extra = share.new_full((*share.shape[:2], self.extra_size), 1.0 / self.extra_size)
         return torch.cat([share, extra], -1)
 
-    def _indices(self) -> Tensor:
-        """Row numbers of an epoch, ``(n_steps, S, B)``."""
+    def draw(self) -> Tensor:
+        """Row numbers of the next epoch, ``(n_steps, S, B)``."""
         size = self.batch_size
         flat = torch.zeros(len(self._orders), self.n_steps * size, dtype=torch.long)
         for row, order in zip(flat, self._orders, strict=True):
@@ -149,16 +150,37 @@ class Batches:
 
         A network's share counts its own steps: longer neighbours must not slow it down.
         """
-        if self._n_full == self.n_steps:
+        if self.n_full == self.n_steps:
             return schedule(step / self.n_steps)
         values = {n: schedule(min(step / n, 1.0)) for n in set(self._counts.tolist())}
         column = [[values[n]] for n in self._counts.tolist()]
         return torch.tensor(column, dtype=self.data.weight.dtype, device=self.data.weight.device)
 
+    def factors(self, schedule: Callable[[float], float]) -> Tensor:
+        """What :meth:`per_network` says of every step of an epoch, ``(n_steps, S, 1)``."""
+        counts = self._counts.tolist()
+        steps = range(self.n_steps)
+        values = {n: [schedule(min(i / n, 1.0)) for i in steps] for n in set(counts)}
+        table = torch.tensor([values[n] for n in counts], dtype=self.data.weight.dtype)
+        return table.T.unsqueeze(-1)
+
+    def at(self, step: Tensor, index: Tensor, full: bool) -> Batch:
+        """The batch of a step whose number lies on the device, without looking at it.
+
+        Args:
+            step: Number of the step, shape ``(1,)``.
+            index: What :meth:`draw` gave, on the device.
+            full: Whether every network has rows in this step.
+        """
+        inputs, targets, weight = self.data
+        rows, w = index.index_select(0, step)[0], self._share.index_select(0, step)[0]
+        active = None if full else step < self._counts_there
+        return Batch(inputs[rows], targets[rows], w if self._is_plain else weight[rows] * w, active)
+
     def epoch(self) -> Iterator[Batch]:
         """One pass through every network's rows."""
         inputs, targets, weight = self.data
-        index, share = self._indices(), self._share
+        index, share = self.draw(), self._share
         per_step = index[0].numel() * (inputs[0].numel() + targets[0].numel() + 1)
         length = max(1, _CHUNK_BYTES // (per_step * inputs.element_size()))
         for start in range(0, self.n_steps, length):
@@ -167,5 +189,5 @@ class Batches:
             x, y, w = inputs[at], targets[at], w if self._is_plain else weight[at] * w
             for i in range(len(at)):
                 step = start + i
-                active = None if step < self._n_full else (step < self._counts).to(weight.device)
+                active = None if step < self.n_full else step < self._counts_there
                 yield Batch(x[i], y[i], w[i], active)

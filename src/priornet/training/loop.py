@@ -15,13 +15,17 @@ from torch import Tensor
 from priornet.nn.stacked import Stack
 from priornet.training.adam import StackedAdam
 from priornet.training.batches import Batch, Batches
+from priornet.training.replay import Replay, Steps
 from priornet.training.schedules import cosine
 from priornet.training.threads import at_most
 
 __all__ = ["History", "Loss", "Tick", "Validation", "fit"]
 
-Loss: TypeAlias = Callable[[Any, Batch, float], Tensor]
-"""``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted."""
+Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
+"""``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
+
+The share is a number, or on CUDA a tensor without dimensions: the schedules take both.
+"""
 
 Validation: TypeAlias = Callable[[Stack], Tensor]
 """``stack -> loss per network (S,)`` on rows that it does not train on."""
@@ -68,6 +72,7 @@ def fit(
     average: float = 0.0,
     schedule: Callable[[float], float] = cosine,
     progress: Callable[[Tick], object] | None = None,
+    graph: bool = True,
 ) -> History:
     """Train every network of a stack; with validation, each keeps the weights of its best epoch.
 
@@ -84,19 +89,32 @@ def fit(
             averages are validated and kept instead of the weights themselves. 0 for none.
         schedule: Share of training done to the factor of the learning rates.
         progress: Called after every epoch.
+        graph: On CUDA, run steps from a CUDA graph. A loss that waits for the device (``.item()``,
+            ``if tensor:``) needs False.
     """
     started = time.perf_counter()
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
     mean = _Mean(stack, average * batches.n_steps)
-    with at_most(1 if _is_small(stack, batches) else torch.get_num_threads()):
+
+    def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
+        found = _step(stack, loss, optimizer, batch, share, factor)
+        mean.update(batch.active)
+        return found
+
+    steps = Steps(step, batches)
+    if graph and stack.weights.is_cuda:
+        optimizer.count_in_place()
+        mean.count_in_place()
+        steps = Replay(step, batches)
+    n_threads = 1 if _is_small(stack, batches) else torch.get_num_threads()
+    with at_most(n_threads), steps.on_stream():
         for epoch in range(epochs):
-            total = stack.weights.new_zeros(stack.n_networks)
-            for i, batch in enumerate(batches.epoch()):
-                factor = batches.per_network(i, lambda f, e=epoch: schedule((e + f) / epochs))
-                total += _step(stack, loss, optimizer, batch, epoch / epochs, factor)
-                mean.update(batch.active)
-            history.train.append(total / batches.n_steps)
+
+            def rate(done: float, epoch: int = epoch) -> float:
+                return schedule((epoch + done) / epochs)
+
+            history.train.append(steps.epoch(epoch / epochs, rate))
             if keeper is not None and validation is not None:
                 with torch.no_grad(), mean.in_place():
                     history.validation.append(validation(stack))
@@ -120,7 +138,7 @@ def _step(
     loss: Loss,
     optimizer: StackedAdam,
     batch: Batch,
-    share: float,
+    share: float | Tensor,
     factor: float | Tensor,
 ) -> Tensor:
     """Update every network, and return the loss of each before it, ``(S,)``."""
@@ -137,16 +155,24 @@ class _Mean:
     """The average of each network's weights over its last steps; less noisy than the weights."""
 
     def __init__(self, stack: Stack, horizon: float) -> None:
-        self.stack, self.horizon, self.n_seen = stack, horizon, 0
+        self.stack, self.horizon = stack, horizon
+        self.n_seen: int | Tensor = 0
         self.weights = stack.weights.detach().clone() if horizon > 0 else None
+
+    def count_in_place(self) -> None:
+        """Keep the number of steps where a CUDA graph can raise it."""
+        if not isinstance(self.n_seen, Tensor):
+            self.n_seen = self.stack.weights.new_full((), self.n_seen)
 
     def update(self, active: Tensor | None) -> None:
         """Take in a step; networks that did not move keep their average."""
         if self.weights is None:
             return
         self.n_seen += 1
-        share = 1 / min(self.horizon, 1 + self.n_seen / 10)  # young averages forget quickly
-        share, own = min(share, 1.0), self.stack.weights.detach()
+        length = 1 + self.n_seen / 10  # young averages forget quickly
+        most = max(self.horizon, 1.0)
+        share = 1 / (length.clamp(max=most) if isinstance(length, Tensor) else min(length, most))
+        own = self.stack.weights.detach()
         if active is None:
             self.weights.lerp_(own, share)
         else:

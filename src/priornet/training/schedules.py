@@ -1,8 +1,15 @@
-"""What changes while training goes on, as functions of the share of it that is done, 0 to 1."""
+"""What changes while training goes on, as functions of the share of it that is done, 0 to 1.
+
+Those that a loss uses take the share as a number or as a tensor, which a CUDA graph can change.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import TypeVar
+
+import torch
+from torch import Tensor
 
 __all__ = ["cosine", "linear_ramp", "temperature"]
 
@@ -17,17 +24,29 @@ def cosine(share: float, final: float = 0.0) -> float:
     return final + (1 - final) * (1 + math.cos(math.pi * share)) / 2
 
 
-def linear_ramp(share: float, until: float) -> float:
+Share = TypeVar("Share", float, Tensor)
+
+
+def _clipped(value: Share) -> Share:
+    """To [0, 1]."""
+    if isinstance(value, Tensor):
+        return torch.clamp(value, 0.0, 1.0)
+    return min(max(value, 0.0), 1.0)
+
+
+def linear_ramp(share: Share, until: float) -> Share | float:
     """Factor of the out-of-domain weight: from 0 to 1 over the share ``until``, then 1.
 
     Example:
         >>> linear_ramp(0.1, until=0.2), linear_ramp(0.5, until=0.2)
         (0.5, 1.0)
     """
-    return min(1.0, share / until) if until > 0 else 1.0
+    return _clipped(share / until) if until > 0 else 1.0
 
 
-def temperature(share: float, start: float, hold: float = 0.2, decay: float = 0.6) -> float:
+def temperature(
+    share: Share, start: float | Tensor, hold: float = 0.2, decay: float = 0.6
+) -> Share | Tensor:
     """Temperature of a distillation: ``start`` for 20 %, linear to 1 over 60 %, then 1.
 
     Paper: the monocular depth experiments, arXiv:2006.11590v2.
@@ -36,5 +55,4 @@ def temperature(share: float, start: float, hold: float = 0.2, decay: float = 0.
         >>> temperature(0.1, 10.0), temperature(0.5, 10.0), temperature(0.9, 10.0)
         (10.0, 5.5, 1.0)
     """
-    done = min(max((share - hold) / decay, 0.0), 1.0)
-    return start + (1.0 - start) * done
+    return start + (1.0 - start) * _clipped((share - hold) / decay)

@@ -1,0 +1,121 @@
+"""The steps of an epoch, one by one or as replays of a CUDA graph.
+
+A step of a stack is a hundred kernels of a few microseconds, and starting them one by one takes
+longer than running them. A graph starts them all at once. What changes from step to step (which
+rows, which learning rate, how far training is) lies in memory that the graph reads, so that Python
+only says "again".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from priornet.training.batches import Batch, Batches
+
+__all__ = ["Replay", "Steps"]
+
+_WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
+
+Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
+"""``(batch, share of training done, factor of the learning rates) -> loss per network (S,)``."""
+
+
+class Steps:
+    """Runs the steps of an epoch, one by one.
+
+    Args:
+        step: One step of training.
+        batches: The rows of every step.
+    """
+
+    def __init__(self, step: Step, batches: Batches) -> None:
+        self.step, self.batches = step, batches
+
+    def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
+        """All steps of an epoch; the mean loss of each network, ``(S,)``."""
+        batches, total = self.batches, torch.zeros(())
+        for i, batch in enumerate(batches.epoch()):
+            found = self.step(batch, share, batches.per_network(i, schedule))
+            total = found if i == 0 else total.add_(found)
+        return total / batches.n_steps
+
+    @contextmanager
+    def on_stream(self) -> Generator[None]:
+        """Where to train: nowhere special."""
+        yield
+
+
+class Replay(Steps):
+    """Runs the steps of an epoch from a CUDA graph.
+
+    Args:
+        step: One step of training. It must do all that changes in place, and never wait for the
+            device.
+        batches: The rows of every step.
+        capture: False runs the same steps without a graph, on any device.
+    """
+
+    def __init__(self, step: Step, batches: Batches, capture: bool = True) -> None:
+        super().__init__(step, batches)
+        self.capture = capture
+        weight = batches.data.weight
+        self._index = batches.draw().to(weight.device)
+        self._next: Tensor | None = None
+        n_networks = self._index.shape[1]
+        self._at = torch.zeros(1, dtype=torch.long, device=weight.device)
+        self._share = weight.new_zeros(())
+        self._factor = weight.new_ones(batches.n_steps, n_networks, 1)
+        self._total = weight.new_zeros(n_networks)
+        # Steps in which some network has no rows left are another graph.
+        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
+        self._n_plain = {True: 0, False: 0}
+        self._stream = torch.cuda.Stream() if capture else None
+
+    @contextmanager
+    def on_stream(self) -> Generator[None]:
+        """Training goes on a stream of its own: a graph cannot be captured on the usual one."""
+        if self._stream is None:
+            yield
+            return
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
+        """All steps of an epoch; the mean loss of each network, ``(S,)``."""
+        batches = self.batches
+        if self._next is not None:
+            self._index.copy_(self._next)
+        self._factor.copy_(batches.factors(schedule))
+        self._share.fill_(share)
+        self._at.zero_()
+        self._total.zero_()
+        for i in range(batches.n_steps):
+            self._run(i < batches.n_full)
+        self._next = batches.draw()  # while the device is still busy
+        return self._total / batches.n_steps
+
+    def _run(self, full: bool) -> None:
+        if full in self._graphs:
+            self._graphs[full].replay()
+        elif not self.capture or self._n_plain[full] < _WARM_UP:
+            self._n_plain[full] += 1
+            self._body(full)
+        else:
+            graph = torch.cuda.CUDAGraph()
+            # Other threads may train on the same device: only this one must not wait for it.
+            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+                self._body(full)
+            self._graphs[full] = graph
+            graph.replay()  # capturing does not compute
+
+    def _body(self, full: bool) -> None:
+        batch = self.batches.at(self._at, self._index, full)
+        factor = self._factor.index_select(0, self._at)[0]
+        self._total += self.step(batch, self._share, factor)
+        self._at += 1

@@ -1,0 +1,107 @@
+"""Steps from a graph's static memory are the steps of the plain loop."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from priornet import losses
+from priornet.nn import GaussianHead, NormalWishartHead
+from priornet.nn.stacked import StackedMLP
+from priornet.priors import semi_informative_prior
+from priornet.training import Batches, Rows, StackedAdam, fit, loop
+from priornet.training.replay import Replay
+from priornet.training.schedules import linear_ramp, temperature
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(90, 3, generator=GENERATOR, dtype=torch.float64)
+Y = X[:, :1].sin() + 0.1 * torch.randn(90, 1, generator=GENERATOR, dtype=torch.float64)
+
+
+def make_nll(_):
+    # A loss whose size hangs on the share of training done, as annealed ones do.
+    def nll(gaussian, batch, share):
+        return losses.gaussian_nll(gaussian, batch.targets) * linear_ramp(share, 0.5)
+
+    return nll
+
+
+def make_reverse_kl(device):
+    prior = semi_informative_prior(Y.to(device))
+    starts = torch.tensor([[2.0], [5.0], [3.0]], dtype=torch.float64, device=device)
+
+    def reverse_kl(nw, batch, share):
+        beta = 10.0 * temperature(share, starts)
+        return losses.reverse_kl(nw, batch.targets, prior, beta.expand(batch.weight.shape))
+
+    return reverse_kl
+
+
+LOSSES = {
+    "gaussian": (GaussianHead, make_nll),
+    "normal-wishart": (NormalWishartHead, make_reverse_kl),
+}
+RAGGED = [torch.arange(40), torch.arange(90), torch.arange(20, 75)]
+EVEN = [torch.arange(60), torch.arange(30, 90), torch.arange(60)]
+
+
+class Uncaptured(Replay):
+    """The steps of a graph, run without one."""
+
+    def __init__(self, step, batches):
+        super().__init__(step, batches, capture=False)
+
+
+def train(kind, rows, *, weighted, extra, device="cpu", **options):
+    head, make_loss = LOSSES[kind]
+    seeds = [3, 4, 5]
+    stack = StackedMLP(3, (16,), head(16), seeds, torch.float64).to(device)
+    weight = (
+        torch.linspace(0.5, 1.5, 90, dtype=torch.float64) if weighted else torch.ones_like(X[:, 0])
+    )
+    outside = [torch.arange(10)] * 3 if extra else None
+    batches = Batches(
+        Rows(X.to(device), Y.to(device), weight.to(device)), rows, seeds, 16, outside, 4 * extra
+    )
+    optimizer = StackedAdam(stack.weights, [1e-2, 3e-3, 1e-3], [0.0, 1e-3, 1e-2], clip=10.0)
+    history = fit(stack, make_loss(device), batches, optimizer, epochs=4, average=1.0, **options)
+    return stack.weights.detach().cpu(), torch.stack(history.train).cpu()
+
+
+def in_place(monkeypatch):
+    """Make `fit` take the path of a graph on any device, but for the capture."""
+
+    def make(step, batches):
+        optimizer, mean = (
+            cell.cell_contents
+            for cell in step.__closure__
+            if hasattr(cell.cell_contents, "count_in_place")
+        )
+        optimizer.count_in_place()
+        mean.count_in_place()
+        return Uncaptured(step, batches)
+
+    monkeypatch.setattr(loop, "Steps", make)
+
+
+@pytest.mark.parametrize("rows", [RAGGED, EVEN], ids=["ragged", "even"])
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize(("weighted", "extra"), [(False, 0), (True, 1)])
+def test_static_memory_gives_the_weights_of_the_plain_loop(
+    monkeypatch, kind, rows, weighted, extra
+):
+    plain, loss = train(kind, rows, weighted=weighted, extra=extra)
+    in_place(monkeypatch)
+    again, loss_again = train(kind, rows, weighted=weighted, extra=extra)
+    torch.testing.assert_close(again, plain, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(loss_again, loss, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("rows", [RAGGED, EVEN], ids=["ragged", "even"])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_graph_gives_the_weights_of_the_plain_loop(device, kind, rows):
+    if device.type != "cuda":
+        pytest.skip("CUDA graphs want --device cuda")
+    plain, _ = train(kind, rows, weighted=True, extra=1, device=device, graph=False)
+    graphed, _ = train(kind, rows, weighted=True, extra=1, device=device)
+    torch.testing.assert_close(graphed, plain, rtol=1e-9, atol=1e-9)
