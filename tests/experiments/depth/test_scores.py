@@ -129,9 +129,9 @@ def test_calibration_counts_targets(kind, name):
     result, pixels, counts, _ = scored(kind)
     places = pixels[name][counts]
     levels = result["calibration"]["expected"]
-    assert levels == pytest.approx(np.linspace(0, 1, 21))
+    assert levels == pytest.approx(np.linspace(0, 1, 51))
     counted = [(places <= level).mean() for level in levels]
-    assert result["calibration"][name] == pytest.approx(counted, abs=1e-9)
+    assert result["calibration"][name] == pytest.approx(counted, abs=1e-7)
     grid = np.linspace(0, 1, 20_001)
     curve = np.searchsorted(np.sort(places), grid, side="right") / len(places)
     area = np.trapezoid(np.abs(curve - grid), grid)

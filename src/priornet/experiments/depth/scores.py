@@ -32,7 +32,7 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """Of the negative log-likelihoods of all pixels."""
 
 _CURVES = ("predictive_quantiles", "predictive_intervals", "normal_intervals")
-_LEVELS = 20  # steps of the calibration curves that are written
+_LEVELS = 50  # steps of the calibration curves that are written
 _SHOWN = (-4.0, 8.0, 120)  # nats, and bins between, of the histograms that are written
 
 
@@ -149,8 +149,8 @@ class Scorer:
     def _calibration(self) -> dict[str, list[float]]:
         curves = {name: curve.shares() for name, curve in self._curves.items()}
         levels = torch.linspace(0, 1, _LEVELS + 1, dtype=torch.float64)
-        shown = {name: c[:: (len(c) - 1) // _LEVELS].tolist() for name, c in curves.items()}
-        return {"expected": levels.tolist(), **shown}
+        curves = {name: curve[:: (len(curve) - 1) // _LEVELS] for name, curve in curves.items()}
+        return {name: _rounded(curve) for name, curve in {"expected": levels, **curves}.items()}
 
     def _correlations(self) -> dict[str, Any]:
         images, pixels = self.per_image(), self.measures.pixels()
@@ -199,7 +199,7 @@ class _Likelihoods:
             f"{name}_histogram": {
                 "from": _SHOWN[0],
                 "to": _SHOWN[1],
-                "shares": [round(share, 7) for share in below.diff().tolist()],
+                "shares": _rounded(below.diff()),
                 "below": float(below[0]),
                 "above": float(1 - below[-1]),
             },
@@ -244,6 +244,11 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 def _numbers(scores: dict[str, Tensor]) -> dict[str, float]:
     return {name: float(value) for name, value in scores.items()}
+
+
+def _rounded(shares: Tensor) -> list[float]:
+    """Shares to seven places: a pixel in ten millions."""
+    return [round(share, 7) for share in shares.tolist()]
 
 
 def _area(curve: Histogram) -> float:

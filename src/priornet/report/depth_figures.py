@@ -1,0 +1,244 @@
+"""The figures of the depth experiment: arrays and results in, Matplotlib figures out.
+
+Maps are drawn by :mod:`priornet.report.depth_maps`; here are the curves, and the images that a
+model of another set is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from priornet.report.axes import TEXT, tidy
+from priornet.report.depth_maps import DepthMaps, draw_maps
+from priornet.report.palette import COLOURS, LABELS
+
+__all__ = [
+    "DepthMaps",
+    "draw_calibration",
+    "draw_inputs",
+    "draw_likelihoods",
+    "draw_maps",
+    "plot_calibration",
+    "plot_likelihood",
+    "plot_likelihood_tail",
+]
+
+Curve = Literal["predictive_intervals", "predictive_quantiles", "normal_intervals"]
+_CURVES: dict[Curve, tuple[str, str]] = {
+    "predictive_intervals": ("Own intervals", "nominal coverage"),
+    "normal_intervals": ("Normal intervals", "nominal coverage"),
+    "predictive_quantiles": ("Own quantiles", "quantile"),
+}
+_DIAGONAL: dict[str, Any] = {"color": "black", "lw": 1.0, "ls": (0, (4, 2))}
+
+
+def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll") -> Figure:
+    """Negative log-likelihoods of pixels: their density, and how heavy its tail is.
+
+    Args:
+        methods: Scores by method, as in ``results["methods"]`` of ``results/depth/*.json``;
+            methods without a likelihood are left out.
+        score: ``"nll"``, or ``"nll_moment_matched"`` for Gaussians with the same moments.
+    """
+    shown = {n: m for n, m in methods.items() if f"{score}_histogram" in m}
+    if not shown:
+        raise ValueError(f'no method has a "{score}_histogram"; got: {", ".join(methods)}.')
+    figure = Figure(figsize=(9, 3.7), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for name, scores in shown.items():
+        plot_likelihood(scores[f"{score}_histogram"], name, ax=left)
+        plot_likelihood_tail(scores[f"{score}_histogram"], name, ax=right)
+    _add_key(figure, list(shown))
+    return figure
+
+
+def plot_likelihood(histogram: Mapping[str, Any], method: str, *, ax: Axes | None = None) -> Axes:
+    """Density of a method's negative log-likelihoods, one pixel one value.
+
+    Args:
+        histogram: As in the results: ``from``, ``to``, ``shares``, ``below`` and ``above``.
+        method: Its name in the results.
+        ax: Where to draw; a new figure when None.
+    """
+    ax = ax or Figure().add_subplot()
+    edges, shares, _ = _bins(histogram)
+    density = shares / (edges[1] - edges[0])
+    ax.plot(0.5 * (edges[:-1] + edges[1:]), density, **_line(method))
+    ax.set(title="Likelihood of pixels", xlim=(edges[0], edges[-1]))
+    ax.set_ylim(0, 1.05 * max(float(np.max(line.get_ydata())) for line in ax.lines))
+    ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
+    ax.set_ylabel("density", color=TEXT)
+    tidy(ax)
+    return ax
+
+
+def plot_likelihood_tail(
+    histogram: Mapping[str, Any], method: str, *, ax: Axes | None = None
+) -> Axes:
+    """Share of pixels whose negative log-likelihood is larger, on a logarithmic scale.
+
+    Args:
+        histogram: As for :func:`plot_likelihood`.
+        method: Its name in the results.
+        ax: Where to draw; a new figure when None.
+    """
+    ax = ax or Figure().add_subplot()
+    edges, shares, above = _bins(histogram)
+    larger = above + np.concatenate([np.cumsum(shares[::-1])[::-1], [0.0]])
+    ax.plot(edges, larger, **_line(method))
+    ax.set(title="Upper tail", xlim=(edges[0], edges[-1]), yscale="log")
+    ax.set_ylim(3e-5, 1.3)
+    ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
+    ax.set_ylabel("share of pixels above", color=TEXT)
+    tidy(ax)
+    return ax
+
+
+def draw_calibration(methods: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """What intervals promised and what they held: the models' own, and normal ones as the paper's.
+
+    Args:
+        methods: Scores by method, as in ``results["methods"]`` of ``results/depth/*.json``;
+            methods without a calibration curve are left out.
+    """
+    shown = {n: m for n, m in methods.items() if "calibration" in m}
+    if not shown:
+        raise ValueError(f"no method has a calibration curve; got: {', '.join(methods)}.")
+    key_rows = (len(shown) + 1) // 2
+    figure = Figure(figsize=(7.6, 4.25 + 0.19 * key_rows), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    curves: tuple[Curve, ...] = ("predictive_intervals", "normal_intervals")
+    for ax, curve in zip(panels, curves, strict=True):
+        for name, scores in shown.items():
+            plot_calibration(scores["calibration"], name, curve, ax=ax)
+        handles = [
+            Line2D([], [], **_line(name), label=f"{_label(name)} {_mean(m['c_auc'][curve]):.3f}")
+            for name, m in shown.items()
+        ]
+        ax.legend(
+            handles=handles,
+            title="area to the diagonal (C-AUC)",
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.14),
+            ncols=2,
+            fontsize=8,
+            title_fontproperties={"size": 9},
+            frameon=False,
+            labelcolor=TEXT,
+            handlelength=1.4,
+        )
+        ax.set_anchor("N")
+    panels[1].set_ylabel("")
+    return figure
+
+
+def plot_calibration(
+    calibration: Mapping[str, Any],
+    method: str,
+    curve: Curve = "predictive_intervals",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Share of targets inside intervals (or below quantiles) against the share that was promised.
+
+    Args:
+        calibration: As in the results: ``expected`` and the curves.
+        method: Its name in the results.
+        curve: Which of the curves.
+        ax: Where to draw; a new figure when None.
+    """
+    ax = ax or Figure().add_subplot()
+    title, promised = _CURVES[curve]
+    if not ax.lines:
+        ax.plot([0, 1], [0, 1], **_DIAGONAL)
+    ax.plot(calibration["expected"], _values(calibration[curve]), **_line(method))
+    ticks = (0, 0.25, 0.5, 0.75, 1)
+    ax.set(title=title, xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=ticks, yticks=ticks)
+    ax.set_xticklabels([f"{tick:g}" for tick in ticks])
+    ax.set_yticklabels([f"{tick:g}" for tick in ticks])
+    ax.set_xlabel(promised, color=TEXT)
+    ax.set_ylabel("share of pixels", color=TEXT)
+    tidy(ax)
+    return ax
+
+
+def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
+    """Images as a model is shown them, a row for each set.
+
+    Args:
+        sets: Prepared images of one shape, ``(N, H, W, 3)`` in bytes, by the name of their set.
+    """
+    shapes = {images.shape[1:] for images in sets.values()}
+    if len(shapes) != 1 or any(images.ndim != 4 or not len(images) for images in sets.values()):
+        raise ValueError("`sets` must hold images (N, H, W, 3) of one shape, prepared for a model.")
+    ((height, width, _),) = shapes
+    n_columns = max(len(images) for images in sets.values())
+    wide = 1.5 if width / height < 2 else 2.4
+    left, gap = 0.25 + 0.085 * max(map(len, sets)), 0.04
+    size = (
+        left + n_columns * (wide + gap),
+        len(sets) * (wide * height / width + gap) + gap,
+    )
+    figure = Figure(figsize=size)
+    for row, (name, images) in enumerate(sets.items()):
+        bottom = size[1] - (row + 1) * (wide * height / width + gap)
+        for column, image in enumerate(images):
+            x = (left + column * (wide + gap)) / size[0]
+            share = (wide / size[0], wide * height / width / size[1])
+            ax = figure.add_axes((x, bottom / size[1], *share))
+            ax.imshow(image, aspect="auto")
+            ax.set_axis_off()
+        middle = (bottom + 0.5 * wide * height / width) / size[1]
+        at = (left - 0.1) / size[0]
+        figure.text(at, middle, name, ha="right", va="center", color=TEXT, fontsize=10)
+    return figure
+
+
+def _bins(histogram: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
+    """Edges and shares of the bins, and the share above them."""
+    shares = np.asarray(_values(histogram["shares"]), float)
+    edges = np.linspace(histogram["from"], histogram["to"], len(shares) + 1)
+    return edges, shares, _mean(histogram["above"])
+
+
+def _values(curve: Any) -> Any:
+    """A list of numbers; of the mean over seeds where there are several."""
+    return curve["mean"] if isinstance(curve, Mapping) else curve
+
+
+def _mean(score: Any) -> float:
+    return float(_values(score))
+
+
+def _line(method: str) -> dict[str, Any]:
+    """A variant, such as another temperature, has its method's colour and is dashed."""
+    base = method if method in COLOURS else method.partition("-")[0]
+    style = "-" if method in COLOURS else (0, (3, 1.5))
+    return {"color": COLOURS.get(base, TEXT), "lw": 1.6, "ls": style}
+
+
+def _label(method: str) -> str:
+    base, dash, variant = method.partition("-")
+    if method in COLOURS or not dash:
+        return LABELS.get(method, method)
+    return f"{LABELS.get(base, base)}, {variant}"
+
+
+def _add_key(figure: Figure, methods: list[str]) -> None:
+    figure.legend(
+        handles=[Line2D([], [], **_line(name), label=_label(name)) for name in methods],
+        loc="outside lower center",
+        ncols=len(methods),
+        fontsize=9,
+        frameon=False,
+        labelcolor=TEXT,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )

@@ -1,0 +1,137 @@
+"""Curves of depth models: what is drawn is what the results say."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from priornet.report.depth_figures import (
+    draw_calibration,
+    draw_inputs,
+    draw_likelihoods,
+    plot_calibration,
+    plot_likelihood,
+    plot_likelihood_tail,
+)
+from priornet.report.palette import COLOURS
+
+
+def histogram(above=0.1):
+    shares = np.full(120, (1 - above) / 120)
+    return {"from": -4.0, "to": 8.0, "shares": shares.tolist(), "below": 0.0, "above": above}
+
+
+def scores(bend=2.0):
+    levels = np.linspace(0, 1, 51)
+    curves = ("predictive_intervals", "predictive_quantiles", "normal_intervals")
+    return {
+        "nll_histogram": histogram(),
+        "calibration": {"expected": levels.tolist()} | {c: (levels**bend).tolist() for c in curves},
+        "c_auc": dict.fromkeys(curves, 0.123),
+    }
+
+
+def xy(line):
+    """Data of a line as arrays."""
+    return np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+
+
+def over_two_seeds(given):
+    """The same as results hold it for several seeds."""
+    curves = {
+        name: curve if name == "expected" else {"mean": curve, "values": [curve, curve]}
+        for name, curve in given["calibration"].items()
+    }
+    shares = given["nll_histogram"]["shares"]
+    drawn = given["nll_histogram"] | {
+        "shares": {"mean": shares, "values": [shares, shares]},
+        "above": {"mean": given["nll_histogram"]["above"], "values": []},
+    }
+    areas = {name: {"mean": area, "values": [area] * 2} for name, area in given["c_auc"].items()}
+    return {"nll_histogram": drawn, "calibration": curves, "c_auc": areas}
+
+
+def test_density_of_the_likelihood_has_the_area_of_its_shares():
+    (line,) = plot_likelihood(histogram(), "EnD2").lines
+    x, y = xy(line)
+    assert np.sum(y) * (x[1] - x[0]) == pytest.approx(0.9)
+    assert (x[0], x[-1]) == pytest.approx((-3.95, 7.95))
+    assert to_hex(line.get_color()) == COLOURS["EnD2"].lower()
+
+
+def test_tail_falls_from_everything_to_what_is_above():
+    (line,) = plot_likelihood_tail(histogram(above=0.1), "ENSM").lines
+    x, y = xy(line)
+    assert y[0] == pytest.approx(1)
+    assert y[-1] == pytest.approx(0.1)
+    assert np.interp(2.0, x, y) == pytest.approx(0.55)
+
+
+def test_no_density_leaves_the_panel():
+    peak = histogram(above=0.0)
+    peak["shares"] = np.eye(120)[50].tolist()
+    figure = draw_likelihoods(
+        {"ENSM": {"nll_histogram": histogram()}, "EnD2": {"nll_histogram": peak}}
+    )
+    assert figure.axes[0].get_ylim()[1] > 10
+
+
+def test_calibration_is_the_curve_of_the_results_beside_the_diagonal():
+    given = scores()["calibration"]
+    diagonal, line = plot_calibration(given, "EnD2", "normal_intervals").lines
+    assert np.array_equal(xy(diagonal), [[0, 1], [0, 1]])
+    assert line.get_xdata() == pytest.approx(given["expected"])
+    assert line.get_ydata() == pytest.approx(given["normal_intervals"])
+
+
+def test_the_diagonal_is_drawn_once():
+    ax = plot_calibration(scores()["calibration"], "EnD2")
+    plot_calibration(scores()["calibration"], "ENSM", ax=ax)
+    assert len(ax.lines) == 3
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["one seed", "seeds"])
+def test_methods_keep_their_colour_and_variants_are_dashed(joined):
+    methods = {"DD": {"rmse": 1.0}, "ENSM": scores(), "EnD2": scores(), "EnD2-T1": scores(0.5)}
+    if joined:
+        methods |= {n: over_two_seeds(m) for n, m in methods.items() if n != "DD"}
+    figure = draw_calibration(methods)
+    for ax in figure.axes:
+        lines = ax.lines[1:]
+        colours = [COLOURS[name].lower() for name in ("ENSM", "EnD2", "EnD2")]
+        assert [to_hex(line.get_color()) for line in lines] == colours
+        assert lines[1].get_linestyle() == "-" != lines[2].get_linestyle()
+        legend = ax.get_legend()
+        assert legend is not None
+        key = [text.get_text() for text in legend.get_texts()]
+        assert key == ["Ensemble 0.123", "EnD² 0.123", "EnD², T1 0.123"]
+    curves = draw_likelihoods(methods)
+    assert [len(ax.lines) for ax in curves.axes] == [3, 3]
+
+
+def test_nothing_to_draw_is_an_error():
+    with pytest.raises(ValueError, match="no method has a calibration curve; got: DD"):
+        draw_calibration({"DD": {"rmse": 1.0}})
+    with pytest.raises(ValueError, match='no method has a "nll_histogram"; got: DD'):
+        draw_likelihoods({"DD": {"rmse": 1.0}})
+
+
+def test_inputs_are_rows_of_images_with_the_name_of_their_set():
+    generator = np.random.default_rng(0)
+    sets = {
+        name: generator.integers(0, 256, (n, 12, 16, 3), dtype=np.uint8)
+        for name, n in (("NYU", 4), ("LSUN bedroom", 3))
+    }
+    figure = draw_inputs(sets)
+    drawn = [np.asarray(ax.images[0].get_array()) for ax in figure.axes]
+    given = [image for images in sets.values() for image in images]
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, given, strict=True))
+    assert [text.get_text() for text in figure.texts] == ["NYU", "LSUN bedroom"]
+    rows = {round(ax.get_position().y0, 6) for ax in figure.axes}
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("shapes", [[(2, 4, 4, 3), (2, 4, 5, 3)], [(0, 4, 4, 3)], []])
+def test_inputs_of_different_shapes_are_refused(shapes):
+    sets = {str(i): np.zeros(shape, np.uint8) for i, shape in enumerate(shapes)}
+    with pytest.raises(ValueError, match="of one shape"):
+        draw_inputs(sets)
