@@ -1,5 +1,6 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
+from priornet.nn.dense_depth import DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.maps import BoundedExp
 from priornet.nn.mlp import MLP
@@ -8,6 +9,7 @@ from priornet.nn.stacked import Stack, StackedMLP, StackedModules
 __all__ = [
     "MLP",
     "BoundedExp",
+    "DenseDepth",
     "GaussianHead",
     "GaussianMixtureHead",
     "Head",
