@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from priornet.experiments.depth.config import METHODS, PRESETS, Config, config_for, recipes
+from priornet.experiments.depth.config import (
+    METHODS,
+    PRESETS,
+    Config,
+    config_for,
+    recipes,
+    with_changes,
+)
 
 
 def test_presets_follow_the_data_set():
@@ -61,7 +68,9 @@ def test_unknown_methods_are_refused(name):
     ("change", "message"),
     [
         ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
-        ({"dataset": "lsun"}, 'unknown data set "lsun"; choose one of: nyu, kitti'),
+        ({"dataset": "lsun"}, 'unknown dataset "lsun"; choose one of: nyu, kitti'),
+        ({"encoder": "vgg"}, 'unknown encoder "vgg"; choose one of: efficientnet_lite0, densenet'),
+        ({"schedule": "linear"}, 'unknown schedule "linear"; choose one of: cosine, constant'),
         ({"beta": 0.0}, "`beta` must be positive; got 0"),
         ({"flip": 1.5}, r"`flip` must lie in \[0, 1\]; got 1.5"),
         ({"seeds": ()}, "at least one seed"),
@@ -70,6 +79,34 @@ def test_unknown_methods_are_refused(name):
 def test_impossible_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(Config(), **change)
+
+
+def test_settings_from_a_command_line():
+    given = ["epochs=3", "learning_rate=1", "norm=batch", "gammas=[0, 0.1]", "student_epochs=9"]
+    config = with_changes(Config(), given, "4,5")
+    assert config.epochs == 3
+    assert config.learning_rate == 1.0
+    assert isinstance(config.learning_rate, float)
+    assert config.norm == "batch"
+    assert config.gammas == (0, 0.1)
+    assert config.student_epochs == 9
+    assert config.seeds == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds", "message"),
+    [
+        (["epoch=3"], "", '"epoch=3" is not NAME=VALUE with one of these names: average, batch'),
+        (["epochs"], "", '"epochs" is not NAME=VALUE'),
+        (["epochs=many"], "", '`epochs` cannot be "many": it is 40 in the preset'),
+        (["epochs=1.5"], "", '`epochs` cannot be "1.5"'),
+        (["proxy=1"], "", '`proxy` cannot be "1": it is False in the preset'),
+        ([], "0;1", 'seeds must be numbers such as 0,1; got "0;1"'),
+    ],
+)
+def test_settings_that_are_none(given, seeds, message):
+    with pytest.raises(ValueError, match=message):
+        with_changes(Config(), given, seeds)
 
 
 def test_unknown_preset():

@@ -1,7 +1,23 @@
 """Depth from images: the second half of the paper, on real photographs."""
 
-from priornet.experiments.depth.evaluation import evaluate, measure
-from priornet.experiments.depth.protocol import PROTOCOLS, Protocol
-from priornet.experiments.depth.scores import Scorer
+from priornet.experiments.depth.config import (
+    DATASETS,
+    METHODS,
+    PRESETS,
+    Config,
+    Recipe,
+    config_for,
+    recipes,
+    with_changes,
+)
 
-__all__ = ["PROTOCOLS", "Protocol", "Scorer", "evaluate", "measure"]
+__all__ = [
+    "DATASETS",
+    "METHODS",
+    "PRESETS",
+    "Config",
+    "Recipe",
+    "config_for",
+    "recipes",
+    "with_changes",
+]

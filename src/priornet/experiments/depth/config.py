@@ -6,6 +6,7 @@ of the out-of-domain images) are recipes of their own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
@@ -19,6 +20,7 @@ __all__ = [
     "Recipe",
     "config_for",
     "recipes",
+    "with_changes",
 ]
 
 METHODS = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
@@ -44,6 +46,17 @@ _OWN: dict[str, tuple[str, ...]] = {
     "seeds": (),
     "gammas": (),
     "n_test": (),
+}
+
+
+_CHOICES = {
+    "dataset": DATASETS,
+    "encoder": ("efficientnet_lite0", "densenet169"),
+    "schedule": ("cosine", "constant"),
+    "norm": ("frozen", "batch"),
+    "precision": ("bf16", "float32"),
+    "tempering": ("paper", "mean-preserving", "exact"),
+    "prior_match": ("precision", "variance"),
 }
 
 
@@ -135,16 +148,17 @@ class Config:
         for name in ("height", "width", "n_members", "epochs", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"`{name}` must be at least 1; got {getattr(self, name)}.")
-        if self.dataset not in DATASETS:
-            raise ValueError(
-                f'unknown data set "{self.dataset}"; choose one of: {", ".join(DATASETS)}.'
-            )
         for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"`{name}` must be positive; got {getattr(self, name):g}.")
         for name in ("warm_up", "flip", "swap"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(self, name):g}.")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f'unknown {name} "{getattr(self, name)}"; choose one of: {", ".join(choices)}.'
+                )
         if not self.seeds:
             raise ValueError("`seeds` must name at least one seed.")
 
@@ -243,14 +257,15 @@ PRESETS: dict[str, Config] = {
         min_excess=1e-4,
     ),
     "smoke": Config(
+        n_decoder=64,
         height=64,
         width=96,
         seeds=(0,),
         n_members=2,
         epochs=2,
         batch=4,
-        n_images=16,
-        n_test=8,
+        n_images=8,
+        n_test=4,
         gamma_epochs=1.0,
         gammas=(0.0, 0.01),
     ),
@@ -269,3 +284,47 @@ def config_for(dataset: str, preset: str) -> Config:
     height, width = _KITTI[preset]
     seeds = PRESETS[preset].seeds[:2]
     return replace(PRESETS[preset], dataset="kitti", height=height, width=width, seeds=seeds)
+
+
+def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") -> Config:
+    """A preset with the changes of a command line.
+
+    Args:
+        config: The preset.
+        settings: Each as ``NAME=VALUE``, the value as in JSON.
+        seeds: Such as ``"0,1"``; empty for those of the preset.
+
+    Example:
+        >>> with_changes(Config(), ["epochs=3", "norm=batch"], "5,6").epochs
+        3
+    """
+    changes: dict[str, Any] = {}
+    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if name not in known or not equals:
+            raise ValueError(
+                f'"{text}" is not NAME=VALUE with one of these names: {", ".join(sorted(known))}.'
+            )
+        changes[name] = _read(name, value, known[name])
+    if seeds:
+        try:
+            changes["seeds"] = tuple(int(seed) for seed in seeds.split(","))
+        except ValueError:
+            raise ValueError(f'seeds must be numbers such as 0,1; got "{seeds}".') from None
+    return replace(config, **changes)
+
+
+def _read(name: str, value: str, before: Any) -> Any:
+    """A setting as it stands on a command line, of the kind that it had before."""
+    try:
+        read: Any = json.loads(value)
+    except ValueError:
+        read = value
+    if isinstance(read, list):
+        return tuple(read)
+    if isinstance(before, float) and type(read) is int:
+        return float(read)
+    if before is not None and read is not None and type(read) is not type(before):
+        raise ValueError(f'`{name}` cannot be "{value}": it is {before!r} in the preset.')
+    return read

@@ -1,0 +1,66 @@
+"""Too little memory on a GPU: which batch would fit."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import torch
+
+__all__ = ["NotEnoughMemory", "fitting_batch", "is_out_of_memory"]
+
+
+class NotEnoughMemory(MemoryError):
+    """A batch does not fit; the message says which one does.
+
+    Args:
+        what: What was being trained.
+        batch: Images in the batch.
+        fits: Images in a batch that fits, or None where not even one does.
+        device: Name of the GPU.
+    """
+
+    def __init__(self, what: str, batch: int, fits: int | None, device: str) -> None:
+        super().__init__(what, batch, fits, device)  # so that it travels between processes
+        self.what, self.batch, self.fits, self.device = what, batch, fits, device
+
+    def __str__(self) -> str:
+        way_out = (
+            "not even one image does: use smaller images, a narrower network or fewer processes"
+            if self.fits is None
+            else f"a batch of {self.fits} does"
+        )
+        return (
+            f"{self.what}: a batch of {self.batch} images does not fit in the memory of the "
+            f"{self.device}; {way_out}. What is finished is kept."
+        )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a step failed for want of memory; libraries have names of their own for it."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    text = str(error)
+    return "CUDNN_STATUS_ALLOC_FAILED" in text or "CUBLAS_STATUS_ALLOC_FAILED" in text
+
+
+def fitting_batch(probe: Callable[[int], object], batch: int) -> int | None:
+    """The largest of half the batch, a quarter of it, and so on, with which a step goes well.
+
+    Args:
+        probe: Tries a step with so many images; out of memory, it raises as torch does.
+        batch: Does not fit.
+    """
+    while batch > 1:
+        batch //= 2
+        try:
+            probe(batch)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        else:
+            return batch
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return None

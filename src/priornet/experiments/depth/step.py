@@ -1,0 +1,209 @@
+"""One step of training: teachers, forward, backward, clipping and the optimiser.
+
+On one GPU the whole step is a CUDA graph: hundreds of small kernels are started by one call. What
+changes from step to step lies in memory that the graph reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from priornet.experiments.depth.memory import is_out_of_memory
+from priornet.experiments.depth.methods import Batch, Objective
+
+__all__ = ["Learner", "Step", "parameter_groups", "rate_at", "set_norms"]
+
+_WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
+
+
+class Learner(nn.Module):
+    """A network and what it learns as one module: DDP and the compiler see a single forward."""
+
+    def __init__(self, network: nn.Module, objective: Objective) -> None:
+        super().__init__()
+        self.network, self.objective = network, objective
+
+    def forward(self, batch: Batch, setting: Tensor, counts: Tensor) -> Tensor:
+        """The loss, given over how many things its terms are averaged."""
+        network: Any = self.network
+        if batch.foreign is None:
+            outputs = network.raw(batch.images)
+        elif _norms_in_training(network):
+            outputs = torch.cat([network.raw(batch.images), self._as_if_trained(batch.foreign)])
+        else:
+            outputs = network.raw(torch.cat([batch.images, batch.foreign]))
+        head = getattr(network, "head", None)
+        sums = self.objective.sums(head, outputs, batch, setting)
+        return (sums / counts.clamp(min=1) * self.objective.weights(setting)).sum()
+
+    def _as_if_trained(self, images: Tensor) -> Tensor:
+        """Outputs with the statistics gathered so far, which strange images must not change."""
+        norms = _norms_in_training(self.network)
+        for norm in norms:
+            norm.training = False
+        outputs = self.network.raw(images)  # pyright: ignore[reportCallIssue] (no plain module)
+        for norm in norms:
+            norm.training = True
+        return outputs
+
+
+def _norms_in_training(network: nn.Module) -> list[nn.Module]:
+    kind = nn.modules.batchnorm._BatchNorm  # pyright: ignore[reportPrivateUsage] (all of its kinds)
+    return [m for m in network.modules() if isinstance(m, kind) and m.training]
+
+
+def set_norms(network: nn.Module, frozen: bool) -> None:
+    """Put a network in training mode, its batch norms perhaps not."""
+    network.train()
+    if frozen:
+        for norm in _norms_in_training(network):
+            norm.eval()
+
+
+def parameter_groups(
+    network: nn.Module, rate: float, encoder_rate: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    """Parameters for the optimiser: the encoder at its own rate, no decay of biases and norms."""
+    encoder = getattr(network, "encoder", None)
+    inside = set(map(id, encoder.parameters())) if isinstance(encoder, nn.Module) else set[int]()
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for parameter in network.parameters():
+        if parameter.requires_grad:
+            own = rate * (encoder_rate if id(parameter) in inside else 1.0)
+            decay = weight_decay if parameter.dim() > 1 else 0.0
+            groups.setdefault((own, decay), []).append(parameter)
+    return [
+        {"params": members, "lr": own, "highest": own, "weight_decay": decay}
+        for (own, decay), members in groups.items()
+    ]
+
+
+def rate_at(share: float, warm_up: float, schedule: str) -> float:
+    """Factor of the learning rates: up from zero, then constant or along half a cosine.
+
+    Example:
+        >>> rate_at(0.05, 0.1, "cosine"), rate_at(1.0, 0.1, "cosine"), rate_at(1.0, 0.1, "constant")
+        (0.5, 0.0, 1.0)
+    """
+    from priornet.training.schedules import cosine
+
+    if share < warm_up:
+        return share / warm_up
+    return cosine((share - warm_up) / (1 - warm_up)) if schedule == "cosine" else 1.0
+
+
+class Step:
+    """Changes the weights by one batch.
+
+    Args:
+        fabric: Lightning Fabric.
+        learner: As Fabric set it up.
+        objective: What it learns.
+        optimizer: As Fabric set it up, its groups with their highest rate as ``"highest"``.
+        teachers: Networks that a student asks; they are not changed.
+        clip: Longest gradient.
+        capture: Replay a CUDA graph; only for one process on a GPU.
+        remark: Told, in one line, where that is not possible.
+    """
+
+    def __init__(
+        self,
+        fabric: Any,
+        learner: nn.Module,
+        objective: Objective,
+        optimizer: Any,
+        teachers: Sequence[nn.Module],
+        clip: float,
+        capture: bool,
+        remark: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self.fabric, self.learner, self.objective = fabric, learner, objective
+        self.optimizer, self.teachers, self.clip = optimizer, teachers, clip
+        self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        self.setting = torch.zeros((), device=fabric.device)
+        self.capture, self.remark, self._n_plain = capture, remark, 0
+        self._stream = torch.cuda.Stream() if capture else None
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._batch: Batch | None = None
+        self._loss: Tensor | None = None
+        if capture:
+            for group in optimizer.param_groups:
+                group["lr"] = torch.zeros((), device=fabric.device)
+
+    @contextmanager
+    def on_stream(self) -> Generator[None]:
+        """Training goes on a stream of its own: a graph cannot be captured on the usual one."""
+        if self._stream is None:
+            yield
+            return
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            yield
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def __call__(self, batch: Batch, setting: float, factor: float) -> Tensor:
+        """The loss before the step, on the device; our share of it where processes share."""
+        self._set(setting, factor)
+        if self.capture and self._graph is None and self._n_plain >= _WARM_UP:
+            self._record(batch)
+        if self._graph is None or self._batch is None or self._loss is None:
+            self._n_plain += 1
+            return self._plain(batch)
+        for static, new in zip(self._batch, batch, strict=True):
+            if static is not None and new is not None:
+                static.copy_(new)
+        self._graph.replay()
+        return self._loss.clone()
+
+    def _set(self, setting: float, factor: float) -> None:
+        self.setting.fill_(setting)
+        for group in self.optimizer.param_groups:
+            rate = group["highest"] * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _record(self, batch: Batch) -> None:
+        static = self._batch = Batch(*(None if p is None else p.clone() for p in batch))  # pyright: ignore[reportArgumentType] (None stays where it was)
+        self.optimizer.zero_grad(set_to_none=True)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Other threads write checkpoints: only this one must not wait for the device.
+            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
+                self._loss = self._plain(static)
+        except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise
+            self.capture, self._loss = False, None
+            self.remark(f"steps are not replayed from a CUDA graph: {str(error).splitlines()[0]}")
+        else:
+            self._graph = graph
+
+    def _plain(self, batch: Batch) -> Tensor:
+        if self.teachers:
+            batch = batch._replace(answers=self._asked(batch.images))
+        n_processes = self.fabric.world_size
+        counts = self.objective.counts(batch)
+        if n_processes > 1:  # of the whole batch; DDP will average the processes' gradients
+            counts = self.fabric.all_reduce(counts, reduce_op="sum") / n_processes
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.learner(batch, self.setting, counts)
+        self.fabric.backward(loss)
+        nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
+        self.optimizer.step()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _asked(self, images: Tensor) -> Tensor:
+        with self.fabric.autocast():
+            return torch.stack([_raw(teacher, images) for teacher in self.teachers])
+
+
+def _raw(network: Any, images: Tensor) -> Tensor:
+    return network.raw(images)

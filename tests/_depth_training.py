@@ -1,0 +1,140 @@
+"""A small network, small images, and one call that trains the one on the others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from priornet.experiments.depth.batches import TrainingSet
+from priornet.experiments.depth.config import PRESETS, Config, Recipe
+from priornet.experiments.depth.methods import objective_for
+from priornet.experiments.depth.train import Training, make_fabric, train
+from priornet.nn import Head
+
+TINY = replace(
+    PRESETS["smoke"], height=24, width=32, epochs=3, batch=4, learning_rate=1e-2, n_members=2
+)
+
+
+class PlainHead(Head):
+    """One number per pixel."""
+
+    def __init__(self, in_features):
+        super().__init__(in_features, 1, per_pixel=True, init_gain=1.0)
+
+    def distribution(self, raw):
+        return raw.squeeze(-1)
+
+
+class TinyNetwork(nn.Module):
+    """What DenseDepth promises, in four layers: half the resolution, an encoder, a head."""
+
+    def __init__(self, make_head, width=8):
+        super().__init__()
+        self.encoder = nn.Sequential(
+            nn.Conv2d(3, width, 3, stride=2, padding=1), nn.BatchNorm2d(width), nn.ReLU()
+        )
+        self.decoder = nn.Conv2d(width, width, 3, padding=1)
+        self.head = (make_head or PlainHead)(width)
+
+    def raw(self, images):
+        features = torch.relu(self.decoder(self.encoder(images - 0.5)))
+        return self.head.raw(features)
+
+    def forward(self, images):
+        return self.head.distribution(self.raw(images))
+
+
+def flip_only(images, depth, generator):
+    """The least of an augmentation: half of the images are mirrored."""
+    mirrored = torch.rand(len(images), generator=generator) < 0.5
+    images = images.float() / 255
+    images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
+    if depth is not None:
+        depth = torch.where(mirrored[:, None, None], depth.flip(-1), depth)
+    return images, depth
+
+
+def make_set(n=12, size=(24, 32), foreign=True, seed=0):
+    """Bright is far, with a tenth of the pixels unmeasured."""
+    source = torch.Generator().manual_seed(seed)
+    images = torch.randint(0, 256, (n, 3, *size), generator=source, dtype=torch.uint8)
+    depth = 1 + images.float().mean(1) / 50
+    depth[torch.rand(depth.shape, generator=source) < 0.1] = 0
+    strange = torch.randint(0, 99, (7, 3, *size), generator=source, dtype=torch.uint8)
+    return images, depth, strange if foreign else None
+
+
+def make_network(objective, seed=0):
+    torch.manual_seed(seed)
+    return TinyNetwork(objective.make_head)
+
+
+def run_tiny(
+    folder,
+    method="Single",
+    config: Config = TINY,
+    *,
+    data_class=TrainingSet,
+    fabric=None,
+    **options,
+):
+    """Train; gives the network and what :func:`train` returned."""
+    fabric = make_fabric() if fabric is None else fabric
+    needs_foreign = method == "NWPN"
+    data = data_class(*make_set(foreign=needs_foreign), flip_only, fabric.device)
+    objective = objective_for(Recipe(method, method, config), data.scale)
+    teachers = []
+    if objective.uses_teachers:
+        member = objective_for(Recipe("Single", "Single", config), data.scale)
+        teachers = [make_network(member, seed).eval() for seed in range(1, 1 + config.n_members)]
+        for number, teacher in enumerate(teachers):  # heads start at zero: give them opinions
+            nn.init.normal_(teacher.head.projection.weight, std=0.3 + 0.1 * number)
+    network = make_network(objective)
+    training = Training(seed=7, folder=Path(folder), fingerprint="tiny", **options)
+    return network, train(fabric, network, objective, data, training, teachers)
+
+
+class Killed(TrainingSet):
+    """Its process dies in the middle of the second epoch: no exception, no clean-up."""
+
+    checkpoint: Path
+
+    def epoch(self, seed, epoch, batch, share):
+        for i, found in enumerate(super().epoch(seed, epoch, batch, share)):
+            if (epoch, i) == (1, 2):
+                while not self.checkpoint.exists():  # it is written while training goes on
+                    time.sleep(0.01)
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield found
+
+
+def main(folder, what, *arguments):
+    """``FOLDER kill METHOD``, or ``FOLDER share N METHOD ...`` to train in N processes."""
+    torch.set_num_threads(1)
+    if what == "kill":
+        Killed.checkpoint = Path(folder, "epoch-0001.safetensors")
+        run_tiny(folder, arguments[0], replace(TINY, average=1.0), data_class=Killed)
+        return
+    n_processes, *methods = arguments
+    strategy = "ddp" if int(n_processes) > 1 else "auto"
+    fabric = make_fabric(devices=int(n_processes), strategy=strategy)
+    fabric.launch()
+    found = {}
+    for method in methods:
+        network, outcome = run_tiny(Path(folder, method), method, fabric=fabric)
+        weights = torch.cat([w.detach().flatten() for w in network.parameters()])
+        found[method] = (outcome.losses, weights)
+    if fabric.is_global_zero:
+        torch.save(found, Path(folder) / "found.pt")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+"""The loop: it learns, goes on bit for bit where it stopped, and shares batches among processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from _depth_training import TINY, run_tiny
+
+HELPER = Path(__file__).parents[2] / "_depth_training.py"
+METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
+
+
+def call_helper(*arguments):
+    environment = os.environ | {"PYTHONPATH": str(HELPER.parent)}
+    command = [sys.executable, str(HELPER), *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def assert_same_weights(one, other):
+    for (name, a), b in zip(one.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns(method, tmp_path):
+    # One temperature and one weight throughout: what is compared must mean the same.
+    config = replace(TINY, epochs=8, gamma_epochs=0.0, temperature=1.0)
+    _, outcome = run_tiny(tmp_path, method, config)
+    assert outcome.is_finished
+    assert len(outcome.losses) == 8
+    assert outcome.losses[-1] < outcome.losses[0]
+
+
+@pytest.mark.parametrize("method", ["Single", "NWPN"])
+def test_killed_in_the_middle_of_an_epoch_it_ends_with_the_same_bits(method, tmp_path):
+    config = replace(TINY, average=1.0)
+    whole, undisturbed = run_tiny(tmp_path / "whole", method, config)
+    died = call_helper(tmp_path / "killed", "kill", method)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    assert [p.name for p in (tmp_path / "killed").iterdir()] == ["epoch-0001.safetensors"]
+    epochs = []
+    again, resumed = run_tiny(
+        tmp_path / "killed", method, config, progress=lambda tick: epochs.append(tick.epoch)
+    )
+    assert epochs == [2, 3]
+    assert_same_weights(whole, again)
+    assert resumed.losses == undisturbed.losses
+
+
+def test_stopped_after_an_epoch_it_ends_with_the_same_bits(tmp_path):
+    whole, _ = run_tiny(tmp_path / "whole", "EnD2")
+    _, first = run_tiny(tmp_path / "stopped", "EnD2", stop=lambda: True)
+    assert not first.is_finished
+    assert len(first.losses) == 1
+    again, second = run_tiny(tmp_path / "stopped", "EnD2")
+    assert second.is_finished
+    assert_same_weights(whole, again)
+
+
+def test_another_seed_gives_other_weights(tmp_path):
+    one, _ = run_tiny(tmp_path / "one")
+    other, _ = run_tiny(tmp_path / "other", config=replace(TINY, weight_decay=0.5))
+    assert not torch.equal(one.decoder.weight, other.decoder.weight)
+
+
+def test_two_processes_do_what_one_does_with_twice_the_batch(tmp_path):
+    """Frozen norms: the batch is halved, its sums are divided by what the whole of it holds."""
+    methods = ("Single", "NWPN", "EnD2")
+    found = []
+    for n_processes in (1, 2):
+        folder = tmp_path / str(n_processes)
+        done = call_helper(folder, "share", n_processes, *methods)
+        assert done.returncode == 0, done.stderr
+        found.append(torch.load(folder / "found.pt", weights_only=True))
+    for method in methods:
+        (one, own), (two, shared) = (runs[method] for runs in found)
+        assert len(one) == TINY.epochs
+        assert two == pytest.approx(one, rel=1e-5, abs=1e-6)
+        torch.testing.assert_close(shared, own, rtol=1e-3, atol=1e-4)
+
+
+def test_a_batch_that_cannot_be_halved_is_refused(tmp_path):
+    class TwoProcesses:
+        global_rank, world_size, device = 0, 2, torch.device("cpu")
+
+    with pytest.raises(ValueError, match="a batch of 5 images cannot be shared equally by 2"):
+        run_tiny(tmp_path, config=replace(TINY, batch=5), fabric=TwoProcesses())
+    with pytest.raises(ValueError, match='use `norm="frozen"`'):
+        run_tiny(tmp_path, config=replace(TINY, norm="batch"), fabric=TwoProcesses())
+
+
+def test_batch_statistics_are_those_of_the_images_of_the_set_alone(tmp_path):
+    """Foreign images pass through with the statistics so far, and leave no trace in them."""
+    config = replace(TINY, norm="batch", learning_rate=1e-12, weight_decay=0.0)
+    single, _ = run_tiny(tmp_path / "a", "Single", config)
+    prior_network, _ = run_tiny(tmp_path / "b", "NWPN", config)
+    torch.testing.assert_close(prior_network.encoder[1].running_var, single.encoder[1].running_var)
+    assert not torch.allclose(single.encoder[1].running_var, torch.ones(8))
+
+
+def test_frozen_norms_keep_their_statistics(tmp_path):
+    network, _ = run_tiny(tmp_path)
+    assert torch.equal(network.encoder[1].running_mean, torch.zeros(8))
+    assert not torch.equal(network.encoder[1].weight, torch.ones(8))
+
+
+def test_a_loss_that_is_no_number_stops_the_training(tmp_path):
+    with pytest.raises(FloatingPointError, match="Single, seed 7: the loss of epoch 1 is"):
+        run_tiny(tmp_path, config=replace(TINY, learning_rate=1e30, clip=1e30))
