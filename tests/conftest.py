@@ -113,3 +113,12 @@ def real(monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("the real tables are not here (../shared/data/uci beside the repository)")
     monkeypatch.setenv("PRIORNET_DATA", str(REAL))
     return REAL
+
+
+@pytest.fixture(scope="session")
+def real_depth() -> Path:
+    """The folder of the real photographs with depth."""
+    folder = Path(__file__).parents[2] / "shared" / "data" / "depth"
+    if not folder.is_dir():
+        pytest.skip("the real photographs are not here (../shared/data/depth beside the repository)")
+    return folder

@@ -1,0 +1,52 @@
+"""Decoding ahead: one thread reads in order, several decode, and the results come in order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["decoded", "n_workers"]
+
+_MOST = 16
+Encoded = TypeVar("Encoded")
+Decoded = TypeVar("Decoded")
+
+
+def n_workers(workers: int | None = None) -> int:
+    """How many threads decode: as many as asked for, else as there are processors for us."""
+    if workers is not None:
+        if workers < 1:
+            raise ValueError(f"`workers` must be at least 1; got {workers}.")
+        return workers
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on every system
+    return min(_MOST, len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1)
+
+
+def decoded(
+    encoded: Iterable[Encoded], decode: Callable[[Encoded], Decoded], *, workers: int, ahead: int
+) -> Iterator[Decoded]:
+    """Decode things in their order.
+
+    Args:
+        encoded: What to decode; taken from the calling thread, in order.
+        decode: Called from many threads.
+        workers: Number of threads; with 1, everything happens in the calling thread, when asked.
+        ahead: How many results may wait to be asked for.
+    """
+    if workers == 1:
+        yield from map(decode, encoded)
+        return
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
+    waiting: deque[Future[Decoded]] = deque()
+    try:
+        for thing in encoded:
+            waiting.append(pool.submit(decode, thing))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # also when nobody asks for the rest
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,114 @@
+"""Pictures and depth maps as they lie in files, and what they decode to.
+
+Reading bytes and decoding them are two steps, so that one thread can read in order and many can
+decode.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.data.depth.encoding import Encoding, metres
+from priornet.data.depth.errors import DepthError, need, reading
+
+__all__ = ["Picture", "Raw", "StoredDepth", "depth_file"]
+
+Raw = tuple[NDArray[Any], Encoding | None]
+
+# Grey, indexed and transparent pictures have one sensible reading in three colours. Sixteen bits in
+# one channel do not: that is nearly always a depth map in the wrong place.
+_COLOURS = {"RGB", "L", "LA", "P", "PA", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "LAB", "1"}
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A photograph: the bytes of its file, or its pixels ``(H, W, 3)``.
+
+    Attributes:
+        data: Bytes or pixels.
+        where: What errors call it.
+    """
+
+    data: bytes | NDArray[np.uint8]
+    where: str
+
+    def decode(self) -> NDArray[np.uint8]:
+        """Pixels in three colours, shape ``(H, W, 3)``."""
+        if not isinstance(self.data, bytes):
+            return self.data
+        pillow = need("PIL.Image", "decode pictures")
+        with reading(self.where, "a picture"), pillow.open(io.BytesIO(self.data)) as image:
+            if image.mode not in _COLOURS:
+                raise DepthError(
+                    f"{self.where}: a picture of mode {image.mode} is not a photograph with 8 bits "
+                    "a colour; is it a depth map?"
+                )
+            image.load()
+            return np.asarray(_upright(image).convert("RGB"))
+
+
+def _upright(image: Any) -> Any:
+    """Turned as its camera says that it was held."""
+    turned = image.getexif().get(0x0112, 1) != 1
+    return need("PIL.ImageOps", "turn pictures").exif_transpose(image) if turned else image
+
+
+@dataclass(frozen=True, eq=False)
+class StoredDepth:
+    """A depth map that is read but not decoded.
+
+    Attributes:
+        where: What errors call it.
+        load: Decodes it: codes and what they mean, or metres and None.
+    """
+
+    where: str
+    load: Callable[[], Raw]
+
+    def raw(self) -> Raw:
+        """The numbers as they are kept, and what they mean; None where they are metres."""
+        with reading(self.where, "a depth map"):
+            values, encoding = self.load()
+        if values.ndim != 2:
+            raise DepthError(f"{self.where}: a depth map has two axes; this has {values.ndim}.")
+        values = values if encoding is not None else metres(values, None)
+        if not values.any():
+            raise DepthError(f"{self.where}: no pixel of this depth map holds a measurement.")
+        return values, encoding
+
+    def decode(self) -> NDArray[np.float32]:
+        """Metres, shape ``(H, W)``; 0 where nothing was measured."""
+        values, encoding = self.raw()
+        return values if encoding is None else encoding.metres(values)
+
+
+def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> StoredDepth:
+    """A depth map in a grey PNG.
+
+    Args:
+        data: The bytes of the file.
+        where: What errors call it.
+        encodings: What codes mean, by the number of bits (8, 16) that a code has.
+    """
+
+    def load() -> Raw:
+        pillow = need("PIL.Image", "decode depth maps")
+        with pillow.open(io.BytesIO(data)) as image:
+            image.load()
+            # Older versions of Pillow widen 16 bits to 32 when they open a PNG.
+            bits = {"L": 8, "I;16": 16, "I;16B": 16, "I": 16}.get(image.mode, 0)
+            if bits not in encodings:
+                wanted = " or ".join(str(known) for known in sorted(encodings))
+                raise DepthError(
+                    f"{where}: depth must be a grey PNG of {wanted} bits; this has mode "
+                    f"{image.mode}."
+                )
+            return np.asarray(image).astype(f"u{bits // 8}", copy=False), encodings[bits]
+
+    return StoredDepth(where, load)

@@ -1,0 +1,138 @@
+"""Sets in folders: ``rgb/`` with ``depth/`` beside it, and plain folders of photographs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from priornet.data.depth.decoding import Picture, StoredDepth, depth_file
+from priornet.data.depth.encoding import MILLIMETRES, NYU_CODES, Encoding
+from priornet.data.depth.errors import DepthError, reading
+from priornet.data.depth.road import is_kitti_road, kitti_road_parts
+
+__all__ = ["FileSource", "is_pair_folder", "open_image_folder", "open_pair_folder", "picture_files"]
+
+_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm"}
+_ENCODINGS = {8: NYU_CODES, 16: MILLIMETRES}
+
+
+class FileSource:
+    """Pictures in files of their own, and depth maps in others.
+
+    Args:
+        name: What the set is called.
+        pictures: The files by the names of their images.
+        depths: Files with depth, one for each picture; None for none.
+        parts: ``"train"`` or ``"test"`` for each image.
+        encodings: What codes of depth mean, by their number of bits.
+    """
+
+    crop = None
+
+    def __init__(
+        self,
+        name: str,
+        pictures: Mapping[str, Path],
+        depths: Sequence[Path] | None = None,
+        *,
+        parts: Sequence[str] | None = None,
+        encodings: Mapping[int, Encoding] | None = None,
+    ) -> None:
+        self.name, self.names, self.parts = name, tuple(pictures), parts
+        self._pictures, self._depths = tuple(pictures.values()), tuple(depths or ())
+        self._encodings = encodings or {}
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether there are files with depth."""
+        return bool(self._depths)
+
+    def picture(self, index: int) -> Picture:
+        """Read a photograph."""
+        path = self._pictures[index]
+        with reading(path, "a file"):
+            return Picture(path.read_bytes(), str(path))
+
+    def depth(self, index: int) -> StoredDepth:
+        """Read its depth."""
+        path = self._depths[index]
+        with reading(path, "a file"):
+            return depth_file(path.read_bytes(), str(path), self._encodings)
+
+
+def is_pair_folder(path: Path) -> bool:
+    """Whether a folder has the form that :func:`open_pair_folder` reads."""
+    return (path / "rgb").is_dir()
+
+
+def open_pair_folder(path: Path) -> FileSource:
+    """A folder with ``rgb/NAME.jpg`` and ``depth/NAME.png``; without ``depth/``, a set without.
+
+    An 8-bit depth is a code as in the labelled NYU set, a 16-bit depth is in millimetres. A file
+    ``split.csv`` with the columns ``index`` and ``split`` divides the set; the road images of KITTI
+    are divided by ``KITTI_ROAD_TEST``.
+    """
+    pictures = _by_stem(picture_files(path / "rgb"))
+    if not pictures:
+        raise DepthError(f"{path / 'rgb'}: this folder holds no pictures.")
+    parts = _parts(path, tuple(pictures))
+    depths = None
+    if (path / "depth").is_dir():
+        depths = [path / "depth" / f"{name}.png" for name in pictures]
+        there = set((path / "depth").iterdir())
+        absent = next((file for file in depths if file not in there), None)
+        if absent is not None:
+            raise DepthError(f"{absent}: this depth file is missing.")
+    return FileSource(path.resolve().name, pictures, depths, parts=parts, encodings=_ENCODINGS)
+
+
+def open_image_folder(path: Path) -> FileSource:
+    """All pictures in a folder and in those below it, without depth."""
+    files = {str(file.relative_to(path)): file for file in picture_files(path)}
+    if not files:
+        raise DepthError(f"{path}: this folder holds no pictures.")
+    return FileSource(path.resolve().name, files)
+
+
+def picture_files(path: Path) -> list[Path]:
+    """Pictures in a folder and in those below it, sorted; hidden files are left alone."""
+    return sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in _ENDINGS and not file.name.startswith(".") and file.is_file()
+    )
+
+
+def _by_stem(files: Sequence[Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for file in files:
+        if file.stem in found:
+            raise DepthError(f"{file}: {found[file.stem]} has the same name.")
+        found[file.stem] = file
+    return found
+
+
+def _parts(path: Path, names: Sequence[str]) -> list[str] | None:
+    if (path / "split.csv").is_file():
+        return _listed_parts(path / "split.csv", names)
+    return kitti_road_parts(names) if is_kitti_road(names) else None
+
+
+def _listed_parts(path: Path, names: Sequence[str]) -> list[str]:
+    with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        missing = {"index", "split"} - set(rows.fieldnames or ())
+        if missing:
+            raise DepthError(f'{path}: it has no column "{min(missing)}".')
+        listed = {row["index"]: row["split"] for row in rows}
+    for name, part in listed.items():
+        if part not in ("train", "test"):
+            raise DepthError(f'{path}: {name} belongs to "{part}"; expected train or test.')
+    for name in names:
+        if name not in listed:
+            raise DepthError(f"{path}: {name} is not listed.")
+    absent = next(iter(listed.keys() - set(names)), None)
+    if absent is not None:
+        raise DepthError(f"{path.parent / 'rgb' / absent}: {path.name} lists it, it is missing.")
+    return [listed[name] for name in names]

@@ -1,0 +1,67 @@
+"""Many threads decode, the order stays, and nobody runs far ahead."""
+
+import threading
+import time
+
+import pytest
+
+from priornet.data.depth.ahead import decoded, n_workers
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_order(workers):
+    def slow(number):
+        time.sleep(0.002 * (number % 3))
+        return number * 10
+
+    found = list(decoded(range(30), slow, workers=workers, ahead=8))
+    assert found == [number * 10 for number in range(30)]
+
+
+def test_reading_stays_in_one_thread_and_decoding_leaves_it():
+    here, readers, decoders = threading.get_ident(), set(), set()
+
+    def read():
+        for number in range(8):
+            readers.add(threading.get_ident())
+            yield number
+
+    list(decoded(read(), lambda _: decoders.add(threading.get_ident()), workers=2, ahead=4))
+    assert readers == {here}
+    assert here not in decoders
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_no_more_is_read_than_may_wait(workers):
+    taken = []
+
+    def read():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    found = decoded(read(), str, workers=workers, ahead=5)
+    assert next(found) == "0"
+    assert len(taken) <= 6
+    found.close()  # type: ignore[attr-defined]
+    assert len(taken) <= 6
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_an_error_arrives_at_its_place(workers):
+    def decode(number):
+        if number == 4:
+            raise ValueError("the fifth")
+        return number
+
+    found = decoded(range(9), decode, workers=workers, ahead=9)
+    assert [next(found) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="the fifth"):
+        next(found)
+
+
+def test_at_least_one_thread():
+    assert n_workers() >= 1
+    assert n_workers(7) == 7
+    with pytest.raises(ValueError, match="`workers` must be at least 1; got 0"):
+        n_workers(0)

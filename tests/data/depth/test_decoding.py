@@ -1,0 +1,121 @@
+"""Pictures of many modes and depth maps of two; damaged ones are named."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from _depth_files import codes, encoded, opened, photograph
+from priornet.data.depth import DepthError
+from priornet.data.depth.decoding import Picture, StoredDepth, depth_file
+from priornet.data.depth.encoding import KITTI, NYU_CODES
+
+BOTH = {8: NYU_CODES, 16: KITTI}
+
+
+def in_mode(mode, pixels, form="PNG"):
+    file = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(file, form)
+    return file.getvalue()
+
+
+def test_jpeg_decodes_to_three_colours():
+    data = encoded(photograph())
+    found = Picture(data, "x").decode()
+    assert found.shape == (12, 16, 3)
+    assert found.dtype == np.uint8
+    assert (found == opened(data)).all()
+
+
+def test_grey_becomes_three_equal_channels():
+    grey = photograph()[..., 0]
+    found = Picture(encoded(grey, "PNG"), "x").decode()
+    assert (found == grey[..., None]).all()
+
+
+def test_transparency_is_left_out():
+    pixels = np.dstack([photograph(), np.full((12, 16), 9, np.uint8)])
+    assert (Picture(encoded(pixels, "PNG"), "x").decode() == pixels[..., :3]).all()
+
+
+@pytest.mark.parametrize(("mode", "form"), [("P", "PNG"), ("LA", "PNG"), ("1", "PNG")])
+def test_other_modes_read_as_pillow_converts_them(mode, form):
+    data = in_mode(mode, photograph(), form)
+    assert (Picture(data, "x").decode() == opened(data)).all()
+
+
+def test_a_printers_jpeg_reads_as_pillow_converts_it():
+    data = in_mode("CMYK", photograph(), "JPEG")
+    assert (Picture(data, "x").decode() == opened(data)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32])
+def test_sixteen_bit_grey_is_no_photograph(dtype):
+    data = encoded(codes(dtype=dtype), "PNG" if dtype == np.uint16 else "TIFF")
+    with pytest.raises(DepthError, match=r"rgb/7\.png.*is it a depth map"):
+        Picture(data, "rgb/7.png").decode()
+
+
+def test_a_camera_that_was_turned_is_turned_back():
+    pixels, turned = photograph(), Image.Exif()
+    turned[0x0112] = 6  # turn it by 90 degrees, clockwise, to look at it
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", exif=turned)
+    assert (Picture(file.getvalue(), "x").decode() == np.rot90(pixels, -1)).all()
+
+
+def test_pixels_pass():
+    assert Picture(photograph(), "x").decode().shape == (12, 16, 3)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 200, 0.5, 0.9])
+def test_a_truncated_jpeg_is_named(kept):
+    data = encoded(photograph(48, 64), quality=95)
+    data = data[: kept if kept > 1 or kept == 0 else int(kept * len(data))]
+    with pytest.raises(DepthError, match=r"rgb/0003\.jpg: this cannot be read as a picture"):
+        Picture(data, "rgb/0003.jpg").decode()
+
+
+@pytest.mark.parametrize(("dtype", "encoding"), [(np.uint8, NYU_CODES), (np.uint16, KITTI)])
+def test_depth_keeps_its_codes_and_finds_their_meaning(dtype, encoding):
+    expected = codes(dtype=dtype, high=np.iinfo(dtype).max)
+    stored = depth_file(encoded(expected, "PNG"), "x", BOTH)
+    values, meaning = stored.raw()
+    assert meaning == encoding
+    assert values.dtype == dtype
+    assert (values == expected).all()
+    assert (stored.decode() == encoding.metres(expected)).all()
+
+
+def test_the_number_of_bits_must_be_that_of_the_set():
+    with pytest.raises(DepthError, match=r"d/3\.png: depth must be a grey PNG of 16 bits.*mode L"):
+        depth_file(encoded(codes(), "PNG"), "d/3.png", {16: KITTI}).decode()
+
+
+def test_depth_in_colours_is_refused():
+    with pytest.raises(DepthError, match=r"d/3\.png: depth must be.*8 or 16 bits.*RGB"):
+        depth_file(encoded(photograph(), "PNG"), "d/3.png", BOTH).decode()
+
+
+@pytest.mark.parametrize("data", [b"", b"not a picture", encoded(codes(), "PNG")[:100]])
+def test_damaged_depth_is_named(data):
+    with pytest.raises(DepthError, match=r"d/3\.png: this cannot be read as a depth map"):
+        depth_file(data, "d/3.png", BOTH).decode()
+
+
+def test_depth_without_a_measurement_is_named():
+    empty = encoded(np.zeros((4, 5), np.uint16), "PNG")
+    with pytest.raises(DepthError, match=r"d/3\.png: no pixel .* holds a measurement"):
+        depth_file(empty, "d/3.png", BOTH).decode()
+
+
+def test_metres_without_a_measurement_are_named():
+    stored = StoredDepth("x [3]", lambda: (np.array([[np.nan, -1.0, np.inf]]), None))
+    with pytest.raises(DepthError, match=r"x \[3\]: no pixel"):
+        stored.decode()
+
+
+def test_a_depth_map_has_two_axes():
+    with pytest.raises(DepthError, match="x: a depth map has two axes; this has 3"):
+        StoredDepth("x", lambda: (np.ones((2, 2, 1)), None)).decode()

@@ -1,0 +1,29 @@
+"""Importing the package needs none of the packages that only some forms need."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from priornet.data import depth
+
+LAZY = ("h5py", "lmdb", "PIL")
+
+
+def test_import_needs_no_extra_and_no_torch():
+    block = f"import sys; sys.modules.update(dict.fromkeys({LAZY!r}))"
+    code = f"{block}; import json, priornet.data.depth; print(json.dumps('torch' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) is False
+
+
+def test_every_name_is_there_without_the_extras():
+    block = f"import sys; sys.modules.update(dict.fromkeys({LAZY!r}))"
+    code = f"{block}; from priornet.data import depth; [getattr(depth, n) for n in depth.__all__]"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+def test_an_unknown_name_is_no_attribute():
+    with pytest.raises(AttributeError, match="nonsense"):
+        depth.nonsense  # noqa: B018

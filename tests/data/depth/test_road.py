@@ -1,0 +1,39 @@
+"""The division of KITTI's road images is fixed by their names."""
+
+import pytest
+
+from priornet.data.depth import KITTI_ROAD_TEST, open_depth
+from priornet.data.depth.road import is_kitti_road, kitti_road_parts
+
+EXPECTED = [
+    *(f"um_0000{number}" for number in range(78, 95)),
+    *(f"umm_0000{number}" for number in range(79, 96)),
+    *(f"uu_0000{number}" for number in range(81, 98)),
+]
+
+
+def test_the_list_is_the_one_that_was_published():
+    assert list(KITTI_ROAD_TEST) == EXPECTED
+    assert len(KITTI_ROAD_TEST) == 51
+
+
+def test_names_decide():
+    names = ["um_000077", "um_000078", "umm_000079", "uu_000000", "uu_000097"]
+    assert kitti_road_parts(names) == ["train", "test", "test", "train", "test"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["um_000001", "uu_000002"], True), (["um_000001", "0002"], False), ([], False)],
+)
+def test_road_images_are_known_by_their_names(names, expected):
+    assert is_kitti_road(names) == expected
+
+
+def test_the_real_set_is_divided_evenly(real_depth):
+    train, test = (open_depth(real_depth / "kitti_road", part) for part in ("train", "test"))
+    assert test.names == tuple(sorted(EXPECTED))
+    assert len(train) == 289 - 51
+    assert not set(train.names) & set(test.names)
+    for category in ("um_", "umm_", "uu_"):
+        assert sum(name.startswith(category) for name in test.names) == 17
