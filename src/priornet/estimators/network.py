@@ -32,6 +32,8 @@ class Network:
     """Lower bound of a Normal-Wishart's excess."""
     min_belief: float = 1e-4
     """Lower bound of its belief."""
+    tied_evidence: bool = False
+    """One output for its belief and excess."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built; the numbers may come from a file."""
@@ -51,7 +53,11 @@ class Network:
             if self.head == "mixture":
                 return GaussianMixtureHead(width, k_dim, n_members=self.n_members)
             return NormalWishartHead(
-                width, k_dim, min_belief=self.min_belief, min_excess=self.min_excess
+                width,
+                k_dim,
+                tied_evidence=self.tied_evidence,
+                min_belief=self.min_belief,
+                min_excess=self.min_excess,
             )
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:

@@ -14,6 +14,7 @@ def test_the_papers_values():
     assert (config.hidden, config.epochs, config.batch_size) == (50, 100, 32)
     assert (config.n_members, config.n_folds, config.folds) == (10, 10, None)
     assert (config.ood_spread, config.prior_match, config.tempering) == (3.0, "precision", "paper")
+    assert config.tied_evidence
 
 
 @pytest.mark.parametrize("dataset", ["msd", "protein"])

@@ -7,6 +7,7 @@ train the chosen setting on the whole training fold. Nothing here sees test targ
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -17,12 +18,14 @@ from torch import Generator, Tensor
 
 from priornet import losses
 from priornet.data.generators import FactorAnalysisGenerator
+from priornet.distill.start import start_as_members
 from priornet.distill.targets import Objective, Targets, targets_for
 from priornet.distributions import NormalWishart
 from priornet.estimators.fitted import stack_belief
 from priornet.estimators.network import HeadKind, Network
 from priornet.experiments.uci.config import Paper, Setting
 from priornet.experiments.uci.folds import FoldStack
+from priornet.metrics import ood_auroc
 from priornet.nn import Stack
 from priornet.priors import semi_informative_prior
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, fit
@@ -38,6 +41,10 @@ _STUDENTS: dict[str, tuple[Objective, HeadKind]] = {
     "EnD": ("end", "gaussian"),
     "MD-EnD": ("md-end", "mixture"),
 }
+
+
+_DETECTORS = ("EnD2", "NWPN", "DER")  # methods with knowledge uncertainty of their own
+_N_STRANGE = 2000
 
 
 class Outcome(NamedTuple):
@@ -73,8 +80,9 @@ def n_epochs(config: Paper, methods: Sequence[str]) -> int:
     """Epochs of stacks that :func:`solve` runs, for a progress bar."""
     others = sum(method not in ("Single", "ENSM") for method in methods)
     has_student = any(method in _STUDENTS for method in methods)
-    needs_gaussian = has_student or others < len(methods)
-    return config.epochs * (2 * others + 2 * needs_gaussian + has_student)
+    has_ensemble = has_student or "ENSM" in methods
+    gaussian = ("Single" in methods) + has_ensemble + has_student
+    return config.epochs * (2 * others + gaussian + (gaussian > 0))
 
 
 def solve(
@@ -124,45 +132,82 @@ class _Block:
         return Outcome(networks, chosen, time.perf_counter() - started)
 
     def _choose(self, method: str, train: Trainer) -> list[Setting]:
-        """The setting of lowest validation NLL, per fold."""
         points = self.config.points(method)
-        tried = train([_Task(place, point) for place in self.places for point in points], "inner")
+        tasks = [_Task(place, point) for place in self.places for point in points]
+        return self._best(method, train(tasks, "inner"))
+
+    def _best(self, method: str, tried: Stack, n_each: int = 1) -> list[Setting]:
+        """The setting of lowest validation NLL, per fold; see :attr:`Paper.selection`.
+
+        Args:
+            method: Whose settings.
+            tried: For every fold and setting ``n_each`` networks, one after the other.
+            n_each: Networks that are judged together, as an ensemble.
+        """
+        points = self.config.points(method)
+        by_knowledge = method in _DETECTORS and self.config.selection == "one-se"
+        n = len(points) * n_each
         chosen: list[Setting] = []
         for place in self.places:
-            first = place * len(points)
-            networks = tried.select(range(first, first + len(points)))
-            chosen.append(points[int(self._validation_nll(networks, place).argmin())])
+            networks = tried.select(range(place * n, (place + 1) * n))
+            nll = self._validation_nll(networks, place, n_each)
+            best = int(nll.mean(-1).argmin())
+            if by_knowledge:
+                best = self._told_apart(networks, place, nll, n_each)
+            chosen.append(points[best])
         return chosen
 
     @torch.no_grad()
-    def _validation_nll(self, networks: Stack, place: int) -> Tensor:
+    def _validation_nll(self, networks: Stack, place: int, n_each: int) -> Tensor:
+        """Of every setting and validation row; several networks are a mixture."""
         held = self.stack.rows(place, self.stack.folds[place].validation)
         x, y = self.stack.inputs[held], self.stack.targets[held]
         log_prob = networks.together(x).predictive().log_prob(y.expand(networks.n_networks, -1, 1))
-        return -torch.nan_to_num(log_prob.mean(-1), nan=-torch.inf)
+        of_all = log_prob.unflatten(0, (-1, n_each)).logsumexp(1) - math.log(n_each)
+        return -torch.nan_to_num(of_all, nan=-torch.inf)
+
+    @torch.no_grad()
+    def _told_apart(self, networks: Stack, place: int, nll: Tensor, n_each: int) -> int:
+        """Of those no worse than the best by one standard error, who tells generated rows best."""
+        gap = nll - nll[nll.mean(-1).argmin()]
+        good = gap.mean(-1) <= gap.std(-1) / math.sqrt(gap.shape[-1])
+        held = self.stack.rows(place, self.stack.folds[place].validation)
+        known, strange = self.stack.inputs[held], self._outside(place, "inner")[:_N_STRANGE]
+        inside, outside = (_variance_of_mean(networks, x, n_each) for x in (known, strange))
+        areas: list[float] = [
+            float(ood_auroc(inside[i], outside[i])) if good[i] else -1.0 for i in range(len(good))
+        ]
+        return max(range(len(areas)), key=areas.__getitem__)
 
     def _gaussians(self, methods: Sequence[str], has_students: bool) -> dict[str, Outcome]:
-        """One search for the single network and the ensemble, whose first member it is."""
+        """The single network and the ensemble: one search, each judged for itself."""
+        config, found = self.config, dict[str, Outcome]()
         started = time.perf_counter()
-        chosen = self._choose("Single", self._train_gaussian)
+        has_ensemble = has_students or "ENSM" in methods
+        points, n_each = config.points("Single"), config.n_tried if has_ensemble else 1
+        tried = self._train_gaussian(
+            [_Task(p, point, m) for p in self.places for point in points for m in range(n_each)],
+            "inner",
+        )
         searched = time.perf_counter() - started
-        members = range(self.config.n_members)
-        tasks = [_Task(place, chosen[place], m) for place in self.places for m in members]
-        final = self._train_gaussian(tasks, "train")
-        ensembled = time.perf_counter() - started
-        self.teachers["train"] = final
-        if has_students:  # what a search sees must not have seen the validation rows either
-            self.teachers["inner"] = self._train_gaussian(tasks, "inner")
-        ensembles = [self._members(final, place) for place in self.places]
-        found = {
-            "Single": Outcome(
-                [ensemble.select([0]) for ensemble in ensembles],
-                chosen,
-                searched + (ensembled - searched) / len(members),
-            ),
-            "ENSM": Outcome(ensembles, chosen, ensembled),
-        }
-        return {name: outcome for name, outcome in found.items() if name in methods}
+        if "Single" in methods:
+            chosen = self._best("Single", tried.select(range(0, tried.n_networks, n_each)))
+            began = time.perf_counter()
+            final = self._train_gaussian([_Task(p, chosen[p]) for p in self.places], "train")
+            seconds = searched / n_each + time.perf_counter() - began
+            found["Single"] = Outcome([final.select([p]) for p in self.places], chosen, seconds)
+        if has_ensemble:
+            chosen = self._best("ENSM", tried, n_each)
+            began = time.perf_counter()
+            tasks = [_Task(p, chosen[p], m) for p in self.places for m in range(config.n_members)]
+            final = self.teachers["train"] = self._train_gaussian(tasks, "train")
+            seconds = searched + time.perf_counter() - began
+            ensembles = [self._members(final, place) for place in self.places]
+            if has_students:  # what a search sees must not have seen the validation rows either
+                self.teachers["inner"] = self._train_gaussian(tasks, "inner")
+            if "ENSM" in methods:
+                found["ENSM"] = Outcome(ensembles, chosen, seconds)
+        return found
 
     def _members(self, stack: Stack, place: int) -> Stack:
         m = self.config.n_members
@@ -195,7 +240,8 @@ class _Block:
             # Over beta: Adam does not mind, and gradients are then of the likelihood's size.
             return per_row * (has_target + gamma * (1 - has_target)) / beta
 
-        return self._train("normal-wishart", loss, tasks, self._with_outside(tasks, part))
+        tied = self.config.tied_evidence
+        return self._train("normal-wishart", loss, tasks, self._with_outside(tasks, part), tied)
 
     def _student_trainer(self, method: str) -> Trainer:
         objective, head = _STUDENTS[method]
@@ -204,6 +250,7 @@ class _Block:
 
         def train(tasks: list[_Task], part: Part) -> Stack:
             starts = [task.setting.get("temperature", 1.0) for task in tasks]
+            column = self.stack.targets.new_tensor(starts).unsqueeze(-1)
             targets = targets_for(
                 objective,
                 1,
@@ -213,12 +260,19 @@ class _Block:
                 tempering=self.config.tempering,
             )
 
-            def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
-                now = [temperature(share, start) for start in starts]
-                t = batch.targets.new_tensor(now).unsqueeze(-1) if max(now) > 1 else 1.0
+            def loss(prediction: Any, batch: Batch, share: Any) -> Tensor:
+                is_over = isinstance(share, float) and temperature(share, max(starts)) == 1
+                t = 1.0 if is_over else temperature(share, column)
                 return targets.loss(prediction, batch.targets, t)
 
-            return self._train(head, loss, tasks, self._asked(targets, tasks, part))
+            members = [task.place * self.config.n_members for task in tasks]
+
+            def start(stack: Stack) -> None:
+                if self.config.student_start == "member":
+                    start_as_members(stack, self.teachers[part], members)
+
+            asked, tied = self._asked(targets, tasks, part), self.config.tied_evidence
+            return self._train(head, loss, tasks, asked, tied, start)
 
         return train
 
@@ -287,12 +341,28 @@ class _Block:
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _train(self, head: HeadKind, loss: Loss, tasks: list[_Task], prepared: _Prepared) -> Stack:
+    def _train(
+        self,
+        head: HeadKind,
+        loss: Loss,
+        tasks: list[_Task],
+        prepared: _Prepared,
+        tied_evidence: bool = False,
+        start: Callable[[Stack], None] = lambda _: None,
+    ) -> Stack:
         config, data = self.config, prepared.data
         n_members = config.n_members if head == "mixture" else 1
-        network = Network(data.inputs.shape[1], (config.hidden,), 1, head, n_members=n_members)
+        network = Network(
+            data.inputs.shape[1],
+            (config.hidden,),
+            1,
+            head,
+            n_members=n_members,
+            tied_evidence=tied_evidence,
+        )
         seeds = [self._seed(task.place, task.member) for task in tasks]
         stack = network.build(seeds, data.inputs)
+        start(stack)
         extra_size = 0 if prepared.extra is None else config.batch_size
         fit(
             stack,
@@ -345,3 +415,11 @@ class _Block:
 
 
 _AT_ONCE = 1 << 16  # inputs at which a teacher answers at once
+
+
+def _variance_of_mean(networks: Stack, x: Tensor, n_each: int) -> Tensor:
+    """Knowledge uncertainty at inputs ``(B, D)``, of each network or of ensembles of several."""
+    belief = networks.together(x)
+    if n_each == 1:
+        return belief.knowledge_covariance()[..., 0, 0]
+    return belief.loc[..., 0].unflatten(0, (-1, n_each)).var(1, correction=0)
