@@ -5,17 +5,18 @@ They are written with Pillow, h5py, lmdb and zipfile alone, and nothing of the r
 
 import io
 import zipfile
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 
-def photograph(height=12, width=16, seed=0):
+def photograph(height=12, width=16, seed=0) -> Any:
     """Smooth colours, so that JPEG keeps most of them."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width] / max(height, width)
     waves = [np.sin(rng.uniform(1, 4) * x + rng.uniform(1, 4) * y + k) for k in range(3)]
-    return np.uint8(127.5 + 127 * np.stack(waves, axis=-1))
+    return (127.5 + 127 * np.stack(waves, axis=-1)).astype(np.uint8)
 
 
 def encoded(pixels, form="JPEG", **options):
@@ -30,7 +31,7 @@ def opened(data):
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
-def codes(height=12, width=16, seed=0, dtype=np.uint8, high=255):
+def codes(height=12, width=16, seed=0, dtype: Any = np.uint8, high=255) -> Any:
     """A slope with noise and a few holes."""
     rng = np.random.default_rng(seed)
     slope = np.linspace(0.2 * high, 0.8 * high, height)[:, None] * np.ones(width)
@@ -39,7 +40,9 @@ def codes(height=12, width=16, seed=0, dtype=np.uint8, high=255):
     return np.clip(found, 0, high).astype(dtype)
 
 
-def write_pairs(folder, names, *, shape=(12, 16), dtype=np.uint8, with_depth=True):
+def write_pairs(
+    folder, names, *, shape: tuple[int, int] = (12, 16), dtype: Any = np.uint8, with_depth=True
+):
     """A folder with ``rgb/`` and ``depth/``."""
     (folder / "rgb").mkdir(parents=True)
     if with_depth:
@@ -71,3 +74,10 @@ def npy(array):
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
+
+
+def depth_of(images, row) -> Any:
+    """Depth of an image of a set that has some."""
+    found = images.depth(row)
+    assert found is not None
+    return found

@@ -120,5 +120,5 @@ def real_depth() -> Path:
     """The folder of the real photographs with depth."""
     folder = Path(__file__).parents[2] / "shared" / "data" / "depth"
     if not folder.is_dir():
-        pytest.skip("the real photographs are not here (../shared/data/depth beside the repository)")
+        pytest.skip("the real images are not here (../shared/data/depth beside the repository)")
     return folder

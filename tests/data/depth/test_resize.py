@@ -11,7 +11,7 @@ from priornet.data.depth.resize import resize_depth, resize_picture
 def ramp(height, width):
     """Red grows to the right, green downwards, in grey values a pixel."""
     y, x = np.mgrid[0:height, 0:width]
-    return np.uint8(np.stack([x, y, np.zeros_like(x)], axis=-1))
+    return np.stack([x, y, np.zeros_like(x)], axis=-1).astype(np.uint8)
 
 
 @pytest.mark.parametrize("shape", [(60, 80), (30, 200), (200, 30), (7, 5), (48, 64)])

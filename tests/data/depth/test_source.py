@@ -1,6 +1,7 @@
 """Which images belong to which part."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from priornet.data.depth import DepthError
 from priornet.data.depth.source import rows_of
 
 
-def divided(parts, n=4):
+def divided(parts, n=4) -> Any:
     return SimpleNamespace(name="rooms", names=[str(k) for k in range(n)], parts=parts)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from priornet.data.depth.augment import Augment
-    from priornet.data.depth.describe import Description, describe
+    from priornet.data.depth.description import Description, describe
     from priornet.data.depth.errors import DepthError
     from priornet.data.depth.images import DepthImages
     from priornet.data.depth.opening import KINDS, open_depth
@@ -36,8 +36,8 @@ _HOME = {
     "Augment": "augment",
     "DepthError": "errors",
     "DepthImages": "images",
-    "Description": "describe",
-    "describe": "describe",
+    "Description": "description",
+    "describe": "description",
     "open_depth": "opening",
     "pack": "packed",
     "prepare_foreign": "resize",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class ArrayFile:
     def __init__(self, members: Members, name: str) -> None:
         self.where = members.where(name)
         self._file = members.open(name)
+        weakref.finalize(self, self._file.close)
         with reading(self.where, "a NumPy array"):
             version = npy.read_magic(self._file)
             header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

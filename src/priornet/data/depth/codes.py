@@ -72,8 +72,9 @@ def decompress_codes(data: bytes) -> NDArray[Any]:
     flat[0] = errors[0] & mask
     for targets, neighbours in _steps(height, width):
         guess, order = _guess(flat.take(neighbours))
-        guess[order] += errors[start : start + len(order)]
-        flat[targets] = guess & mask
+        error = np.empty_like(guess)
+        error[order] = errors[start : start + len(order)]
+        flat[targets] = (guess + error) & mask
         start += len(order)
     return (flat * unit).astype(f"u{size}").reshape(height, width)
 
@@ -107,7 +108,8 @@ def _guess(neighbours: Ints) -> tuple[Ints, NDArray[np.intp]]:
     guess = (lower + upper) >> 1
 
     classes = _classes()
-    below, middle, above = classes[lower - lowest], classes[upper - lower], classes[highest - upper]
+    below, above = classes.take(lower - lowest), classes.take(highest - upper)
+    middle = classes.take(upper - lower)
     outer, inner = np.maximum(below, above), np.minimum(below, above)
     key = ((middle * 10 + outer) * 10 + inner) * 2 + (below > above)
     return guess, np.argsort(key, kind="stable")
@@ -127,7 +129,7 @@ def _fold(errors: Ints, bits: int) -> Ints:
 
 
 def _unfold(folded: Ints) -> Ints:
-    return np.where(folded & 1, -(folded >> 1) - 1, folded >> 1)
+    return (folded >> 1) ^ -(folded & 1)
 
 
 @lru_cache(maxsize=4)
@@ -153,22 +155,24 @@ def _step(
     stride: int,
     shape: tuple[int, int],
 ) -> _Step:
-    """The pixels of some grids; where a neighbour would lie outside, the opposite one serves."""
+    """The pixels of some grids.
+
+    Where a neighbour would lie outside, the opposite one serves; where that does too, the one to
+    the left or above, which every pixel of a grid has.
+    """
     height, width = shape
-    targets = [(rows[:, None] * width + columns).ravel() for rows, columns in grids]
-    neighbours = [
-        np.concatenate(
-            [
-                (
-                    _inside(rows, down * stride, height)[:, None] * width
-                    + _inside(columns, right * stride, width)
-                ).ravel()
-                for rows, columns in grids
-            ]
+
+    def places(down: int, right: int) -> NDArray[np.intp]:
+        moved = (
+            (_inside(rows, down * stride, height), _inside(columns, right * stride, width))
+            for rows, columns in grids
         )
-        for down, right in offsets
-    ]
-    return _Step(np.concatenate(targets), np.stack(neighbours))
+        return np.concatenate([(y[:, None] * width + x).ravel() for y, x in moved])
+
+    targets = places(0, 0)
+    neighbours = np.stack([places(*offset) for offset in offsets])
+    unmoved = neighbours == targets
+    return _Step(targets, np.where(unmoved, neighbours.min(0), neighbours))
 
 
 def _inside(places: NDArray[np.intp], offset: int, end: int) -> NDArray[np.intp]:

@@ -48,6 +48,7 @@ class DenseDepthData:
         self.name = members.path.stem
         self._members = members
         home = members.home_of(_LISTS["train"]) or ""
+        members.check([home + _LISTS["train"]])
         listed = [(part, pair) for part in _LISTS for pair in _pairs(members, home, part)]
         self.parts = [part for part, _ in listed]
         self._pairs = [pair for _, pair in listed]

@@ -1,0 +1,111 @@
+"""Images a second from file to tensor, against what a GPU consumes.
+
+Each form of a set is decoded to tensors with one thread and with two, its pictures and its depth;
+then batches of 32 are mirrored and recoloured. A depth network on a fast GPU takes 200 to 500
+images of 240 x 320 a second, over and over: a training run decodes each image once, keeps its bytes
+on the device and augments there, so that only the last row counts in every epoch. The other rows
+say how long the start takes, and whether a set that does not fit into memory could be decoded as it
+goes.
+
+    python benchmarks/depth_data.py [--data FOLDER] [--device cuda] [--json out.json]
+
+Without the real sets (``../shared/data/depth``, or ``--data``) noise of the same sizes stands in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Generator
+
+from priornet.data.depth import Augment, DepthImages, open_depth, pack
+from priornet.experiments.results import provenance, write_results
+
+SHARED = Path(__file__).parents[2] / "shared" / "data" / "depth"
+N_IMAGES, REPEATS, BATCH = 200, 5, 32
+SIZES = {"nyu_v2": (240, 320), "kitti_road": (192, 640), "lsun_bedroom": (240, 320)}
+
+
+def stand_in(folder: Path) -> Path:
+    """Sets of the sizes of the real ones, of smooth noise."""
+    rng = np.random.default_rng(0)
+    for name, (height, width) in SIZES.items():
+        for what in ("rgb", "depth"):
+            (folder / name / what).mkdir(parents=True)
+        for number in range(N_IMAGES):
+            coarse = Image.fromarray(rng.integers(20, 250, (24, 32, 3), dtype=np.uint8))
+            smooth = coarse.resize((width, height), Image.Resampling.BICUBIC)
+            smooth.save(folder / name / "rgb" / f"{number:04d}.jpg", quality=88)
+            smooth.convert("L").save(folder / name / "depth" / f"{number:04d}.png")
+    return folder
+
+
+def rate(work: Callable[[], object], n_images: int) -> dict[str, float]:
+    """Images a second: median and extremes of some repeats after a first one."""
+    work()
+    found: list[float] = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        found.append(n_images / (time.perf_counter() - start))
+    return {"median": statistics.median(found), "least": min(found), "most": max(found)}
+
+
+def augment_rate(images: DepthImages, device: torch.device) -> dict[str, float]:
+    """The same for batches that lie on the device."""
+    pixels, depth = images.tensors()
+    pixels, depth = pixels.to(device), None if depth is None else depth.to(device)
+    augment = Augment(Generator().manual_seed(0))
+
+    def work() -> None:
+        for start in range(0, len(pixels), BATCH):
+            rows = slice(start, start + BATCH)
+            augment(pixels[rows], None if depth is None else depth[rows])
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    return rate(work, len(pixels))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=SHARED)
+    parser.add_argument("--device", default="cpu", help="where batches are augmented")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        is_real = options.data.is_dir()
+        data = options.data if is_real else stand_in(Path(scratch))
+        print(f"{'real sets' if is_real else 'stand-ins'}; images a second, median (least, most)")
+        for name in SIZES:
+            whole = open_depth(data / name)
+            images = whole[:: max(1, len(whole) // N_IMAGES)]
+            packed = Path(scratch) / f"{name}.pack"
+            pack(images, packed)
+            for form, found in (("files", images), ("packed", open_depth(packed))):
+                for threads in (1, 2):
+                    speed = rate(lambda f=found, t=threads: f.tensors(workers=t), len(found))
+                    rows.append({"set": name, "what": f"{form}, {threads} threads", **speed})
+            device = torch.device(options.device)
+            rows.append({"set": name, "what": "augmented", **augment_rate(images, device)})
+            for row in rows[-5:]:
+                spread = f"({row['least']:.0f}, {row['most']:.0f})"
+                print(f"{row['set']:14} {row['what']:20} {row['median']:8.0f} {spread}", flush=True)
+    if options.json:
+        settings = {"n_images": N_IMAGES, "repeats": REPEATS, "batch": BATCH, "real": is_real}
+        results = {"benchmark": "depth_data", **settings, "device": options.device, "rows": rows}
+        write_results(options.json, {**results, **provenance()})
+
+
+if __name__ == "__main__":
+    main()
