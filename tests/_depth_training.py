@@ -96,7 +96,8 @@ def run_tiny(
         member = objective_for(Recipe("Single", "Single", config), data.scale)
         teachers = [make_network(member, seed).eval() for seed in range(1, 1 + config.n_members)]
         for number, teacher in enumerate(teachers):  # heads start at zero: give them opinions
-            nn.init.normal_(teacher.head.projection.weight, std=0.3 + 0.1 * number)
+            parameters = dict(teacher.named_parameters())
+            nn.init.normal_(parameters["head.projection.weight"], std=0.3 + 0.1 * number)
     network = make_network(objective)
     training = Training(seed=7, folder=Path(folder), fingerprint="tiny", **options)
     return network, train(fabric, network, objective, data, training, teachers)

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from _depth_training import flip_only, make_set
 
+from _depth_training import flip_only, make_set
 from priornet.experiments.depth.batches import Share, TrainingSet, half_resolution
 
 CPU = torch.device("cpu")
@@ -23,7 +23,7 @@ def test_half_resolution_averages_what_was_measured():
 
 
 def test_odd_sizes_have_no_half():
-    with pytest.raises(ValueError, match="must be even.*got 3 x 4"):
+    with pytest.raises(ValueError, match=r"must be even.*got 3 x 4"):
         half_resolution(torch.ones(1, 3, 4))
 
 
@@ -53,6 +53,8 @@ def test_an_epoch_is_the_same_whenever_it_is_drawn():
     for one, other in zip(first, again, strict=True):
         assert torch.equal(one.images, other.images)
         assert torch.equal(one.depth, other.depth)
+        assert one.foreign is not None
+        assert other.foreign is not None
         assert torch.equal(one.foreign, other.foreign)
     for other in (epoch(data, number=1), epoch(data, seed=4)):
         assert not torch.equal(first[0].images, other[0].images)
@@ -87,9 +89,11 @@ def test_foreign_images_do_not_change_those_of_the_set():
 def test_foreign_images_take_turns():
     """Seven of them for twelve places: each once before any comes again."""
     data = training_set()
+    assert data.foreign is not None
     known = {tuple(image.flatten().tolist()): i for i, image in enumerate(data.foreign)}
     seen = []
     for batch in epoch(data):
+        assert batch.foreign is not None
         for image in (batch.foreign * 255).round().to(torch.uint8):
             mirrored = known.get(tuple(image.flip(-1).flatten().tolist()))
             seen.append(known.get(tuple(image.flatten().tolist()), mirrored))

@@ -1,11 +1,12 @@
 """Objectives: each is the published loss on standardised depth, over valid pixels only."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
-from _depth_training import TINY
 
+from _depth_training import TINY
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.experiments.depth.config import METHODS, Recipe
@@ -30,7 +31,7 @@ def batch(generator):
     return Batch(images, depth, None, answers)
 
 
-def head_of(what):
+def head_of(what) -> Any:
     return what.make_head(4)
 
 
@@ -160,6 +161,7 @@ def test_what_was_not_measured_has_no_gradient(batch, generator, method):
     if what.uses_foreign:
         batch = batch._replace(foreign=torch.zeros(0, 3, 24, 32))
     what.sums(head, outputs, batch, torch.tensor(1.0))[0].backward()
+    assert outputs.grad is not None
     assert (outputs.grad[:, :3] == 0).all()
     assert (outputs.grad[:, 3:] != 0).any()
 

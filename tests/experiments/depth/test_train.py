@@ -101,13 +101,13 @@ def test_batch_statistics_are_those_of_the_images_of_the_set_alone(tmp_path):
     single, _ = run_tiny(tmp_path / "a", "Single", config)
     prior_network, _ = run_tiny(tmp_path / "b", "NWPN", config)
     torch.testing.assert_close(prior_network.encoder[1].running_var, single.encoder[1].running_var)
-    assert not torch.allclose(single.encoder[1].running_var, torch.ones(8))
+    assert not torch.allclose(single.encoder.get_buffer("1.running_var"), torch.ones(8))
 
 
 def test_frozen_norms_keep_their_statistics(tmp_path):
     network, _ = run_tiny(tmp_path)
-    assert torch.equal(network.encoder[1].running_mean, torch.zeros(8))
-    assert not torch.equal(network.encoder[1].weight, torch.ones(8))
+    assert torch.equal(network.encoder.get_buffer("1.running_mean"), torch.zeros(8))
+    assert not torch.equal(network.encoder.get_parameter("1.weight"), torch.ones(8))
 
 
 def test_a_loss_that_is_no_number_stops_the_training(tmp_path):

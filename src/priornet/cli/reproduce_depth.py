@@ -1,0 +1,282 @@
+"""``priornet reproduce depth``: the paper's tables on depth from single images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, one_line
+from priornet.cli.options import AsJson, Quiet
+from priornet.cli.output import check_writable, coloured, method_table, print_lines
+
+if TYPE_CHECKING:
+    from priornet.experiments.depth.work import Event
+
+__all__ = ["depth"]
+
+_NAMES = {
+    "dd": "DD",
+    "single": "Single",
+    "ensemble": "ENSM",
+    "endd": "EnD2",
+    "rkl": "NWPN",
+    "der": "DER",
+    "end": "EnD",
+    "md-end": "MD-EnD",
+    "endd-t1": "EnD2-T1",
+    "endd-proxy": "EnD2-proxy",
+}
+_SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
+_DEFAULT = "dd,single,ensemble,endd,endd-t1,rkl,der,end,md-end"
+
+
+class Dataset(StrEnum):
+    """Sets with depth."""
+
+    NYU = "nyu"
+    KITTI = "kitti"
+
+
+class Preset(StrEnum):
+    """Presets, named here so that the help need not import the experiment."""
+
+    FAST = "fast"
+    PAPER = "paper"
+    SMOKE = "smoke"
+
+
+def depth(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="The set in any of its forms, or a folder with several sets whose names begin "
+            "with nyu, kitti and lsun."
+        ),
+    ],
+    dataset: Annotated[Dataset, typer.Option(help="What is learnt.")] = Dataset.NYU,
+    test: Annotated[
+        Path | None, typer.Option(help="Its test images, if they are not in --data.")
+    ] = None,
+    foreign: Annotated[
+        list[str] | None,
+        typer.Option(help="Out-of-domain images as NAME=PATH, such as lsun_bedroom=photos/."),
+    ] = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            help='ImageNet weights of the encoder: a file; "imagenet" for those of the extra '
+            '"depth" (EfficientNet-Lite0); "none".'
+        ),
+    ] = "imagenet",
+    methods: Annotated[
+        str, typer.Option(help=f"With commas between: {', '.join(_NAMES)}.")
+    ] = _DEFAULT,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="Also rkl with other weights of the OOD images.")
+    ] = False,
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="fast: EfficientNet-Lite0, an hour of one GPU. paper: DenseNet-169 at 480 x 640. "
+            "smoke: a minute of a CPU, too short to learn."
+        ),
+    ] = Preset.FAST,
+    seeds: Annotated[str, typer.Option(help="Such as 0,1,2; default: the preset's.")] = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Another setting, as NAME=VALUE.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/depth"),
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    devices: Annotated[int, typer.Option(min=1, help="GPUs that share every batch.")] = 1,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines that share every batch.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Networks that train side by side on one device.")
+    ] = 1,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="Stop at the end of an epoch after so many.")
+    ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Let torch.compile fuse networks and losses (GPU).")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the paper's depth tables.
+
+    Trains every method with every seed, scores it on the test images, and
+    measures how well its uncertainty tells images of other sets. What is
+    finished is not done again: an interrupted run goes on where it stopped,
+    in the middle of a training too. Trained weights stay in OUT/.parts.
+    """
+    import json
+    import math
+    import time
+
+    names = _methods(methods)
+    _check_device(device, devices * nodes, workers)
+
+    from priornet.data.depth import DepthError
+    from priornet.experiments.depth import config_for, recipes, with_changes
+    from priornet.experiments.depth.memory import NotEnoughMemory
+    from priornet.experiments.depth.run import file_name, finished, run, with_others
+    from priornet.experiments.depth.sets import find_sources
+    from priornet.experiments.depth.train import fabric_options
+    from priornet.experiments.depth.work import Order
+    from priornet.experiments.results import write_results
+
+    path = out / file_name(dataset, preset)
+    check_writable(path)
+    with _one_line(DepthError, NotEnoughMemory, FloatingPointError, ImportError):
+        with _one_line(ValueError):
+            config = with_changes(config_for(dataset, preset), settings or [], seeds)
+            wanted = recipes(config, names, ablation)
+        file = None if weights == "none" else weights
+        sources = find_sources(data, dataset, _foreign(foreign or []), test, file)
+        order = Order(
+            config,
+            sources,
+            out / ".parts" / path.stem,
+            device,
+            fabric_options(devices, nodes),
+            compile=compiled,
+            until=math.inf if minutes is None else time.time() + 60 * minutes,
+        )
+        results = None if again else _known(path, lambda: finished(path, order, wanted))
+        if results is None:
+            with _bars(quiet) as report:
+                results = run(order, wanted, preset, workers=workers, report=report)
+            if results is None:
+                _remark("The time is up. What is finished is kept; the same command goes on.")
+                return
+            if not results:  # a process that helped another one
+                return
+            results = with_others(path, results)
+            write_results(path, results)
+    if as_json:
+        typer.echo(json.dumps(results))
+    else:
+        _print(results, path)
+
+
+def _methods(text: str) -> list[str]:
+    """Names in results of methods separated by commas."""
+    found: list[str] = []
+    for name in (name.strip().lower() for name in text.split(",") if name.strip()):
+        weight = name.removeprefix("rkl-g")
+        if name in _NAMES:
+            found.append(_NAMES[name])
+        elif weight != name:
+            found.append(f"NWPN-g{weight}")
+        else:
+            known = ", ".join(_NAMES)
+            raise InputError(f'unknown method "{name}"; choose from: {known}, rkl-g0.05.')
+    if not found:
+        raise InputError(f"no method named; choose from: {', '.join(_NAMES)}.")
+    return list(dict.fromkeys(found))
+
+
+def _foreign(given: list[str]) -> dict[str, Path]:
+    wrong = next((text for text in given if "=" not in text), None)
+    if wrong is not None:
+        raise InputError(f'--foreign must be NAME=PATH; got "{wrong}".')
+    return {name: Path(path) for name, _, path in (text.partition("=") for text in given)}
+
+
+def _check_device(device: str, n_sharing: int, workers: int) -> None:
+    import torch
+
+    if device not in ("cpu", "cuda"):
+        raise InputError(f'unknown device "{device}"; choose from: cpu, cuda.')
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch finds no CUDA device here.")
+    if n_sharing > 1 and workers > 1:
+        raise InputError("--workers trains side by side, --devices and --nodes together: not both.")
+
+
+@contextmanager
+def _one_line(*kinds: type[Exception]) -> Generator[None]:
+    """Errors of these kinds are about what the user gave, and say so in one line."""
+    try:
+        yield
+    except kinds as error:
+        raise InputError(one_line(error)) from error
+
+
+def _known(path: Path, read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Results on disk, if they answer the question."""
+    try:
+        found = read()
+    except ValueError as error:
+        _remark(f"{error} It is made again.")
+        return None
+    if found is not None:
+        _remark(f"{path}: finished already (--again to repeat it).")
+    return found
+
+
+def _remark(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+@contextmanager
+def _bars(quiet: bool) -> Generator[Callable[[Event], None]]:
+    """A bar for every training that is under way."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed:>3.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[loss]:<14}"),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=quiet) as progress:
+        bars: dict[str, Any] = {}
+
+        def report(event: Event) -> None:
+            if event.remark:
+                progress.console.print(event.remark, highlight=False, soft_wrap=True, markup=False)
+                return
+            if event.key not in bars:
+                bars[event.key] = progress.add_task(event.key, total=event.n_epochs, loss="")
+            progress.update(bars[event.key], completed=event.epoch, loss=f"loss {event.loss:.4f}")
+            if event.epoch == event.n_epochs:
+                progress.remove_task(bars.pop(event.key))
+
+        yield report
+
+
+def _print(results: dict[str, Any], path: Path) -> None:
+    from rich.console import Console
+
+    n_seeds = len(results["config"]["seeds"])
+    foreign = list(results["foreign"])
+    table = method_table(
+        f"{results['dataset']}: {results['n_train']} training and {results['n_test']} test images, "
+        f"preset {results['preset']}, mean of {n_seeds} seed{'s' if n_seeds > 1 else ''}",
+        (*_SHOWN, *(f"OOD AUC\n{name}" for name in foreign)),
+    )
+    for name, scores in {**results["methods"], **results["variants"]}.items():
+        numbers = (_mean(scores.get(metric)) for metric in _SHOWN)
+        table.add_row(coloured(name), *numbers, *(_auc(scores, other) for other in foreign))
+    Console().print(table)
+    lines = ["OOD AUC: of the EPKL, and of the total variance where there is none."]
+    print_lines([*lines, f"{results['seconds']:.0f} s of work. Results: {path}"])
+
+
+def _auc(scores: dict[str, Any], other: str) -> str:
+    found = scores.get("ood_auc", {}).get(other, {})
+    return _mean(found.get("epkl", found.get("total_variance")))
+
+
+def _mean(summary: dict[str, Any] | None) -> str:
+    return "-" if summary is None or summary["mean"] is None else f"{summary['mean']:.3f}"

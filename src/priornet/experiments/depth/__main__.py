@@ -1,0 +1,136 @@
+"""``python -m priornet.experiments.depth``: the experiment where there is no command line tool.
+
+It needs torch, NumPy, Pillow, safetensors and Lightning Fabric, nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from priornet.experiments.depth.config import (
+    DATASETS,
+    METHODS,
+    PRESETS,
+    config_for,
+    recipes,
+    with_changes,
+)
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the experiment; 0 also where the time was up first, 2 for what cannot be run."""
+    given = _parser().parse_args(arguments)
+    from priornet.experiments.depth.memory import NotEnoughMemory
+    from priornet.experiments.depth.run import file_name, run, with_others
+    from priornet.experiments.depth.sets import find_sources
+    from priornet.experiments.depth.train import fabric_options
+    from priornet.experiments.depth.work import Order
+    from priornet.experiments.results import write_results
+
+    try:
+        config = with_changes(config_for(given.dataset, given.preset), given.set, given.seeds)
+        names = given.methods.split(",")
+        wanted = recipes(config, names, given.ablation)
+        foreign = {name: Path(path) for name, path in (f.split("=", 1) for f in given.foreign)}
+        sources = find_sources(given.data, given.dataset, foreign, given.test, given.weights)
+        order = Order(
+            config,
+            sources,
+            given.out / ".parts" / file_name(given.dataset, given.preset).removesuffix(".json"),
+            given.device,
+            fabric_options(given.devices, given.nodes),
+            capture=not given.no_capture,
+            compile=given.compile,
+            until=time.time() + 60 * given.minutes,
+        )
+        started = time.monotonic()
+        found = run(order, wanted, given.preset, workers=given.workers, report=_Log(started).report)
+    except (ValueError, OSError, ImportError, FloatingPointError, NotEnoughMemory) as error:
+        sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
+        return 2
+    if found is None:
+        _say("the time is up; what is finished is kept, and the same command goes on from there.")
+        return 0
+    if not found:  # a process that helped another one
+        return 0
+    path = given.out / file_name(given.dataset, given.preset)
+    write_results(path, with_others(path, found))
+    for line in _summary(found):
+        _say(line)
+    _say(f"results: {path}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m priornet.experiments.depth", description=__doc__)
+    add = parser.add_argument
+    add("--dataset", choices=DATASETS, required=True)
+    add("--data", type=Path, required=True, help="the set, or a folder with several sets")
+    add("--test", type=Path, help="its test images, if they are not there")
+    add("--foreign", action="append", default=[], help="another set as NAME=PATH; repeatable")
+    add("--weights", default=None, help='ImageNet weights: a file, or "imagenet" (a package)')
+    add("--out", type=Path, default=Path("results/depth"), help="folder for results")
+    add("--methods", default=",".join(METHODS), help="with commas; also EnD2-T1, NWPN-g0.05")
+    add("--ablation", action="store_true", help="NWPN with every weight of the ablation")
+    add("--seeds", default="", help="such as 0,1,2; default: the preset's")
+    add("--preset", choices=tuple(PRESETS), default="fast")
+    add("--set", action="append", default=[], help="another setting as NAME=VALUE; repeatable")
+    add("--device", default="cpu", help="cpu or cuda")
+    add("--devices", type=int, default=1, help="processes that share every batch (DDP)")
+    add("--nodes", type=int, default=1, help="machines")
+    add("--workers", type=int, default=1, help="trainings side by side on one device")
+    add("--minutes", type=float, default=float("inf"), help="stop at an epoch's end after these")
+    add("--no-capture", action="store_true", help="no CUDA graphs")
+    add("--compile", action="store_true", help="torch.compile (GPU)")
+    return parser
+
+
+class _Log:
+    """A line per epoch, or per some of them where epochs are short."""
+
+    def __init__(self, started: float) -> None:
+        self.started, self.said = started, -1e9
+
+    def report(self, event: Any) -> None:
+        if event.remark:
+            _say(event.remark)
+            return
+        now = time.monotonic()
+        if event.epoch == event.n_epochs or now - self.said > 5:
+            self.said = now
+            _say(
+                f"{now - self.started:7.1f} s  {event.key:<18} epoch {event.epoch:>3}"
+                f"/{event.n_epochs}  loss {event.loss:.4f}"
+            )
+
+
+def _summary(found: dict[str, Any]) -> list[str]:
+    """A line per method: its means over seeds."""
+    lines: list[str] = []
+    for name, scores in {**found["methods"], **found["variants"]}.items():
+        shown = [
+            f"{metric} {scores[metric]['mean']:.4f}"
+            for metric in ("delta1", "rel", "rmse", "log10", "nll")
+            if metric in scores and scores[metric]["mean"] is not None
+        ]
+        for other, aucs in scores.get("ood_auc", {}).items():
+            means = (f"{m} {v['mean']:.3f}" for m, v in aucs.items() if v["mean"] is not None)
+            shown.append(f"{other}: {' '.join(means)}")
+        lines.append(f"{name:<12} {'  '.join(shown)}")
+    return lines
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

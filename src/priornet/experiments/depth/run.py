@@ -1,0 +1,269 @@
+"""All methods and seeds of a data set: tasks in their order, side by side if asked, one result."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from queue import Empty
+from typing import Any
+
+import torch
+
+from priornet.experiments.depth.config import METHODS, Recipe
+from priornet.experiments.depth.protocol import PROTOCOLS
+from priornet.experiments.depth.scores import over_seeds
+from priornet.experiments.depth.work import Event, Order, Task, Workshop
+from priornet.experiments.results import read_results
+
+__all__ = ["file_name", "finished", "merged", "run", "scores_of", "with_needs", "with_others"]
+
+Report = Callable[[Event], object]
+
+
+def file_name(dataset: str, preset: str) -> str:
+    """Name of a results file: the preset that we report has the plain one."""
+    return f"{dataset}.json" if preset == "fast" else f"{dataset}.{preset}.json"
+
+
+def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
+    """What the results consist of."""
+    return [Task("score", recipe, seed) for recipe in recipes for seed in recipe.config.seeds]
+
+
+def with_needs(scores: Sequence[Task]) -> list[Task]:
+    """Everything to do for some scores, each thing once and after what it needs."""
+    found: dict[tuple[str, str], Task] = {}
+    for score in scores:
+        for task in (*(n for need in score.needs for n in (*need.needs, need)), score):
+            found.setdefault((task.kind, task.key), task)
+    return list(found.values())
+
+
+def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, Any] | None:
+    """Results on disk that answer the same question, or None.
+
+    Raises:
+        ValueError: The file is there but is no results file.
+    """
+    if not path.exists():
+        return None
+    try:
+        found = read_results(path)
+        known = found["methods"].keys() | found["variants"].keys()
+        same = found["config"] == order.config.to_json()
+        return found if same and {recipe.name for recipe in recipes} <= known else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: not a results file ({type(error).__name__}: {error})."
+        ) from error
+
+
+def run(
+    order: Order,
+    recipes: Sequence[Recipe],
+    preset: str,
+    *,
+    workers: int = 1,
+    report: Report = lambda _: None,
+) -> dict[str, Any] | None:
+    """Train and score every recipe with every seed.
+
+    Args:
+        order: Settings, images, folder, device.
+        recipes: What to train and score.
+        preset: Name of the preset, for the record.
+        workers: Processes that train side by side on the same device.
+        report: Told of every epoch, and of remarks.
+
+    Returns:
+        The results, ready for JSON; None where the time was up first: then the same call goes on.
+        Nothing in the processes that only helped another one.
+    """
+    workshop = Workshop(order, report)
+    workshop.sets.check(any(recipe.method == "NWPN" for recipe in recipes))
+    kept = {task.key: workshop.finished(task) for task in scores_of(recipes)}
+    # What only led to a score that is there need not be made again, even if it is lost.
+    tasks = with_needs([task for task in scores_of(recipes) if kept[task.key] is None])
+    made = (
+        _one_by_one(workshop, tasks)
+        if workers == 1
+        else _side_by_side(order, tasks, workers, report)
+    )
+    if made is None:
+        return None
+    if workers == 1 and tasks and not workshop.fabric.is_global_zero:
+        return {}
+    scores = {key: piece for key, piece in kept.items() if piece is not None}
+    scores |= {key: piece for (kind, key), piece in made.items() if kind == "score"}
+    return _results(workshop, recipes, preset, scores)
+
+
+def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
+    """New results, with what a file of the same settings says of other methods."""
+    try:
+        old = read_results(path)
+        return merged(old, new)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return new  # there is none, or it is no results file: it will be replaced
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """New results, with the methods that only the old ones have, if the settings are the same."""
+    same = all(old.get(name) == new[name] for name in ("config", "protocol", "n_train", "n_test"))
+    if not same:
+        return new
+    groups: dict[str, Any] = {}
+    for group in ("methods", "variants"):
+        together = {**old[group], **new[group]}
+        names = sorted(together, key=lambda name: METHODS.index(_method(name)))
+        groups[group] = {name: together[name] for name in names}
+    commits = {c for side in (old, new) for c in str(side["commit"]).split(", ")}
+    return {
+        **new,
+        **groups,
+        "seconds": round(sum(m["seconds"] for g in groups.values() for m in g.values()), 1),
+        "commit": new["commit"] if len(commits) == 1 else ", ".join(sorted(commits)),
+        "dirty": None if new["dirty"] is None else bool(old["dirty"] or new["dirty"]),
+    }
+
+
+def _method(name: str) -> str:
+    """That a recipe is of."""
+    return name if name in METHODS else name.partition("-")[0]
+
+
+Pieces = dict[tuple[str, str], dict[str, Any]]
+
+
+def _one_by_one(workshop: Workshop, tasks: Sequence[Task]) -> Pieces | None:
+    pieces: Pieces = {}
+    for task in tasks:
+        if workshop.fabric.broadcast(workshop.order.is_late):
+            return None
+        if task.kind == "score" and not workshop.fabric.is_global_zero:
+            continue
+        made = workshop.do(task)
+        if made is None:
+            return None
+        pieces[task.kind, task.key] = made
+    return pieces
+
+
+# -- side by side ---------------------------------------------------------------------------------
+
+
+def _side_by_side(
+    order: Order, tasks: Sequence[Task], workers: int, report: Report
+) -> Pieces | None:
+    context = multiprocessing.get_context("spawn")  # a forked process cannot use the GPU
+    queue: Any = context.Queue()
+    pieces: Pieces = {}
+    waiting = list(tasks)
+    running: dict[Future[dict[str, Any] | None], Task] = {}
+    is_late = False
+    with ProcessPoolExecutor(workers, context, _start_worker, (order, queue)) as pool:
+        try:
+            while waiting or running:
+                is_late = is_late or order.is_late
+                for task in _ready(waiting, pieces) if not is_late else []:
+                    if len(running) == workers:
+                        break
+                    waiting.remove(task)
+                    running[pool.submit(_do_in_worker, task)] = task
+                if not running:
+                    break
+                done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                _pass_on(queue, report)
+                for future in done:
+                    task, made = running.pop(future), future.result()
+                    is_late = is_late or made is None
+                    if made is not None:
+                        pieces[task.kind, task.key] = made
+        except BaseException:
+            # Its own way to end them comes with Python 3.14. Their checkpoints are on disk.
+            processes = list(pool._processes.values())  # pyright: ignore[reportPrivateUsage]
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
+            raise
+    _pass_on(queue, report)
+    return pieces if not waiting and len(pieces) == len(tasks) else None
+
+
+def _ready(waiting: Sequence[Task], pieces: Pieces) -> list[Task]:
+    """Tasks whose needs are finished."""
+    return [task for task in waiting if all((n.kind, n.key) in pieces for n in task.needs)]
+
+
+def _pass_on(queue: Any, report: Report) -> None:
+    while True:
+        try:
+            report(queue.get_nowait())
+        except Empty:
+            return
+
+
+def _start_worker(order: Order, queue: Any) -> None:
+    global _workshop
+    _workshop = Workshop(order, queue.put)
+
+
+def _do_in_worker(task: Task) -> dict[str, Any] | None:
+    assert _workshop is not None
+    return _workshop.do(task)
+
+
+_workshop: Workshop | None = None
+
+
+# -- summary --------------------------------------------------------------------------------------
+
+
+def _results(
+    workshop: Workshop, recipes: Sequence[Recipe], preset: str, scores: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    order, config = workshop.order, workshop.order.config
+    groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
+    for recipe in recipes:
+        own = [scores[f"{recipe.name}.{seed}"] for seed in config.seeds]
+        groups["variants" if recipe.is_variant else "methods"][recipe.name] = {
+            **over_seeds([piece["result"] for piece in own]),
+            "training": [piece["training"] for piece in own],
+            "settings": _changes(recipe, config),
+            "seconds": round(sum(_seconds(piece) for piece in own), 1),
+        }
+    return {
+        "dataset": config.dataset,
+        "preset": preset,
+        "config": config.to_json(),
+        "protocol": PROTOCOLS[config.dataset].record(),
+        **workshop.sets.sizes(),
+        **groups,
+        "seconds": round(sum(m["seconds"] for group in groups.values() for m in group.values()), 1),
+        "device": torch.cuda.get_device_name() if order.device == "cuda" else order.device,
+        **_provenance(list(scores.values())),
+    }
+
+
+def _seconds(piece: dict[str, Any]) -> float:
+    """Of training and scoring."""
+    return piece["seconds"] + sum(training["seconds"] for training in piece["training"])
+
+
+def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:
+    """In what a variant differs."""
+    own, base = recipe.config.to_json(), config.to_json()
+    return {name: value for name, value in own.items() if value != base[name]}
+
+
+def _provenance(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Versions and commit of the pieces; all commits, where those of several were put together."""
+    commits = sorted({str(piece["commit"]) for piece in pieces})
+    first = pieces[0]
+    return {
+        "versions": first["versions"],
+        "commit": first["commit"] if len(commits) == 1 else ", ".join(commits),
+        "dirty": None if first["dirty"] is None else any(piece["dirty"] for piece in pieces),
+    }

@@ -1,0 +1,372 @@
+"""What one process does for an experiment: train a network, score a model, keep both on disk.
+
+Finished pieces carry a fingerprint of all that they depend on (settings, images, first weights, the
+teachers of a student); pieces whose fingerprint fits are not made again, damaged ones are named and
+made again.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from priornet.experiments.depth.checkpoint import Checkpoint, read_tensors, write_tensors
+from priornet.experiments.depth.config import STUDENTS, Config, Recipe
+from priornet.experiments.depth.evaluation import evaluate, measure
+from priornet.experiments.depth.measures import ImageMeasures, agreement, ood_auc, pixel_measures
+from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
+from priornet.experiments.depth.methods import Objective, Scale, objective_for
+from priornet.experiments.depth.protocol import PROTOCOLS
+from priornet.experiments.depth.scores import point
+from priornet.experiments.depth.sets import Sets, Sources
+from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
+from priornet.experiments.results import provenance, read_results, write_results
+from priornet.nn import DenseDepth
+
+__all__ = ["Event", "Order", "Task", "Workshop"]
+
+_SHOWN = 6  # images of each set whose maps are kept for figures
+_MAPS = ("ENSM", "EnD2")
+
+
+@dataclass(frozen=True)
+class Order:
+    """All that the processes of a run must know."""
+
+    config: Config
+    sources: Sources
+    folder: Path
+    """Finished pieces and checkpoints."""
+    device: str = "cpu"
+    fabric: dict[str, Any] = field(default_factory=dict[str, Any])
+    """More arguments of Fabric: ``devices``, ``num_nodes``, ``strategy``."""
+    capture: bool = True
+    compile: bool = False
+    until: float = math.inf
+    """Time of day (``time.time()``) after which to stop at the next epoch."""
+    information_draws: int = 4
+    """For the mutual information of ensembles, which has no closed form."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it is time to stop."""
+        return time.time() >= self.until
+
+
+class Task(NamedTuple):
+    """One training, or the scoring of one model."""
+
+    kind: Literal["train", "score"]
+    recipe: Recipe
+    seed: int
+    member: int = 0
+
+    @property
+    def key(self) -> str:
+        """Its name, as in file names."""
+        member = f".{self.member}" if self.kind == "train" and self.recipe.name == "Single" else ""
+        return f"{self.recipe.name}.{self.seed}{member}"
+
+    @property
+    def needs(self) -> list[Task]:
+        """Trainings that must be finished before."""
+        method, members = self.recipe.method, list[Task]()
+        if method == "ENSM" or method in STUDENTS:
+            single = Recipe("Single", "Single", self.recipe.config)
+            count = self.recipe.config.n_members
+            members = [Task("train", single, self.seed, m) for m in range(count)]
+        if self.kind == "score" and method != "ENSM":
+            members = [Task("train", self.recipe, self.seed), *members]
+        return members
+
+
+class Event(NamedTuple):
+    """How far a task is; a remark where something should be known."""
+
+    key: str
+    epoch: int = 0
+    n_epochs: int = 0
+    loss: float = math.nan
+    remark: str = ""
+
+
+class Workshop:
+    """Trains and scores, one task after the other, with images that are read once.
+
+    Args:
+        order: What to do it with.
+        report: Told of every epoch, and of remarks.
+    """
+
+    def __init__(self, order: Order, report: Callable[[Event], object] = lambda _: None) -> None:
+        self.order, self.report = order, report
+        self.sets = Sets(order.config, order.sources)
+
+    @cached_property
+    def fabric(self) -> Any:
+        """Fabric, launched."""
+        fabric = make_fabric(self.order.device, self.order.config.precision, **self.order.fabric)
+        fabric.launch()
+        return fabric
+
+    def do(self, task: Task) -> dict[str, Any] | None:
+        """A finished piece, or None where the time was up."""
+        found = self.finished(task)
+        if found is not None:
+            return found
+        return self._train(task) if task.kind == "train" else self._score(task)
+
+    # -- pieces on disk ---------------------------------------------------------------------------
+
+    def fingerprint(self, task: Task) -> str:
+        """Of all that the outcome of a task depends on."""
+        recipe = task.recipe
+        own: list[Any] = [task.kind, recipe.config.settings_of(recipe.method), task.seed]
+        if task.kind == "train":
+            uses_foreign = objective_for(recipe, Scale(0.0, 1.0)).uses_foreign
+            own += [task.member, self.sets.fingerprint(uses_foreign=uses_foreign)]
+        else:
+            names = sorted(self._strange_to(recipe))
+            own += [recipe.config.n_test, names, self.order.information_draws]
+        own += [self.fingerprint(needed) for needed in task.needs]
+        text = json.dumps(own, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def path(self, task: Task) -> Path:
+        """File of a finished piece."""
+        if task.kind == "train":
+            return self.order.folder / "weights" / f"{task.key}.safetensors"
+        return self.order.folder / f"{task.key}.json"
+
+    def finished(self, task: Task) -> dict[str, Any] | None:
+        """What is known of a piece that is on disk, or None where it has to be made."""
+        path = self.path(task)
+        try:
+            state = read_tensors(path).state if task.kind == "train" else read_results(path)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            self._remark(task, f"{path}: not readable ({error}); it is made again.")
+            return None
+        if state.get("fingerprint") == self.fingerprint(task):
+            return state
+        self._remark(task, f"{path}: of other settings or other images; it is made again.")
+        return None
+
+    def _remark(self, task: Task, text: str) -> None:
+        self.report(Event(task.key, remark=text))
+
+    # -- training ---------------------------------------------------------------------------------
+
+    def _train(self, task: Task) -> dict[str, Any] | None:
+        seed = _training_seed(task.seed, task.member)
+        objective = objective_for(task.recipe, self._scale)
+        data = self.sets.training(task.recipe, objective.uses_foreign, self.fabric.device)
+        teachers = [self.network(needed) for needed in task.needs]
+        torch.manual_seed(seed)
+        network = _build(objective, self.order.sources.weights)
+        fingerprint = self.fingerprint(task)
+        training = Training(
+            seed,
+            self.order.folder / "checkpoints" / task.key,
+            fingerprint,
+            self.order.capture,
+            self.order.compile,
+            progress=lambda tick: self._tick(task, tick),
+            remark=lambda text: self._remark(task, text),
+            stop=lambda: self.order.is_late,
+        )
+
+        def run(changed: Objective) -> Outcome:
+            return train(self.fabric, network, changed, data, training, teachers)
+
+        outcome = self._with_room(task, objective, run)
+        if not outcome.is_finished:
+            return None
+        state = {
+            "fingerprint": fingerprint,
+            "losses": outcome.losses,
+            "seconds": round(outcome.seconds, 2),
+            **provenance(),
+        }
+        if self.fabric.is_global_zero:
+            write_tensors(self.path(task), network.state_dict(), state)
+            for old in training.folder.glob("epoch-*.safetensors"):
+                old.unlink(missing_ok=True)
+            training.folder.rmdir()
+        self.fabric.barrier()
+        return state
+
+    def _with_room(
+        self, task: Task, objective: Objective, run: Callable[[Objective], Outcome]
+    ) -> Outcome:
+        """Run, and where memory does not suffice say which batch would fit."""
+        try:
+            return run(objective)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        # Outside the handler: the error would hold on to the memory of the step that failed.
+        gc.collect()
+        torch.cuda.empty_cache()
+        batch = task.recipe.config.batch
+
+        def probe(smaller: int) -> None:
+            config = replace(task.recipe.config, batch=smaller)
+            self._one_step(replace(task.recipe, config=config))
+
+        fits = fitting_batch(probe, batch)
+        raise NotEnoughMemory(task.key, batch, fits, torch.cuda.get_device_name())
+
+    def _one_step(self, recipe: Recipe) -> None:
+        """A step without a trace, to see whether it fits."""
+        objective = objective_for(recipe, self._scale)
+        data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
+        first = slice(recipe.config.batch)
+        data.images, data.depth = data.images[first], data.depth[first]
+        network = _build(objective, None)
+        teachers = [network] * recipe.config.n_members if objective.uses_teachers else []
+        with TemporaryDirectory() as nowhere:
+            once = Training(0, Path(nowhere), "probe", capture=False, stop=lambda: True)
+            train(self.fabric, network, objective, data, once, teachers)
+
+    def _tick(self, task: Task, tick: Tick) -> None:
+        self.report(Event(task.key, tick.epoch, tick.n_epochs, tick.loss))
+
+    @cached_property
+    def _scale(self) -> Scale:
+        recipe = Recipe("Single", "Single", self.order.config)
+        return self.sets.training(recipe, False, torch.device("cpu")).scale
+
+    def network(self, task: Task) -> nn.Module:
+        """A trained network, ready to answer."""
+        return self._load(task, read_tensors(self.path(task)))
+
+    def _load(self, task: Task, found: Checkpoint) -> nn.Module:
+        network = _build(objective_for(task.recipe, self._scale), None)
+        network.load_state_dict(found.tensors)
+        network = network.to(self.fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
+        return network.eval().requires_grad_(False)
+
+    # -- scoring ----------------------------------------------------------------------------------
+
+    def model(self, recipe: Recipe, seed: int) -> Callable[[Tensor], Any]:
+        """A trained model: images in [0, 1] to its belief in metres."""
+        objective = objective_for(recipe, self._scale)
+        needs = Task("score", recipe, seed).needs
+        own = needs if recipe.method == "ENSM" else needs[:1]
+        networks = [self.network(task) for task in own]
+
+        def predict(images: Tensor) -> Any:
+            return objective.belief(networks, images.to(memory_format=torch.channels_last))
+
+        return predict
+
+    def _strange_to(self, recipe: Recipe) -> list[str]:
+        """Sets that a model has never seen: a prior network has seen the one it learnt as OOD."""
+        other = self.order.sources.other(recipe.config) if recipe.method == "NWPN" else ""
+        return [name for name in self.order.sources.foreign if name != other]
+
+    def _score(self, task: Task) -> dict[str, Any]:
+        started = time.perf_counter()
+        recipe, protocol = task.recipe, PROTOCOLS[task.recipe.config.dataset]
+        predict = self.model(recipe, task.seed)
+        options: dict[str, Any] = {
+            "device": self.fabric.device,
+            "information_draws": self.order.information_draws,
+        }
+        scorer = evaluate(predict, *self.sets.test, protocol, **options)
+        result = scorer.result()
+        maps: dict[str, Tensor] = {}
+        if recipe.method != "DD":
+            inside = scorer.measures.per_image()
+            result["ood_auc"] = {}
+            for name in self._strange_to(recipe):
+                strange = measure(predict, self.sets.foreign(name), protocol, **options)
+                result["ood_auc"][name] = _finite(ood_auc(inside, strange.per_image()))
+            maps = self._maps(task, predict)
+        if recipe.method in STUDENTS:
+            teacher = self._teacher_measures(task, options)
+            agreed = agreement(scorer.measures.pixels(), teacher.pixels())
+            result["agreement"] = {name: _finite(value) for name, value in agreed.items()}
+        piece = {
+            "fingerprint": self.fingerprint(task),
+            "result": result,
+            "training": [self._training_record(needed) for needed in self._own_trainings(task)],
+            "seconds": round(time.perf_counter() - started, 2),
+            **provenance(),
+        }
+        if maps:
+            write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
+        write_results(self.path(task), piece)
+        return piece
+
+    def _own_trainings(self, task: Task) -> list[Task]:
+        return task.needs if task.recipe.method == "ENSM" else task.needs[:1]
+
+    def _training_record(self, task: Task) -> dict[str, Any]:
+        state = read_tensors(self.path(task)).state
+        return {"losses": state["losses"], "seconds": state["seconds"]}
+
+    def _teacher_measures(self, task: Task, options: dict[str, Any]) -> ImageMeasures:
+        """What a student's ensemble says of the test images."""
+        ensemble = self.model(Recipe("ENSM", "ENSM", task.recipe.config), task.seed)
+        found = ImageMeasures(PROTOCOLS[task.recipe.config.dataset])
+        images = self.sets.test[0]
+        with torch.no_grad():
+            for some in images.split(16):
+                belief = ensemble(some.to(options["device"]).float() / 255)
+                found.add(belief, point(belief))
+        return found
+
+    def _maps(self, task: Task, predict: Callable[[Tensor], Any]) -> dict[str, Tensor]:
+        """Maps of the first images of every set, for figures; of the first seed's models."""
+        recipe = task.recipe
+        if recipe.name not in _MAPS or task.seed != recipe.config.seeds[0]:
+            return {}
+        found: dict[str, Tensor] = {}
+        own = {recipe.config.dataset: self.sets.test[0]}
+        strange = {name: self.sets.foreign(name) for name in self._strange_to(recipe)}
+        for name, images in {**own, **strange}.items():
+            with torch.no_grad():
+                belief = predict(images[:_SHOWN].to(self.fabric.device).float() / 255)
+                measures = pixel_measures(belief)
+            shown = {"prediction": point(belief), **measures}
+            for what in ("prediction", "total_variance", "epkl"):
+                found[f"{name}/{what}"] = shown[what].half()
+        return found
+
+
+def _training_seed(seed: int, member: int) -> int:
+    """Of a member of the ensemble; whatever the method, the first sees the same batches."""
+    return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
+def _build(objective: Objective, weights: str | None) -> nn.Module:
+    config = objective.config
+    encoder: Any = config.encoder
+    return DenseDepth(
+        objective.make_head,
+        encoder,
+        n_decoder=config.n_decoder,
+        pretrained=weights,
+        early_split=config.early_split and objective.recipe.method == "MD-EnD",
+    )
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | None]:
+    """JSON has no name for what is not finite."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

@@ -1,0 +1,127 @@
+"""`priornet reproduce depth`: options, what is finished, and the results it writes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from _depth_files import write_pairs, write_split
+from priornet.experiments.results import read_results
+
+SETTINGS = ("height=32", "width=64", "n_decoder=16", "epochs=1")
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sets")
+    names = [f"{i:04d}" for i in range(8)]
+    write_pairs(folder / "nyu", names, shape=(32, 64))
+    write_split(folder / "nyu", {n: "test" if i > 4 else "train" for i, n in enumerate(names)})
+    roads = [f"um_{i:06d}" for i in (0, 1, 2, 93, 94)]
+    write_pairs(folder / "kitti", roads, shape=(32, 64), dtype=np.uint16)
+    write_pairs(folder / "lsun", ["a", "b"], shape=(32, 64), with_depth=False)
+    return folder
+
+
+@pytest.fixture
+def smoke(call, sets, tmp_path):
+    def run(*options):
+        chosen = [part for setting in SETTINGS for part in ("--set", setting)]
+        common = ("--data", sets, "--preset", "smoke", "--weights", "none", "--out", tmp_path)
+        return call("reproduce", "depth", *common, *chosen, "--quiet", *options)
+
+    return run
+
+
+def test_results_are_written_and_shown(smoke, tmp_path):
+    done = smoke("--methods", "single,ensemble,rkl")
+    assert done.exit_code == 0, done.output
+    assert "nyu: 5 training and 3 test images, preset smoke, mean of 1 seed" in done.stdout
+    assert "ENSM" in done.stdout
+    results = read_results(tmp_path / "nyu.smoke.json")
+    assert list(results["methods"]) == ["Single", "ENSM", "NWPN"]
+
+
+def test_kitti_is_learnt_the_other_way_round(smoke, tmp_path):
+    done = smoke("--dataset", "kitti", "--methods", "rkl")
+    assert done.exit_code == 0, done.output
+    results = read_results(tmp_path / "kitti.smoke.json")
+    assert results["foreign"] == {"nyu": 4, "lsun_bedroom": 2}  # the preset takes four at most
+    assert results["methods"]["NWPN"]["ood_auc"].keys() == {"lsun_bedroom"}
+
+
+def test_what_is_finished_is_not_done_again(smoke, tmp_path):
+    smoke("--methods", "der")
+    path = tmp_path / "nyu.smoke.json"
+    before = path.stat().st_mtime_ns
+    done = smoke("--methods", "der", "--json")
+    assert "finished already" in done.stderr
+    assert path.stat().st_mtime_ns == before
+    assert json.loads(done.stdout)["dataset"] == "nyu"
+
+
+def test_time_that_is_up(smoke, tmp_path):
+    done = smoke("--methods", "single", "--minutes", "0")
+    assert done.exit_code == 0
+    assert "The time is up. What is finished is kept" in done.stderr
+    assert not (tmp_path / "nyu.smoke.json").exists()
+
+
+def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
+    path = tmp_path / "nyu.smoke.json"
+    path.write_text('{"config": ')
+    done = smoke("--methods", "single")
+    assert done.exit_code == 0
+    assert f"{path}: not a results file" in done.stderr
+    assert read_results(path)["n_train"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--methods", "single,mc-dropout"),
+            'unknown method "mc-dropout"; choose from: dd, single',
+        ),
+        (("--methods", ","), "no method named"),
+        (("--methods", "rkl-gx"), 'unknown method "NWPN-gx"'),
+        (("--device", "tpu"), 'unknown device "tpu"; choose from: cpu, cuda'),
+        (("--devices", "2", "--workers", "2"), "not both"),
+        (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
+        (("--set", "epoch=3"), '"epoch=3" is not NAME=VALUE'),
+        (("--data", "nowhere"), "nowhere: there is no such file or folder"),
+        (("--weights", "nowhere.pth", "--methods", "single"), "nowhere.pth"),
+    ],
+)
+def test_bad_options(smoke, options, message):
+    done = smoke(*options)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_photograph_is_named(smoke, sets, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(sets, copy)
+    path = copy / "nyu" / "rgb" / "0003.jpg"
+    path.write_bytes(path.read_bytes()[:200])
+    done = smoke("--data", copy, "--methods", "single")
+    assert done.exit_code == 2
+    assert str(path) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_all_invalid_depth_is_named(smoke, sets, tmp_path):
+    import shutil
+
+    from PIL import Image
+
+    copy = tmp_path / "copy"
+    shutil.copytree(sets, copy)
+    path = copy / "nyu" / "depth" / "0002.png"
+    Image.fromarray(np.zeros((32, 64), np.uint8)).save(path)
+    done = smoke("--data", copy, "--methods", "single")
+    assert done.exit_code == 2
+    assert f"{path}: no pixel of this depth map holds a measurement" in done.stderr

@@ -1,0 +1,98 @@
+"""``python -m priornet.experiments.depth``: for machines without the command line tool."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from priornet.experiments.depth.__main__ import main
+from priornet.experiments.results import read_results
+
+SMALL = ("--set", "height=32", "--set", "width=64", "--set", "n_decoder=16", "--set", "epochs=1")
+
+
+@pytest.fixture
+def call(photographs, tmp_path, capsys):
+    def run(*options):
+        common = ("--dataset", "nyu", "--data", str(photographs), "--out", str(tmp_path))
+        code = main((*common, "--preset", "smoke", *SMALL, *options))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_results_are_written_and_told(call, tmp_path):
+    code, out, err = call("--methods", "Single,DER")
+    assert code == 0
+    assert err == ""
+    assert "Single.0.0         epoch   1/1  loss" in out
+    assert "DER          delta1 0." in out
+    assert list(read_results(tmp_path / "nyu.smoke.json")["methods"]) == ["Single", "DER"]
+
+
+def test_methods_come_one_after_the_other(call, tmp_path):
+    call("--methods", "DER")
+    code, out, _ = call("--methods", "Single")
+    assert code == 0
+    assert "DER.0" not in out
+    assert list(read_results(tmp_path / "nyu.smoke.json")["methods"]) == ["Single", "DER"]
+
+
+def test_time_that_is_up_is_no_failure(call, tmp_path):
+    code, out, _ = call("--methods", "Single", "--minutes", "0")
+    assert code == 0
+    assert "the time is up" in out
+    assert not (tmp_path / "nyu.smoke.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--methods", "Bagging"), 'unknown method "Bagging"'),
+        (("--set", "epoch=1"), '"epoch=1" is not NAME=VALUE'),
+        (("--seeds", "a"), "seeds must be numbers"),
+        (("--weights", "nowhere.safetensors", "--methods", "Single"), "nowhere.safetensors"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(call, options, message):
+    code, _, err = call(*options)
+    assert code == 2
+    assert err.startswith("Error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_nothing_but_the_necessary_is_imported():
+    """A GPU machine has torch, NumPy, Pillow, safetensors and Lightning, and perhaps no more."""
+    forbidden = ("pandas", "pyarrow", "plotly", "matplotlib", "typer", "rich", "h5py", "lmdb")
+    code = (
+        "import sys\n"
+        "import priornet.experiments.depth.run, priornet.experiments.depth.__main__\n"
+        "import priornet.data.depth.opening, priornet.experiments.depth.train\n"
+        f"print(*(m for m in {forbidden} if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.slow
+def test_two_processes_share_every_batch(photographs, tmp_path):
+    command = [sys.executable, "-m", "priornet.experiments.depth", "--dataset", "nyu"]
+    command += ["--data", str(photographs), "--preset", "smoke", *SMALL, "--methods", "Single"]
+    found = []
+    for n in ("1", "2"):
+        out = tmp_path / n
+        done = subprocess.run(
+            [*command, "--out", str(out), "--devices", n],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("results:") == 1
+        results = read_results(out / "nyu.smoke.json")
+        found.append(results["methods"]["Single"]["training"][0][0]["losses"])
+    assert found[0] == pytest.approx(found[1], rel=1e-5)

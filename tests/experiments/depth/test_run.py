@@ -1,0 +1,145 @@
+"""A whole run: order of tasks, side by side, what is kept, and the form of the results."""
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from priornet.experiments.depth.config import recipes
+from priornet.experiments.depth.run import (
+    file_name,
+    finished,
+    merged,
+    run,
+    scores_of,
+    with_needs,
+    with_others,
+)
+
+
+def whole(*arguments, **options):
+    """A run that ends."""
+    found = run(*arguments, **options)
+    assert found
+    return found
+
+
+def keys(tasks):
+    return [f"{task.kind} {task.key}" for task in tasks]
+
+
+def test_everything_comes_once_and_after_what_it_needs(order):
+    wanted = recipes(replace(order.config, seeds=(0, 1)), ["ENSM", "Single", "EnD2"])
+    tasks = with_needs(scores_of(wanted))
+    names = keys(tasks)
+    assert len(names) == len(set(names))
+    assert names.count("train Single.1.1") == 1
+    for task in tasks:
+        for needed in keys(task.needs):
+            assert names.index(needed) < names.index(f"{task.kind} {task.key}")
+
+
+def test_results_hold_every_seed(order):
+    wanted = recipes(replace(order.config, seeds=(0, 1)), ["Single", "DER"])
+    found = whole(replace(order, config=wanted[0].config), wanted, "smoke")
+    assert found["dataset"] == "nyu"
+    assert (found["n_train"], found["n_test"]) == (6, 4)
+    assert found["foreign"] == {"kitti": 7, "lsun_bedroom": 3}
+    assert list(found["methods"]) == ["Single", "DER"]
+    single = found["methods"]["Single"]
+    assert len(single["rmse"]["values"]) == 2
+    assert single["rmse"]["values"][0] != single["rmse"]["values"][1]
+    assert len(single["ood_auc"]["kitti"]["total_variance"]["values"]) == 2
+    assert len(single["training"][0][0]["losses"]) == 1
+    assert {"seconds", "device", "versions", "commit", "dirty", "protocol"} <= found.keys()
+    json.dumps(found, allow_nan=False)
+
+
+def test_variants_stand_apart(order):
+    wanted = recipes(order.config, ["NWPN"], ablation=True)
+    found = whole(order, wanted, "smoke")
+    assert list(found["methods"]) == ["NWPN"]
+    assert list(found["variants"]) == ["NWPN-g0"]
+    assert found["variants"]["NWPN-g0"]["settings"] == {"gamma": 0.0}
+
+
+def test_scores_are_kept_when_their_weights_are_lost(order):
+    wanted = recipes(order.config, ["Single"])
+    first = whole(order, wanted, "smoke")
+    for path in (order.folder / "weights").iterdir():
+        path.unlink()
+    told = []
+    second = whole(order, wanted, "smoke", report=told.append)
+    assert told == []
+    assert second["methods"] == first["methods"]
+
+
+def test_time_that_is_up(order):
+    wanted = recipes(order.config, ["Single"])
+    assert run(replace(order, until=time.time()), wanted, "smoke") is None
+    assert run(order, wanted, "smoke") is not None
+
+
+@pytest.mark.slow
+def test_side_by_side_gives_what_one_by_one_gives(order, tmp_path):
+    wanted = recipes(order.config, ["ENSM", "EnD"])
+    one = whole(order, wanted, "smoke")
+    told = []
+    aside = replace(order, folder=tmp_path / "aside")
+    two = whole(aside, wanted, "smoke", workers=2, report=told.append)
+    assert {event.key for event in told} == {"Single.0.0", "Single.0.1", "EnD.0"}
+    for name, scores in one["methods"].items():
+        assert two["methods"][name]["rmse"]["mean"] == pytest.approx(scores["rmse"]["mean"], 1e-5)
+    assert run(replace(aside, until=time.time()), wanted, "smoke", workers=2) is not None
+
+
+@pytest.mark.slow
+def test_a_failure_in_a_worker_is_raised(order):
+    broken = replace(order, config=replace(order.config, learning_rate=1e30, clip=1e30, epochs=2))
+    with pytest.raises(FloatingPointError, match="Single, seed"):
+        run(broken, recipes(broken.config, ["ENSM"]), "smoke", workers=2)
+
+
+@pytest.fixture(scope="module")
+def some_results():
+    score = {"rmse": {"mean": 1.0}, "seconds": 2.0}
+    rest = {"config": {"epochs": 1}, "protocol": {}, "n_train": 1, "n_test": 1, "variants": {}}
+    return {**rest, "methods": {"Single": score}, "commit": "a", "dirty": False, "seconds": 2.0}
+
+
+def test_methods_of_earlier_runs_stay(some_results):
+    new = {**some_results, "methods": {"DD": {"seconds": 3.0}}, "commit": "b"}
+    found = merged(some_results, new)
+    assert list(found["methods"]) == ["DD", "Single"]
+    assert found["seconds"] == 5.0
+    assert found["commit"] == "a, b"
+    other = {**new, "config": {"epochs": 2}}
+    assert merged(some_results, other) == other
+
+
+def test_a_file_that_is_no_results_file_is_replaced(some_results, tmp_path):
+    path = tmp_path / "nyu.json"
+    assert with_others(path, some_results) == some_results
+    path.write_text('{"methods": ')
+    assert with_others(path, some_results) == some_results
+
+
+def test_finished_results_answer_the_same_question(order, tmp_path):
+    path = tmp_path / "nyu.json"
+    wanted = recipes(order.config, ["Single"])
+    assert finished(path, order, wanted) is None
+    results = {"config": order.config.to_json(), "methods": {"Single": {}}, "variants": {}}
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
+    other = replace(order, config=replace(order.config, epochs=9))
+    assert finished(path, other, wanted) is None
+    path.write_text("[]")
+    with pytest.raises(ValueError, match=r"nyu.json: not a results file"):
+        finished(path, order, wanted)
+
+
+def test_names_of_files():
+    assert file_name("nyu", "fast") == "nyu.json"
+    assert file_name("kitti", "smoke") == "kitti.smoke.json"

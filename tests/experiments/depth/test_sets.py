@@ -1,0 +1,102 @@
+"""Where the images of an experiment come from, and what its fingerprint sees."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+
+from priornet.data.depth import DepthError
+from priornet.experiments.depth.config import config_for, recipes
+from priornet.experiments.depth.sets import Sets, Sources, find_sources
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def sets(order):
+    return Sets(order.config, order.sources)
+
+
+def test_sets_are_found_by_how_their_names_begin(photographs):
+    found = find_sources(photographs, "kitti")
+    assert found.own == photographs / "kitti_small"
+    assert found.foreign == {
+        "nyu": photographs / "nyu_small",
+        "lsun_bedroom": photographs / "lsun_small",
+    }
+    only = find_sources(photographs / "nyu_small", "nyu", {"church": photographs / "lsun_small"})
+    assert only.own == photographs / "nyu_small"
+    assert list(only.foreign) == ["church"]
+
+
+def test_what_is_not_there_is_named(photographs, tmp_path):
+    with pytest.raises(DepthError, match="nowhere: there is no such file"):
+        find_sources(tmp_path / "nowhere", "nyu")
+    (tmp_path / "lsun").mkdir()
+    with pytest.raises(DepthError, match="nothing in it begins with nyu; found lsun_bedroom"):
+        find_sources(tmp_path, "nyu")
+    for name in ("nyu_a", "nyu_b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(DepthError, match="which of these is nyu"):
+        find_sources(tmp_path, "nyu")
+
+
+def test_images_have_the_size_of_the_settings(sets):
+    (images, depth), (tests, _) = sets.train, sets.test
+    assert images.shape == (6, 3, 32, 64)
+    assert depth.shape == (6, 32, 64)
+    assert len(tests) == 4
+    assert sets.foreign("kitti").shape == (7, 3, 32, 64)
+    assert sets.foreign("lsun_bedroom").shape == (3, 3, 32, 64)
+    assert sets.sizes() == {
+        "n_train": 6,
+        "n_test": 4,
+        "foreign": {"kitti": 7, "lsun_bedroom": 3},
+    }
+
+
+def test_few_images_if_asked(order):
+    sets = Sets(replace(order.config, n_images=2, n_test=1), order.sources)
+    assert len(sets.train[0]) == 2
+    assert sets.sizes() == {"n_train": 2, "n_test": 1, "foreign": {"kitti": 1, "lsun_bedroom": 1}}
+
+
+def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):
+    (recipe,) = recipes(order.config, ["NWPN"])
+    data = sets.training(recipe, True, CPU)
+    assert data.foreign.shape == (5, 3, 32, 64)
+    assert sets.training(recipe, False, CPU).foreign is None
+
+
+def test_what_is_missing_is_told_before_the_work(photographs):
+    lonely = Sets(config_for("nyu", "smoke"), Sources(photographs / "nyu_small"))
+    lonely.check(foreign=False)
+    with pytest.raises(DepthError, match="NWPN learns kitti images as out-of-domain ones"):
+        lonely.check(foreign=True)
+    undivided = Sources(photographs / "lsun_small")
+    with pytest.raises(DepthError, match="not divided into training and test"):
+        Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
+
+
+def test_a_set_without_depth_cannot_be_learnt(order, photographs):
+    sources = Sources(photographs / "nyu_small", test=photographs / "lsun_small")
+    with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
+        _ = Sets(order.config, sources).test
+
+
+def test_the_fingerprint_sees_images_depth_and_weights(order, photographs, tmp_path):
+    def fingerprint(sources, uses_foreign=False):
+        return Sets(order.config, sources).fingerprint(uses_foreign=uses_foreign)
+
+    copy = tmp_path / "sets"
+    shutil.copytree(photographs, copy)
+    before = fingerprint(find_sources(copy, "nyu"))
+    assert before == fingerprint(order.sources)
+    assert before != fingerprint(replace(order.sources, weights="imagenet"))
+    assert before != fingerprint(order.sources, uses_foreign=True)
+    depth = copy / "nyu_small" / "depth"
+    os.replace(depth / "0001.png", depth / "0002.png")
+    shutil.copy(photographs / "nyu_small" / "depth" / "0001.png", depth / "0001.png")
+    assert fingerprint(find_sources(copy, "nyu")) != before

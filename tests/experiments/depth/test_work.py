@@ -1,0 +1,149 @@
+"""Tasks and their pieces on disk: what is finished is kept, what does not fit is made again."""
+
+import time
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+
+from priornet.experiments.depth import work
+from priornet.experiments.depth.checkpoint import read_tensors
+from priornet.experiments.depth.config import recipes
+from priornet.experiments.depth.memory import NotEnoughMemory
+from priornet.experiments.depth.work import Task, Workshop
+
+
+@pytest.fixture
+def events():
+    return []
+
+
+@pytest.fixture
+def shop(order, events):
+    return Workshop(order, events.append)
+
+
+def task(order, name="Single", kind: Literal["train", "score"] = "train", **changes):
+    (recipe,) = recipes(replace(order.config, **changes), [name])
+    return Task(kind, recipe, 0)
+
+
+def test_what_each_task_needs(order):
+    members = ["Single.0.0", "Single.0.1"]
+    assert [n.key for n in task(order).needs] == []
+    assert [n.key for n in task(order, "EnD2").needs] == members
+    assert [n.key for n in task(order, "ENSM", "score").needs] == members
+    assert [n.key for n in task(order, "EnD2-T1", "score").needs] == ["EnD2-T1.0", *members]
+    assert [n.key for n in task(order, "NWPN", "score").needs] == ["NWPN.0"]
+    assert [n.key for n in task(order, "Single", "score").needs] == ["Single.0.0"]
+
+
+def test_a_training_is_kept_and_not_done_again(shop, order, events):
+    made = shop.do(task(order))
+    assert len(made["losses"]) == order.config.epochs
+    assert [event.epoch for event in events] == [1]
+    assert (order.folder / "weights" / "Single.0.0.safetensors").is_file()
+    assert not list((order.folder / "checkpoints").iterdir())
+    assert Workshop(order, events.append).do(task(order)) == made
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize(("change", "again"), [({"clip": 2.0}, True), ({"gamma": 0.5}, False)])
+def test_other_settings_make_a_training_again(shop, order, events, change, again):
+    before = shop.do(task(order))
+    after = shop.do(task(order, **change))
+    assert (before["fingerprint"] != after["fingerprint"]) == again
+    remarks = [event.remark for event in events if event.remark]
+    assert len(remarks) == int(again)
+    if again:
+        assert "of other settings or other images; it is made again" in remarks[0]
+
+
+def test_damaged_weights_are_named_and_made_again(shop, order, events):
+    made = shop.do(task(order))
+    path = order.folder / "weights" / "Single.0.0.safetensors"
+    good = {name: tensor.clone() for name, tensor in read_tensors(path).tensors.items()}
+    path.write_bytes(path.read_bytes()[:-100])
+    assert shop.do(task(order))["losses"] == made["losses"]
+    assert f"{path}: not readable" in next(event.remark for event in events if event.remark)
+    for name, tensor in read_tensors(path).tensors.items():
+        assert torch.equal(tensor, good[name])
+
+
+def test_time_that_is_up_ends_a_training_after_its_epoch(order, events):
+    late = replace(order, until=time.time(), config=replace(order.config, epochs=3))
+    shop = Workshop(late, events.append)
+    assert shop.do(task(late)) is None
+    assert [event.epoch for event in events] == [1]
+    on_time = Workshop(replace(late, until=float("inf")), events.append)
+    made = on_time.do(task(late))
+    assert made is not None
+    assert len(made["losses"]) == 3
+    assert [event.epoch for event in events] == [1, 2, 3]
+
+
+def test_members_differ_and_the_first_is_single(shop, order):
+    (ensemble,) = recipes(order.config, ["ENSM"])
+    needs = Task("score", ensemble, 0).needs
+    for needed in needs:
+        shop.do(needed)
+    first, second = (shop.network(needed).bottom.weight for needed in needs)
+    assert not torch.equal(first, second)
+    assert shop.path(needs[0]) == shop.path(task(order))
+
+
+def test_a_score_holds_everything(shop, order):
+    for needed in (*task(order, "EnD2").needs, task(order, "EnD2")):
+        shop.do(needed)
+    score = task(order, "EnD2", "score")
+    piece = shop.do(score)
+    result = piece["result"]
+    assert result["n_images"] == 4
+    assert {"delta1", "rel", "rmse", "log10", "nll", "c_auc", "spearman_depth"} <= result.keys()
+    assert result["ood_auc"].keys() == {"kitti", "lsun_bedroom"}
+    assert result["ood_auc"]["kitti"].keys() >= {"mutual_information", "epkl", "total_variance"}
+    assert "within_images" in result["agreement"]["epkl"]
+    assert len(piece["training"]) == 1
+    maps = read_tensors(order.folder / "EnD2.0.maps.safetensors").tensors
+    assert maps["nyu/prediction"].shape == (4, 16, 32)
+    assert maps["kitti/epkl"].shape == (6, 16, 32)
+    assert Workshop(order).finished(score) == piece
+
+
+def test_a_prior_network_is_not_scored_on_what_it_learnt(shop, order):
+    prior_network = task(order, "NWPN")
+    shop.do(prior_network)
+    piece = shop.do(prior_network._replace(kind="score"))
+    assert piece["result"]["ood_auc"].keys() == {"lsun_bedroom"}
+
+
+def test_dense_depth_has_depth_only(shop, order):
+    shop.do(task(order, "DD"))
+    result = shop.do(task(order, "DD", "score"))["result"]
+    assert "rmse" in result
+    assert "nll" not in result
+    assert "ood_auc" not in result
+
+
+def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch):
+    """A GPU with room for one image, played by the step itself."""
+    from priornet.experiments.depth import step
+
+    plain = step.Step._plain
+
+    def small_gpu(self, batch):
+        if len(batch.images) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return plain(self, batch)
+
+    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small GPU")
+    with pytest.raises(NotEnoughMemory, match=r"a batch of 4 .* does not fit.*a batch of 1 do"):
+        shop.do(task(order))
+    assert not list(order.folder.rglob("*.safetensors"))
+
+
+def test_seeds_of_members_are_their_own():
+    seeds = [work._training_seed(seed, member) for seed in range(3) for member in range(5)]
+    assert len(set(seeds)) == 15
