@@ -117,6 +117,18 @@ def test_features_match_a_second_writing(net):
         assert_close(one, two, rel=1e-3, abs=1e-4 * two.abs().max().item())
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_features_are_the_same_with_and_without_a_graph(net, layout):
+    # Without one, features are written into memory that is kept, not joined layer by layer.
+    images = torch.rand(2, 3, 32, 64, generator=torch.Generator().manual_seed(2))
+    images = images.to(memory_format=layout)
+    with torch.no_grad():
+        found = net(images)
+    for one, two in zip(found, net(images), strict=True):
+        assert_close(one, two, rel=1e-4, abs=1e-5)
+        assert one.stride() == two.stride()
+
+
 @pytest.mark.parametrize("old", [False, True], ids=["names of today", "old names"])
 @pytest.mark.parametrize("name", ["weights.pth", "weights.safetensors"])
 def test_published_files_load(tmp_path, name, old):

@@ -43,7 +43,7 @@ def doubled_by_products(x: Tensor) -> Tensor:
     rows = x.permute(0, 2, 3, 1).reshape(batch, height, width * channels)
     rows = _doubling(height, x).expand(batch, -1, -1) @ rows
     columns = rows.reshape(batch * 2 * height, width, channels)
-    columns = _doubling(width, x).expand(len(columns), -1, -1) @ columns
+    columns = _doubling(width, x).expand(columns.shape[0], -1, -1) @ columns
     return columns.reshape(batch, 2 * height, 2 * width, channels).permute(0, 3, 1, 2)
 
 
@@ -166,7 +166,10 @@ class DenseDepth(nn.Module):
 
         ``net.head.distribution(net.raw(images))`` is the prediction.
         """
-        features = self.features(images)
+        return self.outputs(self.features(images))
+
+    def outputs(self, features: Tensor) -> Tensor:
+        """Unconstrained outputs from what :meth:`features` gives."""
         # The last product in full precision: a mean or a log-variance rounded to the eight bits of
         # bfloat16 moves in steps of half a percent.
         with torch.autocast(features.device.type, enabled=False):

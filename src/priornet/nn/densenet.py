@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from priornet.checks import values_visible
 from priornet.nn.weights import load_weights
 
 __all__ = ["DenseNet169"]
@@ -46,11 +47,27 @@ class _DenseBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """All features, old and new."""
+        if not torch.is_grad_enabled() and values_visible(x):
+            return self._in_place(x)
         # One growing tensor, not a list of pieces: the backward pass then adds whole tensors, once
         # per layer, instead of a piece for every pair of layers.
         for layer in self.children():
             x = torch.cat([x, layer(x)], 1)
         return x
+
+    def _in_place(self, x: Tensor) -> Tensor:
+        """Without a backward pass nothing needs to be copied: features are written side by side."""
+        batch, n_old, height, width = x.shape
+        shape = (batch, n_old + len(self._modules) * _GROWTH, height, width)
+        is_last = x.is_contiguous(memory_format=torch.channels_last)
+        layout = torch.channels_last if is_last else torch.contiguous_format
+        all_features = torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=layout)
+        all_features[:, :n_old] = x
+        for layer in self.children():
+            seen = all_features[:, :n_old]
+            all_features[:, n_old : n_old + _GROWTH] = layer(seen)
+            n_old += _GROWTH
+        return all_features
 
 
 class _Transition(nn.Module):
