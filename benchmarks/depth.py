@@ -1,0 +1,397 @@
+"""Training and inference of depth networks on a GPU: DenseDepth-169 at 480 x 640, random weights.
+
+One run prints images per second, and ratios against the paper's public code on the same kind of GPU
+(H200, float32, batch 8: 76.7 for a Gaussian model, 26.8 for EnD2 with five live teachers):
+
+1. A training step of a Gaussian model: float32; bfloat16 with channels last; the whole step as a
+   CUDA graph; the same compiled.
+2. An EnD2 step with live teachers, one after the other, on streams of their own, or as one batched
+   network; and with their averages kept from an earlier epoch instead.
+3. Inference with every measure of uncertainty: the student against the ensemble, and the memory of
+   their weights.
+
+    python benchmarks/depth.py [--json out.json] [--budget 340] [--parts training distillation ...]
+
+A variant that fails, or does not end in time, leaves its reason in the row and the others run on;
+the JSON is written anew after each. ``--smoke`` runs every part on a CPU, tiny and with the small
+encoder; there are no graphs and nothing is compiled for good: it shows that the script runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import math
+import signal
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from depth_steps import SEED, How, Make, Run, Size, Steps
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from priornet.experiments.results import provenance, write_results
+from priornet.nn import DenseDepth
+
+PUBLIC = {"training": 76.7, "distillation": 26.8}  # images/s of the paper's public code
+CEILING = 790.0  # TFLOP/s of a large bfloat16 product on the H200
+SMOKE = Size(32, 64, "efficientnet_lite0", 32, 2, 2, (3,), seconds=0.05, blocks=2)
+
+
+class OutOfTime(BaseException):
+    """Not an Exception: compilers catch those and carry on."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime in the body after so many seconds."""
+
+    def stop(*_: object) -> None:
+        raise OutOfTime(f"not done after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def counted_tflop(size: Size) -> float:
+    """Convolutions of a training step per image, counted by torch without computing."""
+    with torch.device("meta"):
+        net = DenseDepth(None, size.encoder, n_decoder=size.n_decoder)
+        images = torch.empty(2, 3, size.height, size.width)
+    with FlopCounterMode(display=False) as counter:
+        net.features(images).sum().backward()
+    return counter.get_total_flops() / 2 / 1e12
+
+
+def work_of(what: str, members: int) -> float:
+    """Work per image in units of a training step: a forward pass is a third of it."""
+    if what.startswith("student, every measure"):
+        return 1 / 3
+    if what.startswith("ensemble"):
+        return members / 3
+    return 1 + members / 3 if "live teachers" in what else 1.0
+
+
+def weights_bytes(net: nn.Module) -> int:
+    return sum(t.numel() * t.element_size() for t in (*net.parameters(), *net.buffers()))
+
+
+# -- timing ---------------------------------------------------------------------------------------
+
+
+class Bench:
+    """Times one variant after the other and keeps what it finds."""
+
+    def __init__(self, steps: Steps, path: Path | None, deadline: float, settings: dict[str, Any]):
+        self.steps, self.size, self.on_gpu = steps, steps.size, steps.on_gpu
+        self.path, self.deadline, self.settings = path, deadline, settings
+        self.rows: list[dict[str, Any]] = []
+
+    @property
+    def left(self) -> float:
+        return self.deadline - time.perf_counter()
+
+    def measure(
+        self, part: str, what: str, make: Make, how: How, batch: int = 0, limit: float = 40
+    ) -> None:
+        """Time one variant, or say why not."""
+        batch = batch or self.size.batch
+        row: dict[str, Any] = {"part": part, "what": what, "how": str(how), "batch": batch}
+        self.rows.append(row)
+        self._clean()
+        torch.backends.cudnn.benchmark = how.tuned
+        began = time.perf_counter()
+        try:
+            if self.left < self.size.seconds:
+                raise OutOfTime("no time left")
+            with time_limit(min(limit, self.left)):
+                row |= self._figures(make, how, batch)
+            self._rate(row)
+        except (Exception, OutOfTime) as error:
+            reason = (str(error).strip().splitlines() or [""])[0]
+            row["error"] = f"{type(error).__name__}: {reason}"[:300]
+        row["seconds"] = round(time.perf_counter() - began, 1)
+        self._show(row)
+        self.write()
+
+    def _figures(self, make: Make, how: How, batch: int) -> dict[str, Any]:
+        held = torch.cuda.memory_allocated() if self.on_gpu else 0
+        began = time.perf_counter()
+        run = make(batch, how)
+        first = float(run())  # also compiles
+        ready = time.perf_counter() - began
+        if how.graph and self.on_gpu:
+            run = self._graphed(run)
+        times = self._timed(run)
+        median = statistics.median(times)
+        figures = {
+            "images_per_second": batch / median,
+            "ms": 1e3 * median,
+            "spread_ms": 1e3 * statistics.stdev(times),
+            "first_value": first if math.isfinite(first) else None,
+            "first_call_seconds": round(ready, 1),
+        }
+        if self.on_gpu:
+            # Of the peak, what the networks of this script hold all the time.
+            figures["held_gb"] = held / 1e9
+            figures["peak_gb"] = torch.cuda.max_memory_allocated() / 1e9
+            figures["reserved_gb"] = torch.cuda.max_memory_reserved() / 1e9
+        return figures
+
+    def _graphed(self, run: Run) -> Run:
+        """The same as a CUDA graph, one call for all kernels."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):
+                run()
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = run()
+
+        def replay(_alive: Run = run) -> Tensor:  # the graph works on tensors that the step owns
+            graph.replay()
+            return loss
+
+        return replay
+
+    def _timed(self, run: Run) -> list[float]:
+        """Seconds per call in each of several blocks of calls, launched back to back."""
+        once = self._seconds(run, 1)
+        calls = max(1, math.ceil(self.size.seconds / self.size.blocks / max(once, 1e-5)))
+        return [self._seconds(run, calls) / calls for _ in range(self.size.blocks)]
+
+    def _seconds(self, run: Run, calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        if self.on_gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    def _clean(self) -> None:
+        self.steps.forget()
+        gc.collect()
+        if self.on_gpu:
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    def _rate(self, row: dict[str, Any]) -> None:
+        """Ratios to the public code and to what the device can do at best."""
+        rate = row["images_per_second"]
+        work = work_of(row["what"], self.size.members)
+        row["tflop_per_second"] = rate * work * self.settings["tflop_per_image_and_step"]
+        row["share_of_ceiling"] = row["tflop_per_second"] / CEILING
+        if row["part"] in PUBLIC and self.on_gpu:
+            row["times_public_code"] = rate / PUBLIC[row["part"]]
+
+    def _show(self, row: dict[str, Any]) -> None:
+        title = f"{row['what']:<32} {row['how']:<46} {row['batch']:>3}"
+        if "error" in row:
+            print(f"{title}  {row['error']} [{row['seconds']} s]", flush=True)
+            return
+        ratio = f"{row['times_public_code']:.2f} x" if "times_public_code" in row else ""
+        memory = f"{row['peak_gb']:.1f} GB" if "peak_gb" in row else ""
+        print(
+            f"{title} {row['images_per_second']:>8.1f}/s {ratio:>7} {row['ms']:>8.2f} ms "
+            f"{row['share_of_ceiling']:>6.1%} {memory:>8} {row['first_value']!s:>8.8} "
+            f"[{row['seconds']} s]",
+            flush=True,
+        )
+
+    def write(self) -> None:
+        if self.path:
+            found = {"rows": self.rows, "summary": summary(self)}
+            write_results(self.path, self.settings | provenance() | found)
+
+    def best(self, part: str, *words: str, batch: int = 0) -> dict[str, Any]:
+        """The quickest of the rows whose description has all the words; empty if there is none."""
+        rows = [
+            row
+            for row in self.rows
+            if row["part"] == part
+            and "error" not in row
+            and (not batch or row["batch"] == batch)
+            and all(word in row["what"] for word in words)
+        ]
+        return max(rows, key=lambda row: row["images_per_second"], default={})
+
+
+# -- the parts ------------------------------------------------------------------------------------
+
+PLAIN = How(half=False, graph=False)
+HALF = How(graph=False)
+GRAPH = How()
+STREAMS = How(teachers="streams")
+STEP = "Gaussian step"
+LIVE = "EnD2, live teachers {}"
+KEPT = "EnD2, kept averages"
+STUDENT = "student, every measure"
+ENSEMBLE = "ensemble {}, every measure"
+
+
+def training_part(b: Bench) -> None:
+    for how in (PLAIN, HALF, GRAPH):
+        b.measure("training", STEP, b.steps.training, how)
+
+
+def distillation_part(b: Bench) -> None:
+    for how in (PLAIN, HALF, GRAPH, STREAMS, replace(GRAPH, teachers="batched")):
+        b.measure("distillation", LIVE.format(how.teachers), b.steps.distillation, how)
+    b.measure("distillation", KEPT, b.steps.cached, GRAPH)
+
+
+def inference_part(b: Bench) -> None:
+    for how in (HALF, GRAPH):
+        b.measure("inference", STUDENT, b.steps.student_inference, how)
+        b.measure("inference", ENSEMBLE.format("in turn"), b.steps.ensemble_inference, how)
+    b.measure("inference", ENSEMBLE.format("streams"), b.steps.ensemble_inference, STREAMS)
+
+
+def batches_part(b: Bench) -> None:
+    for batch in b.size.batches:
+        b.measure("training", STEP, b.steps.training, GRAPH, batch)
+        b.measure("distillation", LIVE.format("streams"), b.steps.distillation, STREAMS, batch)
+    largest = b.size.batches[-1]
+    b.measure("distillation", LIVE.format("in turn"), b.steps.distillation, GRAPH, largest)
+    b.measure("distillation", KEPT, b.steps.cached, GRAPH, largest)
+
+
+def compiled_part(b: Bench, batch: int = 0) -> None:
+    """The slow ones to prepare: the first call of a body takes a minute or two."""
+    how, streams = replace(GRAPH, compiled=True), replace(STREAMS, compiled=True)
+    steps = b.steps
+    if not batch:
+        b.measure("training", STEP, steps.training, replace(how, graph=False), limit=240)
+    b.measure("training", STEP, steps.training, how, batch, limit=240)
+    b.measure("distillation", KEPT, steps.cached, how, batch, limit=120)
+    b.measure("distillation", LIVE.format("in turn"), steps.distillation, how, batch, limit=180)
+    b.measure("distillation", LIVE.format("streams"), steps.distillation, streams, batch)
+    if not batch:
+        ensemble = steps.ensemble_inference
+        b.measure("inference", STUDENT, steps.student_inference, how, limit=60)
+        b.measure("inference", ENSEMBLE.format("in turn"), ensemble, how, limit=60)
+        b.measure("inference", ENSEMBLE.format("streams"), ensemble, streams, limit=60)
+
+
+def compiled_batches_part(b: Bench) -> None:
+    batch = b.best("training").get("batch", b.size.batch)
+    compiled_part(b, batch if batch != b.size.batch else b.size.batches[-1])
+
+
+def tuned_part(b: Bench) -> None:
+    """Last: to try every algorithm for some hundred convolutions takes its time."""
+    streams = replace(STREAMS, tuned=True)
+    b.measure("training", STEP, b.steps.training, replace(GRAPH, tuned=True), limit=90)
+    b.measure("distillation", LIVE.format("streams"), b.steps.distillation, streams, limit=60)
+
+
+RUNS = {
+    "training": training_part,
+    "distillation": distillation_part,
+    "inference": inference_part,
+    "batches": batches_part,
+    "compiled": compiled_part,
+    "compiled-batches": compiled_batches_part,
+    "tuned": tuned_part,
+}
+GOALS = {
+    "training, batch 8, times public code": "goal 2",
+    "distillation, batch 8, times public code": "goal 4",
+    "training, best batch, times public code": "goal 3",
+    "distillation, best batch, times public code": "goal 5",
+    "training, peak GB at batch 8": "goal below 18",
+    "distillation, peak GB at batch 8": "goal below 18",
+    "inference, student over ensemble in turn": "goal 4.5",
+    "weights, ensemble over student": "goal 5",
+}
+
+
+def summary(b: Bench) -> dict[str, float | None]:
+    """The figures that have goals; each the best of the ways tried."""
+
+    def over(one: dict[str, Any], two: dict[str, Any]) -> float | None:
+        return one["images_per_second"] / two["images_per_second"] if one and two else None
+
+    batch, found = b.size.batch, {}
+    for part, words in (("training", "Gaussian"), ("distillation", "live teachers")):
+        here, best = b.best(part, words, batch=batch), b.best(part, words)
+        found |= {
+            f"{part}, batch {batch}, times public code": here.get("times_public_code"),
+            f"{part}, best batch, times public code": best.get("times_public_code"),
+            f"{part}, best batch": best.get("batch"),
+            f"{part}, best batch, share of the ceiling": best.get("share_of_ceiling"),
+            f"{part}, peak GB at batch {batch}": here.get("peak_gb"),
+        }
+    kept, live = b.best("distillation", "kept"), b.best("distillation", "live")
+    found["distillation, kept averages over live teachers"] = over(kept, live)
+    for way in ("in turn", "streams"):
+        ensemble = b.best("inference", "ensemble", way)
+        found[f"inference, student over ensemble {way}"] = over(
+            b.best("inference", "student"), ensemble
+        )
+    student, ensemble = b.steps.students["nw"], b.steps.teachers
+    found["weights, student MB"] = weights_bytes(student) / 1e6
+    found["weights, ensemble MB"] = sum(map(weights_bytes, ensemble)) / 1e6
+    found["weights, ensemble over student"] = (
+        found["weights, ensemble MB"] / found["weights, student MB"]
+    )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--smoke", action="store_true", help="every part, tiny, on the CPU")
+    parser.add_argument("--budget", type=float, default=340.0, help="seconds for everything")
+    parser.add_argument("--parts", nargs="+", choices=list(RUNS), default=list(RUNS))
+    parser.add_argument("--batches", type=int, nargs="+", help="batches to try beside 8")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    args = parser.parse_args()
+    began = time.perf_counter()
+    size, device = (SMOKE, "cpu") if args.smoke else (Size(), "cuda")
+    if args.batches:
+        size = replace(size, batches=tuple(args.batches))
+    if device == "cpu":
+        torch.set_num_threads(1)
+    elif not torch.cuda.is_available():
+        parser.error("torch sees no GPU here; try --smoke.")
+    settings: dict[str, Any] = {
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "size": vars(size) | {"batches": list(size.batches)},
+        "seed": SEED,
+        "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,  # in the float32 rows: torch's default
+        "public_code_images_per_second": PUBLIC,
+        "ceiling_tflop_per_second": CEILING,
+        "tflop_per_image_and_step": counted_tflop(size),
+    }
+    where = f"torch {torch.__version__}, {settings['device']}"
+    work = f"{settings['tflop_per_image_and_step']:.4f} TFLOP per image and step"
+    print(f"{size.encoder}, {size.height} x {size.width}, {where}; {work}", flush=True)
+    bench = Bench(Steps(size, device), args.json, began + args.budget, settings)
+    for part in args.parts:
+        RUNS[part](bench)
+    settings["total_seconds"] = round(time.perf_counter() - began, 1)
+    bench.write()
+    print()
+    for name, value in summary(bench).items():
+        shown = "none" if value is None else f"{value:.3f}"
+        print(f"{name:<52} {shown:>10}  {GOALS.get(name, '')}")
+    print(f"{settings['total_seconds']} s in all")
+
+
+if __name__ == "__main__":
+    main()
