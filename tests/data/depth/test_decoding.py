@@ -65,8 +65,10 @@ def test_a_camera_that_was_turned_is_turned_back():
     assert (Picture(file.getvalue(), "x").decode() == np.rot90(pixels, -1)).all()
 
 
-def test_pixels_pass():
-    assert Picture(photograph(), "x").decode().shape == (12, 16, 3)
+def test_pixels_pass_and_stay_as_they_are():
+    picture = Picture(photograph(), "x")
+    picture.decode()[:] = 0
+    assert (picture.decode() == photograph()).all()
 
 
 @pytest.mark.parametrize("kept", [0, 10, 200, 0.5, 0.9])

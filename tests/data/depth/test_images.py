@@ -19,6 +19,13 @@ def depths(images):
     return np.stack([images.depth(row) for row in range(len(images))])
 
 
+def test_arrays_are_the_callers_own(images):
+    for array in (images.image(0), images.depth(0), prepare_foreign(images.image(0), (6, 6))):
+        assert torch.from_numpy(array).shape == array.shape  # which warns of arrays of others
+    images.image(0)[:] = 0
+    assert images.image(0).any()
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_tensors_hold_what_the_images_are(images, workers):
     pixels, depth = images.tensors(workers=workers)

@@ -39,9 +39,9 @@ class Picture:
     where: str
 
     def decode(self) -> NDArray[np.uint8]:
-        """Pixels in three colours, shape ``(H, W, 3)``."""
+        """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change."""
         if not isinstance(self.data, bytes):
-            return self.data
+            return self.data.copy()
         pillow = need("PIL.Image", "decode pictures")
         with reading(self.where, "a picture"), pillow.open(io.BytesIO(self.data)) as image:
             if image.mode not in _COLOURS:
@@ -50,7 +50,7 @@ class Picture:
                     "a colour; is it a depth map?"
                 )
             image.load()
-            return np.asarray(_upright(image).convert("RGB"))
+            return np.array(_upright(image).convert("RGB"))
 
 
 def _upright(image: Any) -> Any:

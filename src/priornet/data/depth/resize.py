@@ -55,7 +55,7 @@ def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArr
     scaled = pillow.fromarray(np.ascontiguousarray(image)).resize(
         (size[1], size[0]), pillow.Resampling.BILINEAR, box=(left, top, right, bottom)
     )
-    return np.asarray(scaled)
+    return np.array(scaled)
 
 
 def resize_depth(depth: NDArray[Any], size: Size, *, crop: bool) -> NDArray[Any]:
