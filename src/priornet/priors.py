@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,7 +12,7 @@ from priornet.checks import check_finite, common_tensors, values_visible
 from priornet.distributions import NormalWishart
 from priornet.special import triangular
 
-__all__ = ["semi_informative_prior"]
+__all__ = ["semi_informative_prior", "stack_priors"]
 
 
 def semi_informative_prior(
@@ -79,3 +80,18 @@ def semi_informative_prior(
         # E[Lambda^-1] = (nu / d) P^-1 should be the covariance.
         tril = tril * (1 + (y.shape[1] + 1) / excess) ** 0.5
     return NormalWishart.from_excess(loc, tril, belief, excess)
+
+
+def stack_priors(priors: Sequence[NormalWishart]) -> NormalWishart:
+    """The priors of networks that train as a stack: batch shape ``(S, 1)``, to meet ``(S, B)``.
+
+    Example:
+        >>> y = torch.randn(100, 1)
+        >>> stack_priors([semi_informative_prior(y), semi_informative_prior(2 * y)]).batch_shape
+        torch.Size([2, 1])
+    """
+    fields = ("loc", "precision_tril", "belief", "excess")
+    columns = {
+        name: torch.stack([getattr(nw, name) for nw in priors]).unsqueeze(1) for name in fields
+    }
+    return NormalWishart.from_excess(**columns, validate_args=False)

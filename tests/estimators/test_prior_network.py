@@ -20,6 +20,7 @@ def test_the_first_epochs_know_the_outside():
         np.sqrt(np.median(model.predict_uncertainty(rows).knowledge_variance)) for rows in (X, far)
     )
     assert outside > 5 * inside
+    assert model.fitted_.training["prior_belief"] == 3e-3  # the weaker prior is not clearly better
 
 
 def test_the_prior_leaves_little_variance_where_targets_are_exact():
@@ -29,6 +30,14 @@ def test_the_prior_leaves_little_variance_where_targets_are_exact():
     data = np.sqrt(np.median(model.predict_uncertainty(X).data_variance))
     # At a belief and excess of 0.01 the prior alone accounts for 3 % of the targets' deviation.
     assert data < 0.015 * y.std()
+    assert model.fitted_.training["prior_belief"] == 1e-4
+
+
+def test_a_given_prior_is_taken():
+    X = RNG.uniform(-1, 1, (60, 2))
+    model = PriorNetRegressor(prior_belief=0.5, epochs=3, random_state=0).fit(X, X[:, 0])
+    assert "prior_belief" not in model.fitted_.training
+    assert model.fitted_.stack.n_networks == 1
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.0])

@@ -38,6 +38,7 @@ from priornet.estimators.plan import (
     make_plan,
     split_rows,
     validation_split,
+    weight_decay_for,
 )
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
@@ -79,7 +80,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         *,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Auto = 1e-4,
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         patience: int | None = 50,
@@ -91,7 +92,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> None:
         self.hidden = hidden
         self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
+        self.weight_decay: float | Auto = weight_decay
         self.epochs: int | Auto = epochs
         self.batch_size: int | Auto = batch_size
         self.patience = patience
@@ -134,7 +135,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for name in ("epochs", "batch_size"):
             check_count(name, getattr(self, name), "auto")
         check_count("patience", self.patience, None)
-        if not self.learning_rate >= 0 or not self.weight_decay >= 0:
+        decay = 0.0 if self.weight_decay == "auto" else self.weight_decay
+        if not self.learning_rate >= 0 or not decay >= 0:
             raise ValueError(
                 "`learning_rate` and `weight_decay` must not be negative; got "
                 f"{self.learning_rate} and {self.weight_decay}."
@@ -218,6 +220,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         rows, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
         plan = make_plan(len(rows[0]), self.epochs, self.batch_size, self.patience)
+        decay = weight_decay_for(len(rows[0]), self.weight_decay)
         network = Network(
             prepared.inputs.shape[1], tuple(self.hidden), prepared.targets.shape[1], head
         )
@@ -230,7 +233,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             loss,
             predictive_nll,
             seeds,
-            Recipe(self.learning_rate, self.weight_decay, plan, verbose=self.verbose, what=what),
+            Recipe(self.learning_rate, decay, plan, verbose=self.verbose, what=what),
             None if extra is None else [extra] * len(seeds),
         )
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)

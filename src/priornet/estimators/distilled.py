@@ -56,7 +56,7 @@ class DistilledRegressor(BaseRegressor):
         student_hidden: Width of the student's hidden layers; by default twice ``hidden``. Where
             they are a multiple of the teacher's, the student starts as the average of members.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
-            up to whole batches; ``"auto"`` for some 6000 steps.
+            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000.
         student_learning_rate: Adam's learning rate at the start.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
@@ -85,7 +85,7 @@ class DistilledRegressor(BaseRegressor):
         student_learning_rate: float = 2e-3,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Auto = 1e-4,
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         patience: int | None = 50,
@@ -254,11 +254,12 @@ class DistilledRegressor(BaseRegressor):
         return self.n_transfer
 
     def _student_plan(self, n_rows: int) -> Plan:
-        """Batches of 256 and some 6000 steps, unless told otherwise."""
+        """Batches of 256, and more steps on larger tables, which have more to say."""
         size = 256 if self.batch_size == "auto" else self.batch_size
         epochs = self.student_epochs
         if epochs == "auto":
-            epochs = max(round(6000 / math.ceil(n_rows / size)), 20)
+            n_steps = min(max(5 * n_rows, 6000), 24_000)
+            epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
         return Plan(epochs, size, None)
 
     def _ask(self, inputs: Tensor) -> tuple[Targets, Tensor]:

@@ -23,7 +23,7 @@ class GaussianRegressor(BaseRegressor):
     Args:
         hidden: Width of each hidden layer.
         learning_rate: Adam's learning rate at the start; it falls to zero along half a cosine.
-        weight_decay: L2 penalty.
+        weight_decay: L2 penalty; ``"auto"`` for 0.2 over the number of training rows.
         epochs: Passes through the rows at most; ``"auto"`` for some 8000 steps.
         batch_size: Rows per step; ``"auto"`` for a thirtieth of the rows, 32 to 512.
         patience: Epochs without a better validation loss after which a network stops; None to train
@@ -69,7 +69,7 @@ class DeepEnsembleRegressor(BaseRegressor):
         *,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Auto = 1e-4,
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         patience: int | None = 50,

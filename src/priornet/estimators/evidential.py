@@ -40,7 +40,7 @@ class EvidentialRegressor(BaseRegressor):
         coefficient: float = 0.01,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Auto = 1e-4,
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         patience: int | None = 50,

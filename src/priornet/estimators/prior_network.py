@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 import torch
@@ -14,13 +15,14 @@ from priornet.estimators.base import BaseRegressor, Prepared
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs
 from priornet.estimators.plan import Auto, network_seeds
-from priornet.priors import semi_informative_prior
+from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Rows
 from priornet.training.schedules import linear_ramp
 
 __all__ = ["PriorNetRegressor"]
 
 _N_OUT = 10_000
+_BELIEFS = (3e-3, 1e-4)  # of the prior: the first for most tables, the other for little noise
 
 
 class PriorNetRegressor(BaseRegressor):
@@ -35,8 +37,11 @@ class PriorNetRegressor(BaseRegressor):
     Args:
         beta: How often each target counts, :math:`\hat\beta`.
         gamma: Weight of the loss out of domain.
-        prior_belief: Belief :math:`\kappa_0` of the prior.
-        prior_excess: Its degrees of freedom in excess, :math:`\nu_0 - K - 1`.
+        prior_belief: Belief :math:`\kappa_0` of the prior; ``"auto"`` trains two networks side by
+            side, with 0.003 and with 0.0001, and keeps the second where its validation NLL is
+            clearly better: on tables with little noise.
+        prior_excess: Its degrees of freedom in excess, :math:`\nu_0 - K - 1`; ``"auto"`` for as
+            much as its belief.
         prior_match: Which moment of the prior is the targets': see
             :func:`~priornet.priors.semi_informative_prior`.
         ood_spread: Factor on the covariance of generated out-of-domain inputs; the paper has 3.
@@ -49,9 +54,10 @@ class PriorNetRegressor(BaseRegressor):
     Note:
         The paper has :math:`\hat\beta` = 100, :math:`\gamma` = 0.5 and ``prior_match="precision"``.
         At 100 the targets outweigh the out-of-domain inputs, and what was learnt outside did not
-        reach far on the tables that these defaults were chosen on. Belief and excess of the prior
-        also keep data variance above some :math:`(\kappa_0 + d_0) / \hat\beta` of the targets':
-        0.01 each is too much for tables without noise.
+        reach far on the tables that these defaults were chosen on; and small tables are over-fitted
+        less when each target counts less. Belief and excess of the prior also keep data variance
+        above some :math:`(\kappa_0 + d_0) / \hat\beta` of the targets', which helps small tables
+        and hurts those without noise; hence two beliefs to choose from.
 
     Example:
         >>> import numpy as np
@@ -64,17 +70,17 @@ class PriorNetRegressor(BaseRegressor):
     def __init__(
         self,
         *,
-        beta: float = 30.0,
+        beta: float = 15.0,
         gamma: float = 2.0,
-        prior_belief: float = 1e-3,
-        prior_excess: float = 1e-3,
+        prior_belief: float | Auto = "auto",
+        prior_excess: float | Auto = "auto",
         prior_match: Literal["precision", "variance"] = "variance",
         ood_spread: float = 3.0,
         ood_ramp: float = 0.0,
         warm_up: float = 0.02,
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
+        weight_decay: float | Auto = "auto",
         epochs: int | Auto = "auto",
         batch_size: int | Auto = "auto",
         patience: int | None = 50,
@@ -99,8 +105,8 @@ class PriorNetRegressor(BaseRegressor):
         )
         self.beta = beta
         self.gamma = gamma
-        self.prior_belief = prior_belief
-        self.prior_excess = prior_excess
+        self.prior_belief: float | Auto = prior_belief
+        self.prior_excess: float | Auto = prior_excess
         self.prior_match: Literal["precision", "variance"] = prior_match
         self.ood_spread = ood_spread
         self.ood_ramp = ood_ramp
@@ -126,19 +132,20 @@ class PriorNetRegressor(BaseRegressor):
         """Refuse settings that cannot work."""
         super().check_parameters()
         for name in ("beta", "prior_belief", "prior_excess"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be positive; got {getattr(self, name)}.")
+            value = getattr(self, name)
+            if value != "auto" and not value > 0:
+                raise ValueError(f"`{name}` must be positive; got {value}.")
         if not self.gamma >= 0:
             raise ValueError(f"`gamma` must not be negative; got {self.gamma}.")
         if not 0 <= self.warm_up < 1:
             raise ValueError(f"`warm_up` must lie in [0, 1); got {self.warm_up}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
-        seeds = network_seeds(prepared.rng, 1)
         train = prepared.split.train
-        prior = semi_informative_prior(
-            prepared.targets[train], self.prior_belief, self.prior_excess, self.prior_match
-        )
+        priors = self._priors(prepared.targets[train])
+        prior = stack_priors(priors)
+        # One seed: they differ in their prior alone, and hold out the same rows.
+        seeds = network_seeds(prepared.rng, 1) * len(priors)
         outside = self._outside(prepared)
         n_in, n_out = len(prepared.inputs), len(outside)
         # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
@@ -173,7 +180,17 @@ class PriorNetRegressor(BaseRegressor):
 
         extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
         kind = "normal-wishart"
-        return self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
+        fitted = self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
+        return fitted if len(priors) == 1 else _better(fitted, len(train))
+
+    def _priors(self, targets: Tensor) -> list[NormalWishart]:
+        """The prior, or those to choose from."""
+        beliefs = _BELIEFS if self.prior_belief == "auto" else (self.prior_belief,)
+        excesses = beliefs if self.prior_excess == "auto" else [self.prior_excess] * len(beliefs)
+        return [
+            semi_informative_prior(targets, belief, excess, self.prior_match)
+            for belief, excess in zip(beliefs, excesses, strict=True)
+        ]
 
     def _outside(self, prepared: Prepared) -> Tensor:
         """Out-of-domain inputs, preprocessed."""
@@ -189,6 +206,20 @@ class PriorNetRegressor(BaseRegressor):
         )
         source = Generator().manual_seed(network_seeds(prepared.rng, 1)[0])
         return generator.sample(_N_OUT, source, dtype=torch.float64).to(prepared.inputs)
+
+
+def _better(fitted: Fitted, n_rows: int) -> Fitted:
+    """The first of two networks, unless the other is better by more than validation may err."""
+    first, other = fitted.training["validation_loss"] or (0.0, 0.0)
+    n_held = max(n_rows - fitted.training["n_rows"], 1)
+    best = int(first - other > 1 / math.sqrt(n_held))
+    training = {
+        name: [value[best]] if isinstance(value, list) else value
+        for name, value in fitted.training.items()
+    }
+    training["prior_belief"] = _BELIEFS[best]
+    stack = fitted.stack.select([best])
+    return Fitted(fitted.preprocessor, fitted.targets, fitted.network, stack, training)
 
 
 def _either(which: Tensor, first: NormalWishart, second: NormalWishart) -> NormalWishart:

@@ -16,7 +16,7 @@ from priornet.distill import Targets, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.experiments.synthetic_metrics import Predictor
 from priornet.nn import GaussianHead, Head, NormalWishartHead, StackedMLP
-from priornet.priors import semi_informative_prior
+from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, Tick, fit
 from priornet.training.schedules import cosine, temperature
 
@@ -215,10 +215,6 @@ def _ask(targets: Targets, ensemble: Predictor, x: Tensor) -> Tensor:
 def _priors(data: Data, config: Config) -> NormalWishart:
     """The prior of each repetition's targets, batch shape ``(runs, 1)``."""
     evidence = config.prior_evidence
-    priors = [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]
-    return NormalWishart.from_excess(
-        torch.stack([p.loc for p in priors]).unsqueeze(1),
-        torch.stack([p.precision_tril for p in priors]).unsqueeze(1),
-        torch.stack([p.belief for p in priors]).unsqueeze(1),
-        torch.stack([p.excess for p in priors]).unsqueeze(1),
+    return stack_priors(
+        [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]
     )

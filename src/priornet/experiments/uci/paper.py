@@ -27,7 +27,7 @@ from priornet.experiments.uci.config import Paper, Setting
 from priornet.experiments.uci.folds import FoldStack
 from priornet.metrics import ood_auroc
 from priornet.nn import Stack
-from priornet.priors import semi_informative_prior
+from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, fit
 from priornet.training.schedules import temperature
 
@@ -399,11 +399,7 @@ class _Block:
             )
             for task in tasks
         ]
-        fields = ("loc", "precision_tril", "belief", "excess")
-        columns = {
-            name: torch.stack([getattr(nw, name) for nw in made]).unsqueeze(1) for name in fields
-        }
-        return NormalWishart.from_excess(**columns, validate_args=False)
+        return stack_priors(made)
 
     def _column(self, tasks: list[_Task], name: str) -> Tensor:
         return self.stack.targets.new_tensor([[task.setting[name]] for task in tasks])
