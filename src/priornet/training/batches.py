@@ -64,7 +64,7 @@ class _Order:
         if self.n == len(self.rows):
             if self.n <= self.batch_size:
                 return self.rows  # one batch holds everything: the order is of no consequence
-            return self.rows[torch.randperm(self.n, generator=self.generator)]
+            return _rows(self.rows, torch.randperm(self.n, generator=self.generator))
         if len(self._queue) < self.n:
             fresh = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
             self._queue = torch.cat([self._queue, fresh])
@@ -186,8 +186,14 @@ class Batches:
         for start in range(0, self.n_steps, length):
             at = index[start : start + length].to(inputs.device, non_blocking=True)
             w = share[start : start + length]
-            x, y, w = inputs[at], targets[at], w if self._is_plain else weight[at] * w
+            x, y = _rows(inputs, at), _rows(targets, at)
+            w = w if self._is_plain else _rows(weight, at) * w
             for i in range(len(at)):
                 step = start + i
                 active = None if step < self.n_full else step < self._counts_there
                 yield Batch(x[i], y[i], w[i], active)
+
+
+def _rows(table: Tensor, at: Tensor) -> Tensor:
+    """``table[at]``, several times faster: whole rows are copied."""
+    return table.index_select(0, at.reshape(-1)).view(at.shape + table.shape[1:])
