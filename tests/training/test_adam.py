@@ -22,20 +22,21 @@ def start() -> torch.Tensor:
     return torch.randn(3, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
 
+@pytest.mark.parametrize(("rates", "decays"), [(RATES, DECAYS), ([1e-2] * 3, [0.3] * 3)])
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_each_row_moves_as_under_torch(clip):
+def test_each_row_moves_as_under_torch(clip, rates, decays):
     weights = nn.Parameter(start())
-    optimizer = StackedAdam(weights, RATES, DECAYS, clip)
+    optimizer = StackedAdam(weights, rates, decays, clip)
     rows = [nn.Parameter(row) for row in start()]
     references = [
         torch.optim.Adam([row], lr=rate, weight_decay=decay)
-        for row, rate, decay in zip(rows, RATES, DECAYS, strict=True)
+        for row, rate, decay in zip(rows, rates, decays, strict=True)
     ]
     for step, grad in enumerate(gradients(20)):
         factor = 1 / (1 + step)
         weights.grad = grad.clone()
         optimizer.step(factor)
-        for row, g, reference, rate in zip(rows, grad, references, RATES, strict=True):
+        for row, g, reference, rate in zip(rows, grad, references, rates, strict=True):
             row.grad = g.clone()
             if clip is not None:
                 nn.utils.clip_grad_norm_([row], clip)
@@ -59,6 +60,19 @@ def test_a_network_that_skips_steps_keeps_its_own_count():
             alone.grad = grad.clone()
             reference.step()
     torch.testing.assert_close(weights[1], alone[1], rtol=0, atol=0)
+
+
+def test_networks_that_fall_out_of_step_go_on_from_common_steps():
+    weights, alone = nn.Parameter(start()), nn.Parameter(start())
+    optimizer, reference = StackedAdam(weights, 1e-2, 0.3), StackedAdam(alone, 1e-2, 0.3)
+    for step, grad in enumerate(gradients(12)):
+        waits = 4 <= step < 8
+        weights.grad = grad.clone()
+        optimizer.step(active=torch.tensor([True, False, True]) if waits else None)
+        if not waits:
+            alone.grad = grad.clone()
+            reference.step()
+    torch.testing.assert_close(weights[1], alone[1], rtol=1e-12, atol=1e-12)
 
 
 def test_a_huge_gradient_of_one_network_leaves_the_others_alone():
