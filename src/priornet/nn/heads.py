@@ -158,8 +158,8 @@ class GaussianHead(Head):
         """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
         if self.n_targets == 1:
             loc, rest = raw.split(1, -1)
-            (root,) = self._columns(rest)
-            return Gaussian(loc, precision_tril=root[..., None, None], validate_args=False)
+            tril = self._columns(rest).unsqueeze(-1)
+            return Gaussian(loc, precision_tril=tril, validate_args=False)
         loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
@@ -238,7 +238,7 @@ class NormalWishartHead(Head):
         """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
         if raw.shape[-1] == 4 and self.covariance == "full":  # K = 1, each with its own output
             loc, rest = raw.split([1, 3], -1)
-            root, belief, excess = self._columns(rest)
+            root, belief, excess = self._columns(rest).unbind(-1)
             tril = root[..., None, None]
             return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
         gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]

@@ -63,14 +63,14 @@ class BoundedExps:
         self.maps = maps
         self._cache: dict[tuple[torch.dtype, torch.device], tuple[Tensor, ...]] = {}
 
-    def __call__(self, z: Tensor) -> tuple[Tensor, ...]:
-        """The values of columns ``(*batch, n)``, each ``(*batch,)``."""
+    def __call__(self, z: Tensor) -> Tensor:
+        """The values of columns, ``(*batch, n)`` both."""
         if torch.compiler.is_compiling():  # fuses by itself, and must not see the cache
             columns = zip(self.maps, z.unbind(-1), strict=True)
-            return tuple(one(column) for one, column in columns)
+            return torch.stack([one(column) for one, column in columns], -1)
         slope, shift, log_range, log_low = self._constants(z)
         share = torch.sigmoid(torch.addcmul(shift, z, slope))
-        return torch.exp(torch.addcmul(log_low, share, log_range)).unbind(-1)
+        return torch.exp(torch.addcmul(log_low, share, log_range))
 
     def _constants(self, z: Tensor) -> tuple[Tensor, ...]:
         key = (z.dtype, z.device)
