@@ -89,6 +89,7 @@ def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
         (("--devices", "2", "--workers", "2"), "not both"),
         (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
         (("--set", "epoch=3"), '"epoch=3" is not NAME=VALUE'),
+        (("--set", "n_decoder=3", "--methods", "single"), "`n_decoder` must be at least 16"),
         (("--data", "nowhere"), "nowhere: there is no such file or folder"),
         (("--weights", "nowhere.pth", "--methods", "single"), "nowhere.pth"),
     ],
@@ -97,6 +98,18 @@ def test_bad_options(smoke, options, message):
     done = smoke(*options)
     assert done.exit_code == 2, done.output
     assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_weights_of_another_network_are_named(smoke, tmp_path):
+    import torch
+    from safetensors.torch import save_file
+
+    path = tmp_path / "resnet.safetensors"
+    save_file({"layer1.weight": torch.ones(3)}, path)
+    done = smoke("--weights", path, "--methods", "single")
+    assert done.exit_code == 2, done.output
+    assert str(path) in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -96,7 +96,7 @@ class Config:
     """Share of the steps in which it rises from zero."""
     clip: float = 5.0
     """Longest gradient."""
-    average: float = 0.0
+    average: float = 2.0
     """Epochs over which weights are averaged, exponentially; 0 for none."""
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
@@ -107,9 +107,9 @@ class Config:
     """Chance that an image is mirrored."""
     swap: float = 0.25
     """Chance that its colour channels change places."""
-    jitter: float = 0.0
+    jitter: float = 0.2
     """How much brightness, contrast and colour of an image vary."""
-    zoom: float = 1.0
+    zoom: float = 1.25
     """Images are enlarged up to so many times, and their depth divided by as much."""
     temperature: float = 10.0
     """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1."""
@@ -252,6 +252,9 @@ PRESETS: dict[str, Config] = {
         weight_decay=0.0,
         schedule="constant",
         warm_up=0.0,
+        average=0.0,
+        jitter=0.0,
+        zoom=1.0,
         norm="batch",
         precision="float32",
         min_excess=1e-4,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -123,10 +124,19 @@ def train(
         teachers: For students, in the ensemble's order; on the device, in evaluation mode.
     """
     run = _Run(fabric, network, objective, data, training, teachers)
-    # Shapes never change: it pays to let the library try its convolutions once.
-    quickest = torch.backends.cudnn.flags(benchmark=True, allow_tf32=True)
-    with quickest, run.step.on_stream():
+    with _quickest_convolutions(), run.step.on_stream():
         return run.go()
+
+
+@contextmanager
+def _quickest_convolutions() -> Generator[None]:
+    """Let the library try its ways to convolve once: shapes never change."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 class _Run:

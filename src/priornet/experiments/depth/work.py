@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from priornet.data.depth import DepthError
 from priornet.experiments.depth.checkpoint import Checkpoint, read_tensors, write_tensors
 from priornet.experiments.depth.config import STUDENTS, Config, Recipe
 from priornet.experiments.depth.evaluation import evaluate, measure
@@ -358,13 +359,16 @@ def _training_seed(seed: int, member: int) -> int:
 def _build(objective: Objective, weights: str | None) -> nn.Module:
     config = objective.config
     encoder: Any = config.encoder
-    return DenseDepth(
-        objective.make_head,
-        encoder,
-        n_decoder=config.n_decoder,
-        pretrained=weights,
-        early_split=config.early_split and objective.recipe.method == "MD-EnD",
-    )
+    try:
+        return DenseDepth(
+            objective.make_head,
+            encoder,
+            n_decoder=config.n_decoder,
+            pretrained=weights,
+            early_split=config.early_split and objective.recipe.method == "MD-EnD",
+        )
+    except (OSError, ValueError) as error:  # of weights and widths that the user chose
+        raise DepthError(str(error)) from error
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:
