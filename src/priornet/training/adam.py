@@ -109,7 +109,7 @@ class StackedAdam:
         """One pass through memory instead of eight: the kernel behind torch's own fused Adam."""
         self._count = self._count + 1
         first, second = self.betas
-        torch._fused_adam_(  # pyright: ignore[reportPrivateImportUsage] (the public way is slow)
+        torch._fused_adam_(  # pyright: ignore[reportPrivateUsage] (the public way is slow)
             [self.weights],
             [grad],
             [self._average],
