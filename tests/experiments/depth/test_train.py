@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from _depth_training import TINY, run_tiny
+from priornet.experiments.depth import methods
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
@@ -35,6 +36,30 @@ def test_every_method_learns(method, tmp_path):
     assert outcome.is_finished
     assert len(outcome.losses) == 8
     assert outcome.losses[-1] < outcome.losses[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_half_precision_is_for_the_network_alone(method, tmp_path, monkeypatch):
+    """Depth, temperatures and losses stay float32, whatever the network computes in."""
+    seen = watched_dtypes(method, monkeypatch)
+    full, one = run_tiny(tmp_path / "full", method)
+    half, other = run_tiny(tmp_path / "half", method, half=True)
+    assert set(seen) == {torch.float32}
+    assert other.losses == pytest.approx(one.losses, rel=0.05, abs=0.05)
+    assert not torch.equal(full.decoder.weight, half.decoder.weight)
+
+
+def watched_dtypes(method, monkeypatch):
+    """Dtypes of what the objective is given from now on."""
+    kind, seen = methods._METHODS[method], []
+    plain = kind.sums
+
+    def watched(self, head, outputs, batch, setting):
+        seen.extend([outputs.dtype, batch.depth.dtype, setting.dtype])
+        return plain(self, head, outputs, batch, setting)
+
+    monkeypatch.setattr(kind, "sums", watched)
+    return seen
 
 
 @pytest.mark.parametrize("method", ["Single", "NWPN"])

@@ -16,30 +16,40 @@ from torch import Tensor, nn
 from priornet.experiments.depth.memory import is_out_of_memory
 from priornet.experiments.depth.methods import Batch, Objective
 
-__all__ = ["Learner", "Step", "parameter_groups", "rate_at", "set_norms"]
+__all__ = ["Learner", "Step", "parameter_groups", "precision_of", "rate_at", "set_norms"]
 
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
 
 class Learner(nn.Module):
-    """A network and what it learns as one module: DDP and the compiler see a single forward."""
+    """A network and what it learns as one module: DDP and the compiler see a single forward.
 
-    def __init__(self, network: nn.Module, objective: Objective) -> None:
+    Args:
+        network: With ``raw(images)``.
+        objective: What it learns.
+        half: Whether the network computes in bfloat16; the loss is float32 always.
+    """
+
+    def __init__(self, network: nn.Module, objective: Objective, half: bool = False) -> None:
         super().__init__()
-        self.network, self.objective = network, objective
+        self.network, self.objective, self.is_half = network, objective, half
 
     def forward(self, batch: Batch, setting: Tensor, counts: Tensor) -> Tensor:
         """The loss, given over how many things its terms are averaged."""
-        network: Any = self.network
-        if batch.foreign is None:
-            outputs = network.raw(batch.images)
-        elif _norms_in_training(network):
-            outputs = torch.cat([network.raw(batch.images), self._as_if_trained(batch.foreign)])
-        else:
-            outputs = network.raw(torch.cat([batch.images, batch.foreign]))
-        head = getattr(network, "head", None)
+        with precision_of(self.is_half, batch.images.device):
+            outputs = self._outputs(batch)
+        head = getattr(self.network, "head", None)
         sums = self.objective.sums(head, outputs, batch, setting)
         return (sums / counts.clamp(min=1) * self.objective.weights(setting)).sum()
+
+    def _outputs(self, batch: Batch) -> Tensor:
+        """For the images, and behind them for the foreign ones."""
+        network: Any = self.network
+        if batch.foreign is None:
+            return network.raw(batch.images)
+        if _norms_in_training(network):
+            return torch.cat([network.raw(batch.images), self._as_if_trained(batch.foreign)])
+        return network.raw(torch.cat([batch.images, batch.foreign]))
 
     def _as_if_trained(self, images: Tensor) -> Tensor:
         """Outputs with the statistics gathered so far, which strange images must not change."""
@@ -50,6 +60,11 @@ class Learner(nn.Module):
         for norm in norms:
             norm.training = True
         return outputs
+
+
+def precision_of(half: bool, device: torch.device) -> torch.autocast:
+    """Matrix products in bfloat16, or everything as it is."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=half)
 
 
 def _norms_in_training(network: nn.Module) -> list[nn.Module]:
@@ -107,6 +122,7 @@ class Step:
         optimizer: As Fabric set it up, its groups with their highest rate as ``"highest"``.
         teachers: Networks that a student asks; they are not changed.
         clip: Longest gradient.
+        half: Whether teachers compute in bfloat16.
         capture: Replay a CUDA graph; only for one process on a GPU.
         remark: Told, in one line, where that is not possible.
     """
@@ -119,11 +135,13 @@ class Step:
         optimizer: Any,
         teachers: Sequence[nn.Module],
         clip: float,
-        capture: bool,
+        *,
+        half: bool = False,
+        capture: bool = False,
         remark: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.fabric, self.learner, self.objective = fabric, learner, objective
-        self.optimizer, self.teachers, self.clip = optimizer, teachers, clip
+        self.optimizer, self.teachers, self.clip, self.half = optimizer, teachers, clip, half
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.setting = torch.zeros((), device=fabric.device)
         self.capture, self.remark, self._n_plain = capture, remark, 0
@@ -201,7 +219,7 @@ class Step:
 
     @torch.no_grad()
     def _asked(self, images: Tensor) -> Tensor:
-        with self.fabric.autocast():
+        with precision_of(self.half, images.device):
             return torch.stack([_raw(teacher, images) for teacher in self.teachers])
 
 

@@ -56,6 +56,8 @@ class Training:
     """Replay a CUDA graph, where there is one GPU and one process."""
     compile: bool = False
     """Let torch.compile fuse the network and its loss; a minute at first, on GPUs only."""
+    half: bool | None = None
+    """Whether networks compute in bfloat16; None for what the settings say, on a GPU."""
     progress: Callable[[Tick], object] = field(default=lambda _: None)
     remark: Callable[[str], object] = field(default=lambda _: None)
     """Told in one line of what should be known, such as a damaged checkpoint."""
@@ -74,18 +76,18 @@ class Outcome:
     is_finished: bool
 
 
-def make_fabric(device: str = "cpu", precision: str = "float32", **more: Any) -> Any:
+def make_fabric(device: str = "cpu", **more: Any) -> Any:
     """Lightning Fabric for a device.
+
+    Its precision is float32: in mixed precision it would round everything that goes into a module,
+    the measured depths too. The network alone computes in bfloat16, see :class:`Learner`.
 
     Args:
         device: ``"cpu"``, ``"cuda"``, or another accelerator that Fabric knows.
-        precision: ``"bf16"`` or ``"float32"``; a CPU computes in float32.
         more: Other arguments of ``Fabric``: ``devices``, ``num_nodes``, ``strategy``.
     """
-    mixed = precision == "bf16" and device != "cpu"
     arguments: dict[str, Any] = {"devices": 1, **more}
-    kind = "bf16-mixed" if mixed else "32-true"
-    return _fabric_class()(accelerator=device, precision=kind, **arguments)
+    return _fabric_class()(accelerator=device, precision="32-true", **arguments)
 
 
 def fabric_options(devices: int, nodes: int) -> dict[str, Any]:
@@ -163,7 +165,8 @@ class _Run:
         self.average = _Average(self.network, config.average * data.n_steps(config.batch))
         on_gpu = fabric.device.type == "cuda"
         capture = training.capture and on_gpu and fabric.world_size == 1
-        learner: nn.Module = Learner(self.network, objective)
+        half = config.precision == "bf16" and on_gpu if training.half is None else training.half
+        learner: nn.Module = Learner(self.network, objective, half)
         optimizer = torch.optim.AdamW(
             parameter_groups(
                 self.network, config.learning_rate, config.encoder_rate, config.weight_decay
@@ -182,8 +185,9 @@ class _Run:
             wrapped,
             teachers,
             config.clip,
-            capture,
-            training.remark,
+            half=half,
+            capture=capture,
+            remark=training.remark,
         )
 
     def go(self) -> Outcome:

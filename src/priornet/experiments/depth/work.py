@@ -119,7 +119,7 @@ class Workshop:
     @cached_property
     def fabric(self) -> Any:
         """Fabric, launched."""
-        fabric = make_fabric(self.order.device, self.order.config.precision, **self.order.fabric)
+        fabric = make_fabric(self.order.device, **self.order.fabric)
         fabric.launch()
         return fabric
 
