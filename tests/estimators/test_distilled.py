@@ -125,19 +125,20 @@ def test_students_are_twice_as_wide_as_members_by_default():
     assert student().fitted_.network.widths == (64,)
 
 
-@pytest.mark.parametrize("n_rows", [30, 300, 3000])
-def test_students_train_for_as_many_steps_whatever_the_table(n_rows):
+@pytest.mark.parametrize(("n_rows", "n_steps"), [(30, 6000), (3000, 15_000), (40_000, 24_000)])
+def test_students_of_larger_tables_train_for_longer(n_rows, n_steps):
     model = DistilledRegressor(teacher(), batch_size=256)
     plan = model._student_plan(n_rows)
-    assert plan.epochs * math.ceil(n_rows / 256) == 6000
+    assert plan.epochs * math.ceil(n_rows / 256) == pytest.approx(n_steps, rel=0.01)
 
 
 def test_knowledge_reaches_outside_where_members_hardly_see_noise():
     """Columns on a curve and exact targets: members part beside it, sure of themselves."""
-    t = RNG.uniform(-1, 1, (600, 1))
+    t = RNG.uniform(-1, 1, (250, 1))
     rows = np.concatenate([t, t**2, np.sin(2 * t), t + 1e-3 * RNG.standard_normal(t.shape)], 1)
     model = DistilledRegressor(n_members=5, hidden=(32, 32), epochs=60, **QUICK)
-    model.set_params(student_epochs=800).fit(rows, np.cos(3 * t[:, 0]))
+    # As long as by default: a few thousand steps fit what is inside, and the evidence comes after.
+    model.set_params(student_epochs=6000).fit(rows, np.cos(3 * t[:, 0]))
     far = rows.mean(0) + 6 * rows.std(0) * RNG.choice([-1, 1], rows.shape)
     for kept in (model, model.teacher_):
         inside, outside = (
