@@ -57,9 +57,9 @@ def network_steps(config: Paper, n_rows: int) -> Counter[str]:
         inner = train - round(config.validation_share * train)
         on_inner = config.epochs * math.ceil(inner / config.batch_size)
         on_train = config.epochs * math.ceil(train / config.batch_size)
-        # One search for the single network and the ensemble; teachers twice, for the students'
-        # search must not see the validation rows.
-        steps["Single"] += len(config.points("Single")) * on_inner
+        # One search for the single network and the ensemble, then each of them; teachers twice, for
+        # the students' search must not see the validation rows.
+        steps["Single"] += len(config.points("Single")) * config.n_tried * on_inner + on_train
         steps["Single"] += config.n_members * (on_train + on_inner)
         for method in ("EnD2", "NWPN", "DER", "EnD", "MD-EnD"):
             steps[method] += len(config.points(method)) * on_inner + on_train
