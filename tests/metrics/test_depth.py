@@ -139,3 +139,10 @@ def test_bad_input_is_named(change, message):
     given = {"prediction": torch.ones(1, 2, 2), "target": torch.ones(1, 2, 2)} | change
     with pytest.raises(ValueError, match=message):
         depth_metrics(**given)
+
+
+def test_a_prediction_that_is_no_number_counts_as_wrong():
+    target = torch.ones(1, 2, 2)
+    prediction = torch.tensor([[[1.0, torch.nan], [1.0, 1.0]]])
+    means = depth_errors(prediction, target, torch.ones_like(target, dtype=torch.bool)).per_image()
+    assert means["delta1"].tolist() == [0.75]

@@ -136,7 +136,8 @@ def depth_errors(prediction: Tensor, target: Tensor, valid: Tensor) -> DepthErro
     off, log10 = p - t, torch.log(p / t) / math.log(10)
     ratio = torch.maximum(p / t, t / p)
     errors = {
-        **{f"delta{k}": (ratio >= 1.25**k).to(p.dtype) for k in (1, 2, 3)},  # so far: beyond it
+        # So far those beyond it; not a number is beyond everything.
+        **{f"delta{k}": (~(ratio < 1.25**k)).to(p.dtype) for k in (1, 2, 3)},
         "rel": off.abs() / t,
         "rmse": off.square(),
         "log10": log10.abs(),

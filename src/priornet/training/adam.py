@@ -41,7 +41,7 @@ class StackedAdam:
         self.weight_decay = self._column("weight_decay", weight_decay)
         self.clip = None if clip is None else self._column("clip", clip)
         self._decays = bool((self.weight_decay > 0).any())
-        self._shared = self._shared_settings()
+        self._shared = self._shared_settings()  # settings are read here, once
         self._average = torch.zeros_like(weights)
         self._square = torch.zeros_like(weights)
         # Steps taken: a number while all networks keep step, else one per network, in double

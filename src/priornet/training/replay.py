@@ -57,6 +57,9 @@ class Replay(Steps):
             device.
         batches: The rows of every step.
         capture: False runs the same steps without a graph, on any device.
+
+    Note:
+        It draws an epoch ahead: batches that are used again afterwards are one epoch further.
     """
 
     def __init__(self, step: Step, batches: Batches, capture: bool = True) -> None:
@@ -73,7 +76,7 @@ class Replay(Steps):
         # Steps in which some network has no rows left are another graph.
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._n_plain = {True: 0, False: 0}
-        self._stream = torch.cuda.Stream() if capture else None
+        self._stream = torch.cuda.Stream(weight.device) if capture else None
 
     @contextmanager
     def on_stream(self) -> Generator[None]:
@@ -81,10 +84,13 @@ class Replay(Steps):
         if self._stream is None:
             yield
             return
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream().wait_stream(self._stream)
+        usual = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(usual)
+        try:
+            with torch.cuda.stream(self._stream):
+                yield
+        finally:
+            usual.wait_stream(self._stream)
 
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
         """All steps of an epoch; the mean loss of each network, ``(S,)``."""
