@@ -61,8 +61,6 @@ def test_the_newest_two_are_kept(files, tensors, tmp_path):
     save(files, tensors, 1, 2, 3, 10)
     assert sorted(os.listdir(tmp_path)) == ["epoch-0003.safetensors", "epoch-0010.safetensors"]
     assert files.latest().state["epoch"] == 10
-    files.forget()
-    assert os.listdir(tmp_path) == []
 
 
 def truncate(path):
@@ -109,6 +107,17 @@ def test_checkpoints_of_other_settings_are_not_used(files, tensors, tmp_path, re
     others.close()
 
 
+def test_checkpoints_of_other_settings_do_not_push_ours_out(files, tensors, tmp_path, remarks):
+    save(files, tensors, 19, 20)
+    others = Checkpoints(tmp_path, "theirs", remarks.append)
+    assert others.latest() is None
+    for epoch in (1, 2, 3):
+        save(others, tensors, epoch)
+        assert others.latest().state["epoch"] == epoch
+    assert not others.path(1).exists()
+    others.close()
+
+
 def test_a_file_that_was_not_finished_is_not_seen(files, tensors, tmp_path):
     save(files, tensors, 1)
     (tmp_path / ".epoch-0002.safetensors.123").write_bytes(b"half a file")
@@ -121,6 +130,20 @@ def test_a_failed_write_is_raised_and_leaves_nothing(tmp_path, tensors):
     files.save(1, tensors, {})
     with pytest.raises(OSError, match="file"):
         files.close()
+
+
+def test_what_the_system_refuses_is_its_error(tmp_path, tensors):
+    """A limit on the size of files, in place of a disk that is full."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"a.safetensors: it cannot be written \(.*too large"):
+            write_tensors(tmp_path / "a.safetensors", tensors, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.listdir(tmp_path) == []
 
 
 def test_nothing_is_executed_on_reading(tmp_path):

@@ -33,7 +33,12 @@ class Checkpoint(NamedTuple):
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write one file, whole or not at all."""
+    """Write one file, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written, as on a full disk; the message names it.
+    """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -43,6 +48,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     try:
         save_file(own, unfinished, header)
         unfinished.replace(path)
+    except SafetensorError as error:  # its name for what the system says
+        raise OSError(f"{path}: it cannot be written ({error})") from error
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -129,15 +136,11 @@ class Checkpoints:
         finally:
             self._writer.shutdown()
 
-    def forget(self) -> None:
-        """Training is finished: its checkpoints are not needed any more."""
-        self.wait()
-        for path in self._files():
-            path.unlink(missing_ok=True)
-
     def _write(self, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         write_tensors(self.path(epoch), tensors, state)
-        for old in self._files()[_KEPT:]:
+        # Later epochs are of other settings: counted with ours, they would push ours out.
+        ours = [path for path in self._files() if path <= self.path(epoch)]
+        for old in ours[_KEPT:]:
             old.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
