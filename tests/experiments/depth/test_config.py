@@ -74,6 +74,13 @@ def test_unknown_methods_are_refused(name):
         ({"beta": 0.0}, "`beta` must be positive; got 0"),
         ({"flip": 1.5}, r"`flip` must lie in \[0, 1\]; got 1.5"),
         ({"seeds": ()}, "at least one seed"),
+        ({"seeds": ("a",)}, "`seeds` must be finite and at least 0; got a"),
+        ({"height": 33}, "`height` must be even"),
+        ({"student_epochs": 0}, "`student_epochs` must be at least 1, or null"),
+        ({"zoom": 0.5}, "`zoom` must be finite and at least 1; got 0.5"),
+        ({"encoder_rate": -1.0}, "`encoder_rate` must be finite and at least 0"),
+        ({"gammas": (0.1, -0.1)}, "`gammas` must be finite and at least 0; got -0.1"),
+        ({"gamma": float("nan")}, "`gamma` must be finite"),
     ],
 )
 def test_impossible_settings_are_refused(change, message):

@@ -1,4 +1,4 @@
-"""Settings of the depth experiment: the paper's, ours for an hour of one GPU, and a short one.
+"""Settings of the depth experiment: the paper's, ours for one GPU, and a short one.
 
 A *recipe* is a method with its settings; variants of a method (another temperature, another weight
 of the out-of-domain images) are recipes of their own.
@@ -7,6 +7,7 @@ of the out-of-domain images) are recipes of their own.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
@@ -57,6 +58,20 @@ _CHOICES = {
     "precision": ("bf16", "float32"),
     "tempering": ("paper", "mean-preserving", "exact"),
     "prior_match": ("precision", "variance"),
+}
+_LEAST = {
+    "encoder_rate": 0,
+    "weight_decay": 0,
+    "average": 0,
+    "jitter": 0,
+    "zoom": 1,
+    "temperature": 1,
+    "transfer": 0,
+    "gamma": 0,
+    "gamma_epochs": 0,
+    "gammas": 0,
+    "coefficient": 0,
+    "seeds": 0,
 }
 
 
@@ -145,15 +160,8 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse what cannot run."""
-        for name in ("height", "width", "n_members", "epochs", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1; got {getattr(self, name)}.")
-        for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be positive; got {getattr(self, name):g}.")
-        for name in ("warm_up", "flip", "swap"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(self, name):g}.")
+        _check_counts(self)
+        _check_numbers(self)
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -179,6 +187,36 @@ class Config:
     def epochs_of(self, method: str) -> int:
         """Passes through the training images."""
         return self.student_epochs or self.epochs if method in STUDENTS else self.epochs
+
+
+def _check_counts(config: Config) -> None:
+    for name in ("height", "width", "n_members", "epochs", "batch"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"`{name}` must be at least 1; got {getattr(config, name)}.")
+    for name in ("n_decoder", "student_epochs", "n_images", "n_test"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, or null for the default; got {value}.")
+    for name in ("height", "width"):
+        if getattr(config, name) % 2:
+            raise ValueError(
+                f"`{name}` must be even, for predictions have half the resolution; got "
+                f"{getattr(config, name)}."
+            )
+
+
+def _check_numbers(config: Config) -> None:
+    for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
+        if not getattr(config, name) > 0:
+            raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
+    for name in ("warm_up", "flip", "swap"):
+        if not 0 <= getattr(config, name) <= 1:
+            raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")
+    for name, least in _LEAST.items():
+        given = getattr(config, name)
+        for value in given if isinstance(given, tuple) else (given,):
+            if not (isinstance(value, int | float) and least <= value < math.inf):
+                raise ValueError(f"`{name}` must be finite and at least {least}; got {value}.")
 
 
 @dataclass(frozen=True)
