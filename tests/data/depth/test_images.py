@@ -58,6 +58,14 @@ def test_tensors_may_be_cut_to_shape(images):
         assert (pixels[row].permute(1, 2, 0).numpy() == expected).all()
 
 
+def test_depth_that_is_not_wanted_is_not_read(images, tmp_path):
+    for path in (tmp_path / "rooms" / "depth").iterdir():
+        path.write_bytes(b"no depth map")
+    pixels, depth = images.tensors(with_depth=False)
+    assert pixels.shape == (11, 3, 12, 16)
+    assert depth is None
+
+
 def test_parts_of_a_set_are_sets(images):
     assert images[:3].names == ("0000", "0001", "0002")
     assert images[[4, 2]].names == ("0004", "0002")

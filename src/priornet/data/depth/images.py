@@ -99,6 +99,7 @@ class DepthImages:
         crop: bool = False,
         workers: int | None = None,
         ahead: int = 64,
+        with_depth: bool = True,
     ) -> Iterator[Pair]:
         """Photographs and depth one after the other, decoded ahead by threads.
 
@@ -109,11 +110,14 @@ class DepthImages:
                 rather than to stretch.
             workers: Threads that decode; one for each processor by default.
             ahead: How many may wait to be asked for.
+            with_depth: Whether to read depth too; without, it is None.
         """
         if size is not None:
             check_size(size)
         order = range(len(self)) if order is None else order
-        encoded = ((self.picture(row), self.stored_depth(row)) for row in order)
+        encoded = (
+            (self.picture(row), self.stored_depth(row) if with_depth else None) for row in order
+        )
         decode = partial(_decode_pair, size=size, crop=crop)
         return decoded(encoded, decode, workers=n_workers(workers), ahead=ahead)
 
@@ -124,6 +128,7 @@ class DepthImages:
         crop: bool = False,
         workers: int | None = None,
         dtype: torch.dtype = torch.float32,
+        with_depth: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
         """All images in memory: bytes ``(N, 3, H, W)``, and depth in metres ``(N, H, W)`` if any.
 
@@ -132,8 +137,9 @@ class DepthImages:
             crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
             workers: Threads that decode; one for each processor by default.
             dtype: Of the depth. Half precision keeps 11 bits: 8 mm at 10 m, 6 cm at 65 m.
+            with_depth: Whether to read depth too; without, it is None.
         """
-        pairs = self.pairs(size=size, crop=crop, workers=workers)
+        pairs = self.pairs(size=size, crop=crop, workers=workers, with_depth=with_depth)
         found = self._stacked(pairs, range(len(self)), dtype)
         return found.images, found.depth
 
