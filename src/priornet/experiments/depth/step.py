@@ -6,6 +6,7 @@ changes from step to step lies in memory that the graph reads.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -145,7 +146,7 @@ class Step:
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.setting = torch.zeros((), device=fabric.device)
         self.capture, self.remark, self._n_plain = capture, remark, 0
-        self._stream = torch.cuda.Stream() if capture else None
+        self._stream = torch.cuda.Stream(fabric.device) if capture else None
         self._graph: torch.cuda.CUDAGraph | None = None
         self._batch: Batch | None = None
         self._loss: Tensor | None = None
@@ -159,10 +160,13 @@ class Step:
         if self._stream is None:
             yield
             return
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            yield
-        torch.cuda.current_stream().wait_stream(self._stream)
+        usual = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(usual)
+        try:
+            with torch.cuda.stream(self._stream):
+                yield
+        finally:
+            usual.wait_stream(self._stream)
 
     def __call__(self, batch: Batch, setting: float, factor: float) -> Tensor:
         """The loss before the step, on the device; our share of it where processes share."""
@@ -171,7 +175,7 @@ class Step:
             self._record(batch)
         if self._graph is None or self._batch is None or self._loss is None:
             self._n_plain += 1
-            return self._plain(batch)
+            return self._warmed(batch) if self.capture else self._plain(batch)
         for static, new in zip(self._batch, batch, strict=True):
             if static is not None and new is not None:
                 static.copy_(new)
@@ -202,6 +206,14 @@ class Step:
             self.remark(f"steps are not replayed from a CUDA graph: {str(error).splitlines()[0]}")
         else:
             self._graph = graph
+
+    def _warmed(self, batch: Batch) -> Tensor:
+        """A step before the capture, which torch takes for a mistake."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "This instance was constructed with capturable=True", UserWarning
+            )
+            return self._plain(batch)
 
     def _plain(self, batch: Batch) -> Tensor:
         if self.teachers:
