@@ -55,10 +55,11 @@ class Training:
     capture: bool = True
     """Replay a CUDA graph, where there is one GPU and one process."""
     compile: bool = False
-    """Let torch.compile fuse the network and its loss; a minute at first, on GPUs only."""
+    """Let torch.compile fuse the network and its loss, on GPUs only."""
     half: bool | None = None
     """Whether networks compute in bfloat16; None for what the settings say, on a GPU."""
     progress: Callable[[Tick], object] = field(default=lambda _: None)
+    """Told of every epoch, by the first of the processes that share a batch."""
     remark: Callable[[str], object] = field(default=lambda _: None)
     """Told in one line of what should be known, such as a damaged checkpoint."""
     stop: Callable[[], bool] = field(default=lambda: False)
@@ -200,7 +201,8 @@ class _Run:
                 losses.append(self._epoch(epoch))
                 seconds = before + time.perf_counter() - started
                 self._save(files, losses, seconds)
-                self.training.progress(Tick(epoch + 1, self.n_epochs, losses[-1]))
+                if self.fabric.is_global_zero:
+                    self.training.progress(Tick(epoch + 1, self.n_epochs, losses[-1]))
                 if epoch + 1 < self.n_epochs and self.fabric.broadcast(self.training.stop()):
                     return Outcome(losses, seconds, is_finished=False)
         finally:
