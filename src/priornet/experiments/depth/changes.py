@@ -8,6 +8,7 @@ draws are made on the CPU for the whole batch, so that they are the same on ever
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 from torch import Generator, Tensor
@@ -72,7 +73,7 @@ def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
         strength: 0.2 for factors of brightness and contrast between 0.8 and 1.25.
         generator: Source of randomness, on the CPU.
     """
-    n, size = len(images), torch.tensor(1 + strength).log().item()
+    n, size = len(images), math.log1p(strength)
     brightness, contrast, saturation, gamma = (
         _draw(n, -size, size, generator, images).exp() for _ in range(4)
     )
@@ -118,6 +119,6 @@ def enlarge(
 
 def mix(images: Tensor, share: float, generator: Generator) -> Tensor:
     """Every image with up to that share of another one laid over it."""
-    other = torch.randperm(len(images), generator=generator).to(images.device)
+    other = torch.randperm(len(images), generator=generator).to(images.device, non_blocking=True)
     weight = _draw(len(images), 0.0, share, generator, images)
     return torch.lerp(images, images[other], weight)

@@ -272,15 +272,15 @@ def objective_for(recipe: Recipe, scale: Scale) -> Objective:
     return _METHODS[recipe.method](recipe, scale)
 
 
-_MEANING: list[Head] = []
+@functools.cache
+def _member_head() -> Head:
+    with torch.device("meta"):  # only what outputs mean is used: it needs no weights
+        return GaussianHead(1, per_pixel=True)
 
 
 def ensemble_of(outputs: Tensor) -> GaussianEnsemble:
     """Unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, as one ensemble."""
-    if not _MEANING:
-        with torch.device("meta"):  # only what outputs mean is used: it needs no weights
-            _MEANING.append(GaussianHead(1, per_pixel=True))
-    members = _MEANING[0].distribution(outputs)
+    members = _member_head().distribution(outputs)
     return GaussianEnsemble.from_precision_tril(
         members.loc, members.precision_tril, validate_args=False
     )
