@@ -91,3 +91,8 @@ def test_record_is_plain_data_with_its_numbers():
     assert Box(**record["region"]) == KITTI.region
     assert (record["closest_metres"], record["farthest_metres"]) == (0.01, 80.0)
     assert "limit_metres" not in NYU.record()
+    assert "resolution" not in record
+    assert NYU.record((240, 320))["resolution"] == {
+        "targets": [240, 320],
+        "predictions": [120, 160],
+    }

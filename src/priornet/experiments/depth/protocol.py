@@ -5,7 +5,8 @@ DenseDepth's protocol, as its public code has it, where it applies:
 - *Resolution.* The network answers at half the resolution of the image. Predictions are scaled up
   bilinearly to that of the target for the scores of :mod:`priornet.metrics.depth`. Distributions
   are scored where the network gave them, against every second target in either direction (nearest
-  pixel, as in the paper's code): an interpolated distribution is nobody's prediction.
+  pixel, as in the paper's code): an interpolated distribution is nobody's prediction. Training is
+  different: its targets are means of the measured pixels of 2 x 2 blocks.
 - *Clip.* Predictions are clipped to the depths that the set can have, before they are scaled up.
   Distributions are not.
 - *Mirrored averaging.* The prediction is the average with that of the mirrored image, mirrored
@@ -96,12 +97,21 @@ class Protocol:
         clipped = prediction.clamp(self.closest, self.farthest).unsqueeze(1)
         return F.interpolate(clipped, size, mode="bilinear", align_corners=False).squeeze(1)
 
-    def record(self) -> dict[str, Any]:
-        """The protocol in plain words and numbers, for the results."""
+    def record(self, size: tuple[int, int] | None = None) -> dict[str, Any]:
+        """The protocol in plain words and numbers, for the results.
+
+        Args:
+            size: Height and width of the images and targets, if they are to be recorded.
+        """
+        resolution: dict[str, Any] = {}
+        if size is not None:
+            predictions = [side // 2 for side in size]
+            resolution = {"resolution": {"targets": [*size], "predictions": predictions}}
         limits = {k: v for k, v in asdict(self).items() if isinstance(v, float) and v < math.inf}
         return {
             "crop": self.crop._asdict(),
             "region": self.region._asdict(),
+            **resolution,
             **{f"{name}_metres": value for name, value in limits.items()},
             "depth_scores": "predictions clipped, scaled up bilinearly to the target, averaged "
             "with the mirrored image's; mean over images of each image's score",
