@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from priornet.experiments.depth.methods import Batch, Scale
 
-__all__ = ["Changes", "Share", "TrainingSet", "epoch_seed", "half_resolution"]
+__all__ = ["Changes", "Share", "TrainingSet", "epoch_seed", "half_resolution", "scale_of"]
 
 Changes = Callable[[Tensor, Tensor | None, Generator], tuple[Tensor, Tensor | None]]
 """``(images (B, 3, H, W) bytes, depth (B, h, w), generator) -> images in [0, 1], depth``."""
@@ -41,7 +41,10 @@ def epoch_seed(seed: int, epoch: int, what: int = 0) -> int:
 
 
 def half_resolution(depth: Tensor) -> Tensor:
-    """Depth at the resolution of predictions: mean of the measured pixels of each 2 x 2 block."""
+    """Depth at the resolution of predictions: mean of the measured pixels of each 2 x 2 block.
+
+    Training alone uses it; scores of distributions compare with the nearest pixel.
+    """
     if depth.shape[-1] % 2 or depth.shape[-2] % 2:
         raise ValueError(
             f"height and width must be even, for predictions have half the resolution; got "
@@ -63,6 +66,7 @@ class TrainingSet:
         foreign: Out-of-domain images, bytes ``(N', 3, H, W)``, if any.
         changes: Augmentation, from bytes to numbers in [0, 1].
         device: Where to keep them.
+        scale: Of the depth, if it is known already.
     """
 
     def __init__(
@@ -72,8 +76,9 @@ class TrainingSet:
         foreign: Tensor | None,
         changes: Changes,
         device: torch.device,
+        scale: Scale | None = None,
     ) -> None:
-        self.scale = _scale(depth)
+        self.scale = scale_of(depth) if scale is None else scale
         self.images, self.depth = images.to(device), half_resolution(depth.to(device))
         self.foreign = None if foreign is None else foreign.to(device)
         self.changes, self.device = changes, device
@@ -124,8 +129,8 @@ def _channels_last(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last)
 
 
-def _scale(depth: Tensor) -> Scale:
-    """Over all valid pixels, image after image in double precision: they are many."""
+def scale_of(depth: Tensor) -> Scale:
+    """Mean and deviation of all valid pixels of ``(N, H, W)``, in double precision."""
     n, total, square = 0, 0.0, 0.0
     for image in depth:
         valid = image[image > 0].double()
