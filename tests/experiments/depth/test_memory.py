@@ -5,7 +5,12 @@ import pickle
 import pytest
 import torch
 
-from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
+from priornet.experiments.depth.memory import (
+    NotEnoughMemory,
+    fitting_batch,
+    in_smaller_batches,
+    is_out_of_memory,
+)
 
 
 def room_for(n_images, tried):
@@ -44,3 +49,13 @@ def test_the_message_travels_between_processes():
         "Single.0.1: a batch of 64 images does not fit in the memory of the NVIDIA H200; "
         "a batch of 16 does. What is finished is kept."
     )
+
+
+def test_work_goes_on_in_smaller_batches():
+    tried, remarks = [], []
+    probe = room_for(5, tried)
+    assert in_smaller_batches(lambda n: (probe(n), n)[1], 16, remarks.append) == 4
+    assert tried == [16, 8, 4]
+    assert remarks[1] == "8 images at a time do not fit in memory; going on with 4."
+    with pytest.raises(torch.OutOfMemoryError):
+        in_smaller_batches(room_for(0, []), 4)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 
-__all__ = ["NotEnoughMemory", "fitting_batch", "is_out_of_memory"]
+__all__ = ["NotEnoughMemory", "fitting_batch", "in_smaller_batches", "is_out_of_memory"]
+
+_Found = TypeVar("_Found")
 
 
 class NotEnoughMemory(MemoryError):
@@ -64,3 +67,27 @@ def fitting_batch(probe: Callable[[int], object], batch: int) -> int | None:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
     return None
+
+
+def in_smaller_batches(
+    work: Callable[[int], _Found], batch: int, remark: Callable[[str], object] = lambda _: None
+) -> _Found:
+    """What some work gives that may be done with batches of any size: smaller ones if need be.
+
+    Args:
+        work: Done with so many images at a time; out of memory, it raises as torch does.
+        batch: To begin with.
+        remark: Told, in one line, where that was too many.
+    """
+    while True:
+        try:
+            return work(batch)
+        except RuntimeError as error:
+            if batch == 1 or not is_out_of_memory(error):
+                raise
+        # Outside the handler: the error would hold on to the memory of what failed.
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        remark(f"{batch} images at a time do not fit in memory; going on with {batch // 2}.")
+        batch //= 2
