@@ -4,9 +4,11 @@ import os
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from _depth_files import codes, encoded, photograph
 from priornet.data.depth import DepthError
 from priornet.experiments.depth.config import config_for, recipes
 from priornet.experiments.depth.sets import Sets, Sources, find_sources
@@ -75,9 +77,30 @@ def test_what_is_missing_is_told_before_the_work(photographs):
     lonely.check(foreign=False)
     with pytest.raises(DepthError, match="NWPN learns kitti images as out-of-domain ones"):
         lonely.check(foreign=True)
+    whole = Sources(photographs / "nyu_small", {"kitti": photographs / "lsun_small"})
+    Sets(config_for("nyu", "smoke"), whole).check(foreign=False)
+    with pytest.raises(DepthError, match="lsun_small: this set is not divided"):
+        Sets(config_for("nyu", "smoke"), whole).check(foreign=True)
     undivided = Sources(photographs / "lsun_small")
     with pytest.raises(DepthError, match="not divided into training and test"):
         Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
+
+
+def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):
+    drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"
+    pictures = root / drive / "image_02" / "data"
+    depths = root / "train" / drive.split("/")[1] / "proj_depth/groundtruth/image_02"
+    for folder in (pictures, depths):
+        folder.mkdir(parents=True)
+    for frame in ("0000000001", "0000000002"):
+        (pictures / f"{frame}.png").write_bytes(encoded(photograph(), "PNG"))
+    (depths / "0000000001.png").write_bytes(encoded(codes(dtype=np.uint16), "PNG"))
+    split = tmp_path / "train_files.txt"
+    split.write_text(f"{drive} 1 l\n{drive} 2 l\n")
+    with pytest.raises(DepthError, match=r"0000000002.png: this depth file .* is missing"):
+        find_sources(root, "kitti", split=split).open(root, "train")
+    lenient = find_sources(root, "kitti", split=split, missing="skip")
+    assert len(lenient.open(root, "train")) == 1
 
 
 def test_a_set_without_depth_cannot_be_learnt(order, photographs):

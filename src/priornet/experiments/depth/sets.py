@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from priornet.data.depth import DepthError, DepthImages, open_depth
-from priornet.experiments.depth.batches import TrainingSet
+from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config, Recipe
+from priornet.experiments.depth.methods import Scale
+from priornet.nn.efficientnet import packaged_weights
 
-__all__ = ["Sets", "Sources", "find_sources"]
+__all__ = ["Sets", "Sources", "find_sources", "named_paths"]
 
 # How the names of files and folders begin, by the name of the set.
 _NAMES = {"nyu": "nyu", "kitti": "kitti", "lsun_bedroom": "lsun"}
@@ -34,10 +37,36 @@ class Sources:
     """Its test images, where they are elsewhere, as in DenseDepth's two zips."""
     weights: str | None = "imagenet"
     """ImageNet weights of the encoder: a file, ``"imagenet"`` for the package's, None for none."""
+    split: Path | None = None
+    """Split list of raw KITTI drives, or a folder with lists; None where it lies beside them."""
+    missing: Literal["error", "skip"] = "error"
+    """Whether a KITTI frame without a depth file is an error, or left out."""
+
+    def open(self, path: Path, part: Literal["train", "test", "all"]) -> DepthImages:
+        """A part of one of the sets; nothing is decoded."""
+        return open_depth(path, part, split=self.split, missing=self.missing)
 
     def other(self, config: Config) -> str:
         """The set that NWPN takes its out-of-domain training images from."""
         return "kitti" if config.dataset == "nyu" else "nyu"
+
+
+def named_paths(given: Sequence[str]) -> dict[str, Path]:
+    """Sets of a command line, each as ``NAME=PATH``.
+
+    Example:
+        >>> list(named_paths(["church=photos/church"]))
+        ['church']
+    """
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise ValueError(f'--foreign must be NAME=PATH; got "{text}".')
+        if name in ("train", "test", "weights"):
+            raise ValueError(f'--foreign: a set cannot be called "{name}".')
+        found[name] = Path(path)
+    return found
 
 
 def find_sources(
@@ -46,6 +75,8 @@ def find_sources(
     foreign: dict[str, Path] | None = None,
     test: Path | None = None,
     weights: str | None = None,
+    split: Path | None = None,
+    missing: Literal["error", "skip"] = "error",
 ) -> Sources:
     """Where the sets of an experiment are.
 
@@ -56,6 +87,8 @@ def find_sources(
         foreign: Other sets by name, beside those found in ``data``.
         test: Its test images, if they are not in ``data``.
         weights: ImageNet weights of the encoder.
+        split: Split list of raw KITTI drives.
+        missing: Whether a KITTI frame without a depth file is an error, or left out.
     """
     if not data.exists():
         raise DepthError(f"{data}: there is no such file or folder.")
@@ -71,7 +104,7 @@ def find_sources(
     own = found.pop(dataset, data if not found else None)
     if own is None:
         raise DepthError(f"{data}: nothing in it begins with {dataset}; found {', '.join(found)}.")
-    return Sources(own, found | (foreign or {}), test, weights)
+    return Sources(own, found | (foreign or {}), test, weights, split, missing)
 
 
 class Sets:
@@ -85,56 +118,75 @@ class Sets:
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config, self.sources = config, sources
         self._foreign: dict[str, Tensor] = {}
+        self._prints: dict[str, str] = {}
 
     def check(self, foreign: bool) -> None:
         """Complain now of what is missing, not after hours of work."""
-        open_depth(self.sources.own, part="train")
-        open_depth(self.sources.test or self.sources.own, part="test")
-        for path in self.sources.foreign.values():
-            open_depth(path)
+        self._part("train")
+        self._part("test")
+        for name in self.sources.foreign:
+            self._part(name)
         other = self.sources.other(self.config)
         if foreign and other not in self.sources.foreign:
             raise DepthError(
                 f"NWPN learns {other} images as out-of-domain ones: say where they are, or leave "
                 "it out."
             )
+        if foreign:
+            self.sources.open(self.sources.foreign[other], "train")
+
+    def _part(self, name: str) -> DepthImages:
+        """Images as the settings want them, undecoded: ``train``, ``test``, or a foreign set."""
+        config, sources = self.config, self.sources
+        if name == "train":
+            return _first(sources.open(sources.own, "train"), config.n_images)
+        if name == "test":
+            return _first(sources.open(sources.test or sources.own, "test"), config.n_test)
+        return _first(sources.open(sources.foreign[name], "all"), config.n_test)
 
     @cached_property
     def train(self) -> tuple[Tensor, Tensor]:
         """Training images as bytes ``(N, 3, H, W)``, and their depth ``(N, H, W)``."""
-        return self._own(self.sources.own, "train", self.config.n_images)
+        return self._own("train")
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Of all valid training pixels."""
+        return scale_of(self.train[1])
 
     @cached_property
     def test(self) -> tuple[Tensor, Tensor]:
         """Test images and their depth."""
-        return self._own(self.sources.test or self.sources.own, "test", self.config.n_test)
+        return self._own("test")
 
-    def _own(self, path: Path, part: Any, n_most: int | None) -> tuple[Tensor, Tensor]:
-        size = (self.config.height, self.config.width)
-        images, depth = _first(open_depth(path, part=part), n_most).tensors(size)
+    def _own(self, part: Literal["train", "test"]) -> tuple[Tensor, Tensor]:
+        images, depth = self._part(part).tensors((self.config.height, self.config.width))
         if depth is None:
+            path = self.sources.test if part == "test" else None
+            path = self.sources.own if path is None else path
             raise DepthError(f"{path}: its images have no depth to learn or to compare with.")
         return images, depth.float()
 
     def foreign(self, name: str) -> Tensor:
         """All images of another set, cut and scaled to the size of our own."""
-        return self._prepared(name, "all", self.config.n_test)
+        if name not in self._foreign:
+            self._foreign[name] = self._prepared(self._part(name))
+        return self._foreign[name]
 
-    def _prepared(self, name: str, part: Any, n_most: int | None) -> Tensor:
-        key = f"{name}/{part}"
-        if key not in self._foreign:
-            images = _first(open_depth(self.sources.foreign[name], part=part), n_most)
-            size = (self.config.height, self.config.width)
-            self._foreign[key] = images.tensors(size, crop=True)[0]
-        return self._foreign[key]
+    @cached_property
+    def _strange(self) -> Tensor:
+        """Images that a prior network learns as out-of-domain ones."""
+        path = self.sources.foreign[self.sources.other(self.config)]
+        return self._prepared(_first(self.sources.open(path, "train"), self.config.n_images))
+
+    def _prepared(self, images: DepthImages) -> Tensor:
+        size = (self.config.height, self.config.width)
+        return images.tensors(size, crop=True, with_depth=False)[0]
 
     def training(self, recipe: Recipe, uses_foreign: bool, device: torch.device) -> TrainingSet:
         """What a recipe is trained on, on a device."""
-        foreign = None
-        if uses_foreign:
-            other = self.sources.other(self.config)
-            foreign = self._prepared(other, "train", self.config.n_images)
-        return TrainingSet(*self.train, foreign, changes_for(recipe), device)
+        foreign = self._strange if uses_foreign else None
+        return TrainingSet(*self.train, foreign, changes_for(recipe), device, self.scale)
 
     def fingerprint(self, *, uses_foreign: bool) -> str:
         """Of the training images and the first weights."""
@@ -149,20 +201,50 @@ class Sets:
 
     @cached_property
     def _foreign_print(self) -> str:
-        other = self.sources.other(self.config)
-        return _digest(self._prepared(other, "train", self.config.n_images).numpy().data)
+        return _digest(self._strange.numpy().data)
 
     def sizes(self) -> dict[str, Any]:
         """How many images there are, for the record; nothing is decoded."""
-        own, config = self.sources.own, self.config
         return {
-            "n_train": len(_first(open_depth(own, part="train"), config.n_images)),
-            "n_test": len(_first(open_depth(self.sources.test or own, "test"), config.n_test)),
-            "foreign": {
-                name: len(_first(open_depth(path), config.n_test))
-                for name, path in self.sources.foreign.items()
+            "n_train": len(self._part("train")),
+            "n_test": len(self._part("test")),
+            "foreign": {name: len(self._part(name)) for name in self.sources.foreign},
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Which images and first weights these are, wherever they lie."""
+        weights = self._weights_file
+        names = ("train", "test", *self.sources.foreign)
+        return {
+            "sources": {name: self._part(name).name for name in names},
+            "weights": self.sources.weights if weights is None else weights.name,
+            "digests": {
+                "train": _digest_of(self._part("train"), n_whole=16),
+                "test": self.test_print,
+                **{name: self.foreign_print(name) for name in self.sources.foreign},
+                "weights": None if weights is None else _digest(weights.read_bytes()),
             },
         }
+
+    @cached_property
+    def test_print(self) -> str:
+        """Digest of the test images and their depth."""
+        return _digest_of(self._part("test"))
+
+    def foreign_print(self, name: str) -> str:
+        """Digest of the images of another set."""
+        if name not in self._prints:
+            self._prints[name] = _digest_of(self._part(name), with_depth=False)
+        return self._prints[name]
+
+    @cached_property
+    def _weights_file(self) -> Path | None:
+        if self.sources.weights != "imagenet":
+            return None if self.sources.weights is None else Path(self.sources.weights)
+        try:
+            return packaged_weights()
+        except ImportError:
+            return None
 
     @cached_property
     def _weights(self) -> str:
@@ -175,6 +257,17 @@ def _digest(*pieces: Any) -> str:
     found = hashlib.sha256()
     for piece in pieces:
         found.update(piece)
+    return found.hexdigest()[:12]
+
+
+def _digest_of(images: DepthImages, *, with_depth: bool = True, n_whole: int | None = None) -> str:
+    """Of the names of images, and of what is in all of them, or in the first."""
+    found = hashlib.sha256("\n".join(images.names).encode())
+    for row in range(len(images) if n_whole is None else min(n_whole, len(images))):
+        data = images.picture(row).data
+        found.update(data if isinstance(data, bytes) else data.tobytes())
+        depth = images.depth(row) if with_depth else None
+        found.update(b"" if depth is None else depth.tobytes())
     return found.hexdigest()[:12]
 
 
