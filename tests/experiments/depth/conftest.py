@@ -28,6 +28,13 @@ def photographs(tmp_path_factory):
 @pytest.fixture
 def order(photographs, tmp_path):
     config = replace(
-        PRESETS["smoke"], n_decoder=16, height=32, width=64, epochs=1, n_images=None, n_test=None
+        PRESETS["smoke"],
+        n_decoder=16,
+        height=32,
+        width=64,
+        epochs=1,
+        n_images=None,
+        n_test=None,
+        norm="batch",  # there are no weights whose statistics could be kept
     )
     return Order(config, find_sources(photographs, "nyu"), tmp_path / "parts", information_draws=1)

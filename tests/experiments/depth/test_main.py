@@ -10,13 +10,14 @@ from priornet.experiments.depth.__main__ import main
 from priornet.experiments.results import read_results
 
 SMALL = ("--set", "height=32", "--set", "width=64", "--set", "n_decoder=16", "--set", "epochs=1")
+UNTAUGHT = ("--weights", "none", "--set", "norm=batch")
 
 
 @pytest.fixture
 def call(photographs, tmp_path, capsys):
     def run(*options):
         common = ("--dataset", "nyu", "--data", str(photographs), "--out", str(tmp_path))
-        code = main((*common, "--preset", "smoke", *SMALL, *options))
+        code = main((*common, "--preset", "smoke", *SMALL, *UNTAUGHT, *options))
         said = capsys.readouterr()
         return code, said.out, said.err
 
@@ -53,6 +54,9 @@ def test_time_that_is_up_is_no_failure(call, tmp_path):
         (("--methods", "Bagging"), 'unknown method "Bagging"'),
         (("--set", "epoch=1"), '"epoch=1" is not NAME=VALUE'),
         (("--seeds", "a"), "seeds must be numbers"),
+        (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
+        (("--foreign", "test=church"), 'a set cannot be called "test"'),
+        (("--set", "norm=frozen"), 'norm="frozen" keeps the statistics of ImageNet weights'),
         (("--weights", "nowhere.safetensors", "--methods", "Single"), "nowhere.safetensors"),
     ],
 )
@@ -61,6 +65,24 @@ def test_what_cannot_be_run_is_one_line(call, options, message):
     assert code == 2
     assert err.startswith("Error: ")
     assert message in err
+    assert err.count("\n") == 1
+
+
+def test_weights_are_those_of_imagenet_unless_told(call):
+    from priornet.experiments.depth.__main__ import _parser
+
+    given = _parser().parse_args(["--dataset", "nyu", "--data", "."])
+    assert given.weights == "imagenet"
+
+
+def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "nyu.json")
+
+    monkeypatch.setattr("priornet.experiments.results.write_results", full)
+    code, _, err = call("--methods", "DD")
+    assert code == 1
+    assert "No space left" in err
     assert err.count("\n") == 1
 
 
@@ -93,6 +115,7 @@ def test_two_processes_share_every_batch(photographs, tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("results:") == 1
+        assert done.stdout.count("epoch   1/1") == 1
         results = read_results(out / "nyu.smoke.json")
         found.append(results["methods"]["Single"]["training"][0][0]["losses"])
     assert found[0] == pytest.approx(found[1], rel=1e-5)

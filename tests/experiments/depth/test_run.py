@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from priornet.experiments.depth.config import recipes
+from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.run import (
     file_name,
     finished,
@@ -16,6 +17,7 @@ from priornet.experiments.depth.run import (
     with_needs,
     with_others,
 )
+from priornet.experiments.depth.sets import Sets
 
 
 def whole(*arguments, **options):
@@ -52,6 +54,10 @@ def test_results_hold_every_seed(order):
     assert single["rmse"]["values"][0] != single["rmse"]["values"][1]
     assert len(single["ood_auc"]["kitti"]["total_variance"]["values"]) == 2
     assert len(single["training"][0][0]["losses"]) == 1
+    assert found["weights"] is None
+    assert found["sources"]["train"] == "nyu_small"
+    assert found["digests"].keys() == {"train", "test", "kitti", "lsun_bedroom", "weights"}
+    assert found["protocol"]["resolution"] == {"targets": [32, 64], "predictions": [16, 32]}
     assert {"seconds", "device", "versions", "commit", "dirty", "protocol"} <= found.keys()
     json.dumps(found, allow_nan=False)
 
@@ -104,7 +110,7 @@ def test_a_failure_in_a_worker_is_raised(order):
 @pytest.fixture(scope="module")
 def some_results():
     score = {"rmse": {"mean": 1.0}, "seconds": 2.0}
-    rest = {"config": {"epochs": 1}, "protocol": {}, "n_train": 1, "n_test": 1, "variants": {}}
+    rest = {"config": {"epochs": 1}, "protocol": {}, "digests": {"test": "a"}, "variants": {}}
     return {**rest, "methods": {"Single": score}, "commit": "a", "dirty": False, "seconds": 2.0}
 
 
@@ -116,6 +122,20 @@ def test_methods_of_earlier_runs_stay(some_results):
     assert found["commit"] == "a, b"
     other = {**new, "config": {"epochs": 2}}
     assert merged(some_results, other) == other
+    elsewhere = {**new, "digests": {"test": "b"}}
+    assert merged(some_results, elsewhere) == elsewhere
+
+
+def test_what_was_done_once_counts_once(some_results):
+    one, two = {"seconds": 2.0}, {"seconds": 3.0}
+    methods = {
+        "Single": {"seconds": 2.5, "training": [[one]]},
+        "ENSM": {"seconds": 6.0, "training": [[one, two]]},
+    }
+    without = {**some_results, "methods": {}, "commit": None}
+    found = merged(without, {**without, "methods": methods})
+    assert found["seconds"] == 6.5
+    assert found["commit"] is None
 
 
 def test_a_file_that_is_no_results_file_is_replaced(some_results, tmp_path):
@@ -129,11 +149,17 @@ def test_finished_results_answer_the_same_question(order, tmp_path):
     path = tmp_path / "nyu.json"
     wanted = recipes(order.config, ["Single"])
     assert finished(path, order, wanted) is None
-    results = {"config": order.config.to_json(), "methods": {"Single": {}}, "variants": {}}
+    digests = Sets(order.config, order.sources).record()["digests"]
+    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
+    results = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
+    results |= {"methods": {"Single": {}}, "variants": {}}
     path.write_text(json.dumps(results))
     assert finished(path, order, wanted) == results
     assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
     other = replace(order, config=replace(order.config, epochs=9))
+    assert finished(path, other, wanted) is None
+    fewer = {name: path for name, path in order.sources.foreign.items() if name != "kitti"}
+    other = replace(order, sources=replace(order.sources, foreign=fewer))
     assert finished(path, other, wanted) is None
     path.write_text("[]")
     with pytest.raises(ValueError, match=r"nyu.json: not a results file"):

@@ -49,6 +49,40 @@ def test_a_training_is_kept_and_not_done_again(shop, order, events):
     assert len(events) == 1
 
 
+def test_what_a_killed_writer_left_goes_too(shop, order):
+    left = order.folder / "checkpoints" / "DD.0" / ".epoch-0001.safetensors.123"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half a file")
+    shop.do(task(order, "DD"))
+    assert not left.parent.exists()
+
+
+@pytest.mark.parametrize("what", ["test", "lsun_bedroom"])
+def test_a_score_is_of_its_images(order, photographs, tmp_path, what):
+    import shutil
+
+    home = {"test": "nyu_small", "lsun_bedroom": "lsun_small"}[what]
+    copy = shutil.copytree(photographs / home, tmp_path / "copy")
+    sources = replace(
+        order.sources,
+        test=copy if what == "test" else None,
+        foreign=order.sources.foreign | ({what: copy} if what != "test" else {}),
+    )
+    score = task(order, "Single", "score")
+    before = Workshop(order).fingerprint(score)
+    assert Workshop(replace(order, sources=sources)).fingerprint(score) == before
+    pictures = (
+        sorted((copy / "rgb").iterdir()) if (copy / "rgb").exists() else sorted(copy.glob("*"))
+    )
+    shutil.copy(pictures[0], pictures[-1])
+    assert Workshop(replace(order, sources=sources)).fingerprint(score) != before
+
+
+def test_frozen_norms_need_weights(order):
+    with pytest.raises(ValueError, match='norm="frozen" keeps the statistics of ImageNet weights'):
+        replace(order, config=replace(order.config, norm="frozen"))
+
+
 @pytest.mark.parametrize(("change", "again"), [({"clip": 2.0}, True), ({"gamma": 0.5}, False)])
 def test_other_settings_make_a_training_again(shop, order, events, change, again):
     before = shop.do(task(order))
@@ -108,6 +142,7 @@ def test_a_score_holds_everything(shop, order):
     maps = read_tensors(order.folder / "EnD2.0.maps.safetensors").tensors
     assert maps["nyu/prediction"].shape == (4, 16, 32)
     assert maps["kitti/epkl"].shape == (6, 16, 32)
+    assert maps["kitti/epkl"].dtype == torch.float32
     assert Workshop(order).finished(score) == piece
 
 
@@ -126,10 +161,14 @@ def test_dense_depth_has_depth_only(shop, order):
     assert "ood_auc" not in result
 
 
-def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch):
+@pytest.mark.parametrize("name", ["Single", "EnD2"])
+def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch, name):
     """A GPU with room for one image, played by the step itself."""
     from priornet.experiments.depth import step
 
+    for needed in task(order, name).needs:
+        shop.do(needed)
+    kept = set(order.folder.rglob("*.safetensors"))
     plain = step.Step._plain
 
     def small_gpu(self, batch):
@@ -140,8 +179,8 @@ def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch):
     monkeypatch.setattr(step.Step, "_plain", small_gpu)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small GPU")
     with pytest.raises(NotEnoughMemory, match=r"a batch of 4 .* does not fit.*a batch of 1 do"):
-        shop.do(task(order))
-    assert not list(order.folder.rglob("*.safetensors"))
+        shop.do(task(order, name))
+    assert set(order.folder.rglob("*.safetensors")) == kept
 
 
 def test_seeds_of_members_are_their_own():

@@ -25,11 +25,15 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the experiment; 0 also where the time was up first, 2 for what cannot be run."""
+    """Run the experiment.
+
+    Returns:
+        0, also where the time was up first; 2 for what cannot be run; 1 where the machine failed.
+    """
     given = _parser().parse_args(arguments)
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.run import file_name, run, with_others
-    from priornet.experiments.depth.sets import find_sources
+    from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
     from priornet.experiments.depth.work import Order
     from priornet.experiments.results import write_results
@@ -38,8 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = with_changes(config_for(given.dataset, given.preset), given.set, given.seeds)
         names = given.methods.split(",")
         wanted = recipes(config, names, given.ablation)
-        foreign = {name: Path(path) for name, path in (f.split("=", 1) for f in given.foreign)}
-        sources = find_sources(given.data, given.dataset, foreign, given.test, given.weights)
+        sources = find_sources(
+            given.data,
+            given.dataset,
+            named_paths(given.foreign),
+            given.test,
+            None if given.weights == "none" else given.weights,
+            given.split,
+            given.missing,
+        )
         order = Order(
             config,
             sources,
@@ -52,16 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         started = time.monotonic()
         found = run(order, wanted, given.preset, workers=given.workers, report=_Log(started).report)
+        path = given.out / file_name(given.dataset, given.preset)
+        if found:
+            write_results(path, with_others(path, found))
     except (ValueError, OSError, ImportError, FloatingPointError, NotEnoughMemory) as error:
         sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
-        return 2
+        return 1 if isinstance(error, OSError) else 2
     if found is None:
         _say("the time is up; what is finished is kept, and the same command goes on from there.")
         return 0
     if not found:  # a process that helped another one
         return 0
-    path = given.out / file_name(given.dataset, given.preset)
-    write_results(path, with_others(path, found))
     for line in _summary(found):
         _say(line)
     _say(f"results: {path}")
@@ -75,7 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", type=Path, required=True, help="the set, or a folder with several sets")
     add("--test", type=Path, help="its test images, if they are not there")
     add("--foreign", action="append", default=[], help="another set as NAME=PATH; repeatable")
-    add("--weights", default=None, help='ImageNet weights: a file, or "imagenet" (a package)')
+    add("--split", type=Path, help="split list of raw KITTI drives, or a folder with lists")
+    add("--missing", choices=("error", "skip"), default="error", help="KITTI frames without depth")
+    add("--weights", default="imagenet", help='a file, "imagenet" (a package\'s), or "none"')
     add("--out", type=Path, default=Path("results/depth"), help="folder for results")
     add("--methods", default=",".join(METHODS), help="with commas; also EnD2-T1, NWPN-g0.05")
     add("--ablation", action="store_true", help="NWPN with every weight of the ablation")

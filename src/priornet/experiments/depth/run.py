@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
-from priornet.experiments.depth.config import METHODS, Recipe
+from priornet.experiments.depth.config import METHODS, Config, Recipe
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.scores import over_seeds
+from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Event, Order, Task, Workshop
 from priornet.experiments.results import read_results
 
@@ -49,10 +50,12 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
     """
     if not path.exists():
         return None
+    asked = {"config": order.config.to_json(), "protocol": _protocol(order.config)}
+    asked["digests"] = Sets(order.config, order.sources).record()["digests"]
     try:
         found = read_results(path)
         known = found["methods"].keys() | found["variants"].keys()
-        same = found["config"] == order.config.to_json()
+        same = all(found.get(name) == value for name, value in asked.items())
         return found if same and {recipe.name for recipe in recipes} <= known else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -67,6 +70,7 @@ def run(
     *,
     workers: int = 1,
     report: Report = lambda _: None,
+    again: bool = False,
 ) -> dict[str, Any] | None:
     """Train and score every recipe with every seed.
 
@@ -76,6 +80,7 @@ def run(
         preset: Name of the preset, for the record.
         workers: Processes that train side by side on the same device.
         report: Told of every epoch, and of remarks.
+        again: Whether to begin anew what is there already, finished or not.
 
     Returns:
         The results, ready for JSON; None where the time was up first: then the same call goes on.
@@ -83,6 +88,10 @@ def run(
     """
     workshop = Workshop(order, report)
     workshop.sets.check(any(recipe.method == "NWPN" for recipe in recipes))
+    if again:
+        # Before processes join each other to share batches: none is at work yet.
+        for task in with_needs(scores_of(recipes)):
+            workshop.forget(task)
     kept = {task.key: workshop.finished(task) for task in scores_of(recipes)}
     # What only led to a score that is there need not be made again, even if it is lost.
     tasks = with_needs([task for task in scores_of(recipes) if kept[task.key] is None])
@@ -111,20 +120,19 @@ def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """New results, with the methods that only the old ones have, if the settings are the same."""
-    same = all(old.get(name) == new[name] for name in ("config", "protocol", "n_train", "n_test"))
-    if not same:
+    if any(old.get(name) != new[name] for name in ("config", "protocol", "digests")):
         return new
     groups: dict[str, Any] = {}
     for group in ("methods", "variants"):
         together = {**old[group], **new[group]}
         names = sorted(together, key=lambda name: METHODS.index(_method(name)))
         groups[group] = {name: together[name] for name in names}
-    commits = {c for side in (old, new) for c in str(side["commit"]).split(", ")}
+    commits = {c for side in (old, new) for c in (side["commit"] or "").split(", ") if c}
     return {
         **new,
         **groups,
-        "seconds": round(sum(m["seconds"] for g in groups.values() for m in g.values()), 1),
-        "commit": new["commit"] if len(commits) == 1 else ", ".join(sorted(commits)),
+        "seconds": _total(groups),
+        "commit": ", ".join(sorted(commits)) or None,
         "dirty": None if new["dirty"] is None else bool(old["dirty"] or new["dirty"]),
     }
 
@@ -238,13 +246,27 @@ def _results(
         "dataset": config.dataset,
         "preset": preset,
         "config": config.to_json(),
-        "protocol": PROTOCOLS[config.dataset].record(),
+        "protocol": _protocol(config),
         **workshop.sets.sizes(),
+        **workshop.sets.record(),
         **groups,
-        "seconds": round(sum(m["seconds"] for group in groups.values() for m in group.values()), 1),
+        "seconds": _total(groups),
         "device": torch.cuda.get_device_name() if order.device == "cuda" else order.device,
         **_provenance(list(scores.values())),
     }
+
+
+def _protocol(config: Config) -> dict[str, Any]:
+    return PROTOCOLS[config.dataset].record((config.height, config.width))
+
+
+def _total(groups: dict[str, Any]) -> float:
+    """Seconds of all methods; what two of them share was done once."""
+    methods = groups["methods"]
+    total = sum(method["seconds"] for group in groups.values() for method in group.values())
+    if {"Single", "ENSM"} <= methods.keys():  # Single is the ensemble's first member
+        total -= sum(networks[0]["seconds"] for networks in methods["Single"]["training"])
+    return round(total, 1)
 
 
 def _seconds(piece: dict[str, Any]) -> float:
@@ -260,10 +282,10 @@ def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:
 
 def _provenance(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Versions and commit of the pieces; all commits, where those of several were put together."""
-    commits = sorted({str(piece["commit"]) for piece in pieces})
+    commits = sorted({piece["commit"] for piece in pieces if piece["commit"] is not None})
     first = pieces[0]
     return {
         "versions": first["versions"],
-        "commit": first["commit"] if len(commits) == 1 else ", ".join(commits),
+        "commit": ", ".join(commits) or None,
         "dirty": None if first["dirty"] is None else any(piece["dirty"] for piece in pieces),
     }

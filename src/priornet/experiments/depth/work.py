@@ -11,6 +11,7 @@ import gc
 import hashlib
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,12 +27,11 @@ from torch import Tensor, nn
 from priornet.data.depth import DepthError
 from priornet.experiments.depth.checkpoint import Checkpoint, read_tensors, write_tensors
 from priornet.experiments.depth.config import STUDENTS, Config, Recipe
-from priornet.experiments.depth.evaluation import evaluate, measure
-from priornet.experiments.depth.measures import ImageMeasures, agreement, ood_auc, pixel_measures
+from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
 from priornet.experiments.depth.methods import Objective, Scale, objective_for
 from priornet.experiments.depth.protocol import PROTOCOLS
-from priornet.experiments.depth.scores import point
+from priornet.experiments.depth.scoring import Scoring
 from priornet.experiments.depth.sets import Sets, Sources
 from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
 from priornet.experiments.results import provenance, read_results, write_results
@@ -39,8 +39,7 @@ from priornet.nn import DenseDepth
 
 __all__ = ["Event", "Order", "Task", "Workshop"]
 
-_SHOWN = 6  # images of each set whose maps are kept for figures
-_MAPS = ("ENSM", "EnD2")
+_MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,14 @@ class Order:
     """Time of day (``time.time()``) after which to stop at the next epoch."""
     information_draws: int = 4
     """For the mutual information of ensembles, which has no closed form."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would learn nothing, and not say so."""
+        if self.sources.weights is None and self.config.norm == "frozen":
+            raise ValueError(
+                'norm="frozen" keeps the statistics of ImageNet weights, and there are none: give '
+                'weights, or use norm="batch".'
+            )
 
     @property
     def is_late(self) -> bool:
@@ -140,8 +147,11 @@ class Workshop:
             uses_foreign = objective_for(recipe, Scale(0.0, 1.0)).uses_foreign
             own += [task.member, self.sets.fingerprint(uses_foreign=uses_foreign)]
         else:
-            names = sorted(self._strange_to(recipe))
-            own += [recipe.config.n_test, names, self.order.information_draws]
+            config = recipe.config
+            protocol = PROTOCOLS[config.dataset].record((config.height, config.width))
+            strange = {name: self.sets.foreign_print(name) for name in self._strange_to(recipe)}
+            own += [config.n_test, self.sets.test_print, strange, protocol]
+            own.append(self.order.information_draws)
         own += [self.fingerprint(needed) for needed in task.needs]
         text = json.dumps(own, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -151,6 +161,15 @@ class Workshop:
         if task.kind == "train":
             return self.order.folder / "weights" / f"{task.key}.safetensors"
         return self.order.folder / f"{task.key}.json"
+
+    def _checkpoints(self, task: Task) -> Path:
+        return self.order.folder / "checkpoints" / task.key
+
+    def forget(self, task: Task) -> None:
+        """Drop a finished piece, or what there is of it, so that it is made again."""
+        self.path(task).unlink(missing_ok=True)
+        if task.kind == "train":
+            shutil.rmtree(self._checkpoints(task), ignore_errors=True)
 
     def finished(self, task: Task) -> dict[str, Any] | None:
         """What is known of a piece that is on disk, or None where it has to be made."""
@@ -174,7 +193,7 @@ class Workshop:
 
     def _train(self, task: Task) -> dict[str, Any] | None:
         seed = _training_seed(task.seed, task.member)
-        objective = objective_for(task.recipe, self._scale)
+        objective = objective_for(task.recipe, self.sets.scale)
         data = self.sets.training(task.recipe, objective.uses_foreign, self.fabric.device)
         teachers = [self.network(needed) for needed in task.needs]
         torch.manual_seed(seed)
@@ -182,7 +201,7 @@ class Workshop:
         fingerprint = self.fingerprint(task)
         training = Training(
             seed,
-            self.order.folder / "checkpoints" / task.key,
+            self._checkpoints(task),
             fingerprint,
             self.order.capture,
             self.order.compile,
@@ -205,9 +224,7 @@ class Workshop:
         }
         if self.fabric.is_global_zero:
             write_tensors(self.path(task), network.state_dict(), state)
-            for old in training.folder.glob("epoch-*.safetensors"):
-                old.unlink(missing_ok=True)
-            training.folder.rmdir()
+            shutil.rmtree(training.folder, ignore_errors=True)
         self.fabric.barrier()
         return state
 
@@ -234,12 +251,15 @@ class Workshop:
 
     def _one_step(self, recipe: Recipe) -> None:
         """A step without a trace, to see whether it fits."""
-        objective = objective_for(recipe, self._scale)
+        objective = objective_for(recipe, self.sets.scale)
         data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
         first = slice(recipe.config.batch)
         data.images, data.depth = data.images[first], data.depth[first]
-        network = _build(objective, None)
-        teachers = [network] * recipe.config.n_members if objective.uses_teachers else []
+        network, teachers = _build(objective, None), list[nn.Module]()
+        if objective.uses_teachers:
+            single = objective_for(Recipe("Single", "Single", recipe.config), self.sets.scale)
+            count = recipe.config.n_members
+            teachers = [self._placed(_build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
             once = Training(0, Path(nowhere), "probe", capture=False, stop=lambda: True)
             train(self.fabric, network, objective, data, once, teachers)
@@ -247,26 +267,25 @@ class Workshop:
     def _tick(self, task: Task, tick: Tick) -> None:
         self.report(Event(task.key, tick.epoch, tick.n_epochs, tick.loss))
 
-    @cached_property
-    def _scale(self) -> Scale:
-        recipe = Recipe("Single", "Single", self.order.config)
-        return self.sets.training(recipe, False, torch.device("cpu")).scale
-
     def network(self, task: Task) -> nn.Module:
         """A trained network, ready to answer."""
         return self._load(task, read_tensors(self.path(task)))
 
     def _load(self, task: Task, found: Checkpoint) -> nn.Module:
-        network = _build(objective_for(task.recipe, self._scale), None)
+        network = _build(objective_for(task.recipe, self.sets.scale), None)
         network.load_state_dict(found.tensors)
+        return self._placed(network)
+
+    def _placed(self, network: nn.Module) -> nn.Module:
+        """On the device, to be asked and not to be changed."""
         network = network.to(self.fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
         return network.eval().requires_grad_(False)
 
     # -- scoring ----------------------------------------------------------------------------------
 
-    def model(self, recipe: Recipe, seed: int) -> Callable[[Tensor], Any]:
+    def model(self, recipe: Recipe, seed: int) -> Predict:
         """A trained model: images in [0, 1] to its belief in metres."""
-        objective = objective_for(recipe, self._scale)
+        objective = objective_for(recipe, self.sets.scale)
         needs = Task("score", recipe, seed).needs
         own = needs if recipe.method == "ENSM" else needs[:1]
         networks = [self.network(task) for task in own]
@@ -283,26 +302,22 @@ class Workshop:
 
     def _score(self, task: Task) -> dict[str, Any]:
         started = time.perf_counter()
-        recipe, protocol = task.recipe, PROTOCOLS[task.recipe.config.dataset]
-        predict = self.model(recipe, task.seed)
-        options: dict[str, Any] = {
-            "device": self.fabric.device,
-            "information_draws": self.order.information_draws,
-        }
-        scorer = evaluate(predict, *self.sets.test, protocol, **options)
-        result = scorer.result()
-        maps: dict[str, Tensor] = {}
-        if recipe.method != "DD":
-            inside = scorer.measures.per_image()
-            result["ood_auc"] = {}
-            for name in self._strange_to(recipe):
-                strange = measure(predict, self.sets.foreign(name), protocol, **options)
-                result["ood_auc"][name] = _finite(ood_auc(inside, strange.per_image()))
-            maps = self._maps(task, predict)
+        recipe, seed = task.recipe, task.seed
+        predict, teacher = self.model(recipe, seed), None
         if recipe.method in STUDENTS:
-            teacher = self._teacher_measures(task, options)
-            agreed = agreement(scorer.measures.pixels(), teacher.pixels())
-            result["agreement"] = {name: _finite(value) for name, value in agreed.items()}
+            teacher = self.model(Recipe("ENSM", "ENSM", recipe.config), seed)
+        scoring = Scoring(
+            self.sets,
+            PROTOCOLS[recipe.config.dataset],
+            self._strange_to(recipe),
+            self.fabric.device,
+            self.order.information_draws,
+            lambda text: self._remark(task, f"{task.key}: {text}"),
+        )
+        result = scoring.result(predict, has_belief=recipe.method != "DD", teacher=teacher)
+        if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
+            maps = scoring.maps(predict, recipe.config.dataset)
+            write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
         piece = {
             "fingerprint": self.fingerprint(task),
             "result": result,
@@ -310,8 +325,6 @@ class Workshop:
             "seconds": round(time.perf_counter() - started, 2),
             **provenance(),
         }
-        if maps:
-            write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
         write_results(self.path(task), piece)
         return piece
 
@@ -321,34 +334,6 @@ class Workshop:
     def _training_record(self, task: Task) -> dict[str, Any]:
         state = read_tensors(self.path(task)).state
         return {"losses": state["losses"], "seconds": state["seconds"]}
-
-    def _teacher_measures(self, task: Task, options: dict[str, Any]) -> ImageMeasures:
-        """What a student's ensemble says of the test images."""
-        ensemble = self.model(Recipe("ENSM", "ENSM", task.recipe.config), task.seed)
-        found = ImageMeasures(PROTOCOLS[task.recipe.config.dataset])
-        images = self.sets.test[0]
-        with torch.no_grad():
-            for some in images.split(16):
-                belief = ensemble(some.to(options["device"]).float() / 255)
-                found.add(belief, point(belief))
-        return found
-
-    def _maps(self, task: Task, predict: Callable[[Tensor], Any]) -> dict[str, Tensor]:
-        """Maps of the first images of every set, for figures; of the first seed's models."""
-        recipe = task.recipe
-        if recipe.name not in _MAPS or task.seed != recipe.config.seeds[0]:
-            return {}
-        found: dict[str, Tensor] = {}
-        own = {recipe.config.dataset: self.sets.test[0]}
-        strange = {name: self.sets.foreign(name) for name in self._strange_to(recipe)}
-        for name, images in {**own, **strange}.items():
-            with torch.no_grad():
-                belief = predict(images[:_SHOWN].to(self.fabric.device).float() / 255)
-                measures = pixel_measures(belief)
-            shown = {"prediction": point(belief), **measures}
-            for what in ("prediction", "total_variance", "epkl"):
-                found[f"{name}/{what}"] = shown[what].half()
-        return found
 
 
 def _training_seed(seed: int, member: int) -> int:
@@ -369,8 +354,3 @@ def _build(objective: Objective, weights: str | None) -> nn.Module:
         )
     except (OSError, ValueError) as error:  # of weights and widths that the user chose
         raise DepthError(str(error)) from error
-
-
-def _finite(values: dict[str, float]) -> dict[str, float | None]:
-    """JSON has no name for what is not finite."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
