@@ -8,7 +8,7 @@ import pytest
 from _depth_files import write_pairs, write_split
 from priornet.experiments.results import read_results
 
-SETTINGS = ("height=32", "width=64", "n_decoder=16", "epochs=1")
+SETTINGS = ("height=32", "width=64", "n_decoder=16", "epochs=1", "norm=batch")
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,45 @@ def test_what_is_finished_is_not_done_again(smoke, tmp_path):
     assert json.loads(done.stdout)["dataset"] == "nyu"
 
 
+def test_again_means_again(smoke, tmp_path):
+    smoke("--methods", "dd")
+    weights = tmp_path / ".parts" / "nyu.smoke" / "weights" / "DD.0.safetensors"
+    before = weights.stat().st_mtime_ns
+    assert smoke("--methods", "dd", "--again").exit_code == 0
+    assert weights.stat().st_mtime_ns > before
+
+
+def test_other_test_images_are_another_question(smoke, sets, tmp_path):
+    import shutil
+
+    smoke("--methods", "dd")
+    before = read_results(tmp_path / "nyu.smoke.json")
+    shutil.copytree(sets / "nyu", tmp_path / "others")
+    pictures = tmp_path / "others" / "rgb"
+    shutil.copy(pictures / "0000.jpg", pictures / "0007.jpg")
+    done = smoke("--methods", "dd", "--test", tmp_path / "others")
+    assert done.exit_code == 0, done.output
+    after = read_results(tmp_path / "nyu.smoke.json")
+    assert "finished already" not in done.stderr
+    assert after["digests"]["test"] != before["digests"]["test"]
+    assert after["methods"]["DD"]["rmse"]["mean"] != before["methods"]["DD"]["rmse"]["mean"]
+
+
+def test_constant_depth_is_one_line(smoke, sets, tmp_path):
+    import shutil
+
+    from PIL import Image
+
+    copy = tmp_path / "copy"
+    shutil.copytree(sets, copy)
+    for path in (copy / "nyu" / "depth").iterdir():
+        Image.fromarray(np.full((32, 64), 9, np.uint8)).save(path)
+    done = smoke("--data", copy, "--methods", "single")
+    assert done.exit_code == 2, done.output
+    assert "there is nothing to learn" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_time_that_is_up(smoke, tmp_path):
     done = smoke("--methods", "single", "--minutes", "0")
     assert done.exit_code == 0
@@ -90,6 +129,8 @@ def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
         (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
         (("--set", "epoch=3"), '"epoch=3" is not NAME=VALUE'),
         (("--set", "n_decoder=3", "--methods", "single"), "`n_decoder` must be at least 16"),
+        (("--set", "height=33"), "`height` must be even"),
+        (("--set", "norm=frozen"), 'norm="frozen" keeps the statistics of ImageNet weights'),
         (("--data", "nowhere"), "nowhere: there is no such file or folder"),
         (("--weights", "nowhere.pth", "--methods", "single"), "nowhere.pth"),
     ],

@@ -42,6 +42,13 @@ class Dataset(StrEnum):
     KITTI = "kitti"
 
 
+class Missing(StrEnum):
+    """What to do with frames that have no depth."""
+
+    ERROR = "error"
+    SKIP = "skip"
+
+
 class Preset(StrEnum):
     """Presets, named here so that the help need not import the experiment."""
 
@@ -66,6 +73,12 @@ def depth(
         list[str] | None,
         typer.Option(help="Out-of-domain images as NAME=PATH, such as lsun_bedroom=photos/."),
     ] = None,
+    split: Annotated[
+        Path | None, typer.Option(help="Split list of raw KITTI drives, or a folder with lists.")
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="KITTI frames without a depth file: an error, or left out.")
+    ] = Missing.ERROR,
     weights: Annotated[
         str,
         typer.Option(
@@ -82,8 +95,8 @@ def depth(
     preset: Annotated[
         Preset,
         typer.Option(
-            help="fast: EfficientNet-Lite0, an hour of one GPU. paper: DenseNet-169 at 480 x 640. "
-            "smoke: a minute of a CPU, too short to learn."
+            help="fast: EfficientNet-Lite0 at 240 x 320. paper: DenseNet-169 at 480 x 640. "
+            "smoke: a few steps, too short to learn."
         ),
     ] = Preset.FAST,
     seeds: Annotated[str, typer.Option(help="Such as 0,1,2; default: the preset's.")] = "",
@@ -103,7 +116,9 @@ def depth(
     compiled: Annotated[
         bool, typer.Option("--compile", help="Let torch.compile fuse networks and losses (GPU).")
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Begin anew what is there already.")
+    ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -121,23 +136,21 @@ def depth(
     names = _methods(methods)
     _check_device(device, devices * nodes, workers)
 
-    from priornet.data.depth import DepthError
     from priornet.experiments.depth import config_for, recipes, with_changes
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.run import file_name, finished, run, with_others
-    from priornet.experiments.depth.sets import find_sources
+    from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
     from priornet.experiments.depth.work import Order
     from priornet.experiments.results import write_results
 
     path = out / file_name(dataset, preset)
     check_writable(path)
-    with _one_line(DepthError, NotEnoughMemory, FloatingPointError, ImportError):
-        with _one_line(ValueError):
-            config = with_changes(config_for(dataset, preset), settings or [], seeds)
-            wanted = recipes(config, names, ablation)
-        file = None if weights == "none" else weights
-        sources = find_sources(data, dataset, _foreign(foreign or []), test, file)
+    with _one_line(ValueError, NotEnoughMemory, FloatingPointError, ImportError):
+        config = with_changes(config_for(dataset, preset), settings or [], seeds)
+        wanted = recipes(config, names, ablation)
+        file, others = None if weights == "none" else weights, named_paths(foreign or [])
+        sources = find_sources(data, dataset, others, test, file, split, missing.value)
         order = Order(
             config,
             sources,
@@ -150,9 +163,10 @@ def depth(
         results = None if again else _known(path, lambda: finished(path, order, wanted))
         if results is None:
             with _bars(quiet) as report:
-                results = run(order, wanted, preset, workers=workers, report=report)
+                results = run(order, wanted, preset, workers=workers, report=report, again=again)
             if results is None:
-                _remark("The time is up. What is finished is kept; the same command goes on.")
+                same = "the command without --again" if again else "the same command"
+                _remark(f"The time is up. What is finished is kept; {same} goes on.")
                 return
             if not results:  # a process that helped another one
                 return
@@ -179,13 +193,6 @@ def _methods(text: str) -> list[str]:
     if not found:
         raise InputError(f"no method named; choose from: {', '.join(_NAMES)}.")
     return list(dict.fromkeys(found))
-
-
-def _foreign(given: list[str]) -> dict[str, Path]:
-    wrong = next((text for text in given if "=" not in text), None)
-    if wrong is not None:
-        raise InputError(f'--foreign must be NAME=PATH; got "{wrong}".')
-    return {name: Path(path) for name, _, path in (text.partition("=") for text in given)}
 
 
 def _check_device(device: str, n_sharing: int, workers: int) -> None:
