@@ -113,7 +113,9 @@ def test_checkpoints_of_other_settings_do_not_push_ours_out(files, tensors, tmp_
     assert others.latest() is None
     for epoch in (1, 2, 3):
         save(others, tensors, epoch)
-        assert others.latest().state["epoch"] == epoch
+        found = others.latest()
+        assert found is not None
+        assert found.state["epoch"] == epoch
     assert not others.path(1).exists()
     others.close()
 
