@@ -8,13 +8,14 @@ only says "again".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor
 
 from priornet.training.batches import Batch, Batches
+from priornet.training.streams import on_stream
 
 __all__ = ["Replay", "Steps"]
 
@@ -43,10 +44,9 @@ class Steps:
             total = found if i == 0 else total.add_(found)
         return total / batches.n_steps
 
-    @contextmanager
-    def on_stream(self) -> Generator[None]:
+    def on_stream(self) -> AbstractContextManager[None]:
         """Where to train: nowhere special."""
-        yield
+        return on_stream(None)
 
 
 class Replay(Steps):
@@ -78,19 +78,9 @@ class Replay(Steps):
         self._n_plain = {True: 0, False: 0}
         self._stream = torch.cuda.Stream(weight.device) if capture else None
 
-    @contextmanager
-    def on_stream(self) -> Generator[None]:
-        """Training goes on a stream of its own: a graph cannot be captured on the usual one."""
-        if self._stream is None:
-            yield
-            return
-        usual = torch.cuda.current_stream(self._stream.device)
-        self._stream.wait_stream(usual)
-        try:
-            with torch.cuda.stream(self._stream):
-                yield
-        finally:
-            usual.wait_stream(self._stream)
+    def on_stream(self) -> AbstractContextManager[None]:
+        """Training goes on a stream of its own."""
+        return on_stream(self._stream)
 
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
         """All steps of an epoch; the mean loss of each network, ``(S,)``."""

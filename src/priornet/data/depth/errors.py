@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
+from functools import partial
+
+from priornet.data.extras import need_for
 
 __all__ = ["DepthError", "need", "reading"]
 
@@ -14,20 +15,7 @@ class DepthError(ValueError):
     """A set of images is missing, damaged, or not what it should be; the message is one line."""
 
 
-def need(module: str, purpose: str) -> Any:
-    """Import a module, or say what it is for and how to get it.
-
-    Args:
-        module: Its name.
-        purpose: Ends the sentence "``module`` is needed to ...".
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = {"PIL": "Pillow"}.get(module.partition(".")[0], module.partition(".")[0])
-        raise DepthError(
-            f"{package} is needed to {purpose}; install it with `pip install 'priornet[depth]'`."
-        ) from error
+need = partial(need_for, extra="depth", error=DepthError)
 
 
 @contextmanager

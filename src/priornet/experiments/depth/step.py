@@ -7,8 +7,8 @@ changes from step to step lies in memory that the graph reads.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from priornet.experiments.depth.memory import is_out_of_memory
 from priornet.experiments.depth.methods import Batch, Objective
+from priornet.training.streams import on_stream
 
 __all__ = ["Learner", "Step", "parameter_groups", "precision_of", "rate_at", "set_norms"]
 
@@ -154,19 +155,9 @@ class Step:
             for group in optimizer.param_groups:
                 group["lr"] = torch.zeros((), device=fabric.device)
 
-    @contextmanager
-    def on_stream(self) -> Generator[None]:
-        """Training goes on a stream of its own: a graph cannot be captured on the usual one."""
-        if self._stream is None:
-            yield
-            return
-        usual = torch.cuda.current_stream(self._stream.device)
-        self._stream.wait_stream(usual)
-        try:
-            with torch.cuda.stream(self._stream):
-                yield
-        finally:
-            usual.wait_stream(self._stream)
+    def on_stream(self) -> AbstractContextManager[None]:
+        """Training goes on a stream of its own."""
+        return on_stream(self._stream)
 
     def __call__(self, batch: Batch, setting: float, factor: float) -> Tensor:
         """The loss before the step, on the device; our share of it where processes share."""
