@@ -7,7 +7,13 @@ import subprocess
 import pytest
 
 from priornet.experiments import results
-from priornet.experiments.results import provenance, read_results, summary, write_results
+from priornet.experiments.results import (
+    provenance,
+    provenance_of,
+    read_results,
+    summary,
+    write_results,
+)
 
 
 def test_summary_agrees_with_the_standard_library():
@@ -108,3 +114,13 @@ def test_repository_around_an_installed_package_is_not_its_commit(checkout, monk
 def test_provenance_without_git_is_unknown(monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert provenance()["commit"] is None
+
+
+def test_results_of_several_commits_name_them_all():
+    part = {"versions": {"torch": "2"}, "commit": "b", "dirty": False}
+    one = provenance_of([part, part])
+    assert (one["commit"], one["dirty"], one["versions"]) == ("b", False, {"torch": "2"})
+    several = provenance_of([part, {**part, "commit": "a", "dirty": True}])
+    assert (several["commit"], several["dirty"]) == ("a, b", True)
+    unknown = {**part, "commit": None, "dirty": None}
+    assert (provenance_of([unknown])["commit"], provenance_of([unknown])["dirty"]) == (None, None)

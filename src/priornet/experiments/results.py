@@ -16,7 +16,7 @@ from typing import Any
 
 from priornet._version import __version__
 
-__all__ = ["preset_of", "provenance", "read_results", "summary", "write_results"]
+__all__ = ["preset_of", "provenance", "provenance_of", "read_results", "summary", "write_results"]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
@@ -65,6 +65,17 @@ def provenance() -> dict[str, Any]:
         },
         "commit": commit,
         "dirty": dirty,
+    }
+
+
+def provenance_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of results put together from signed parts; all commits, where there are several."""
+    commits = sorted({str(part["commit"]) for part in parts if part["commit"] is not None})
+    first = parts[0]
+    return {
+        "versions": first["versions"],
+        "commit": ", ".join(commits) or None,
+        "dirty": None if first["dirty"] is None else any(part["dirty"] for part in parts),
     }
 
 

@@ -43,7 +43,7 @@ def test_no_more_is_read_than_may_wait(workers):
     found = decoded(read(), str, workers=workers, ahead=5)
     assert next(found) == "0"
     assert len(taken) <= 6
-    found.close()  # type: ignore[attr-defined]
+    found.close()
     assert len(taken) <= 6
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ def n_workers(workers: int | None = None) -> int:
 
 def decoded(
     encoded: Iterable[Encoded], decode: Callable[[Encoded], Decoded], *, workers: int, ahead: int
-) -> Iterator[Decoded]:
+) -> Generator[Decoded]:
     """Decode things in their order.
 
     Args:

@@ -65,7 +65,8 @@ def read_tensors(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as file:
             state: Any = json.loads((file.metadata() or {})[_STATE])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = file.keys()  # it is no mapping: it cannot be gone through itself
+            tensors = {name: file.get_tensor(name) for name in names}
         if state.pop("crc32") != _checksum(tensors):
             raise ValueError("its numbers have changed since it was written")
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Event, Order, Task, Workshop
-from priornet.experiments.results import read_results
+from priornet.experiments.results import provenance_of, read_results
 
 __all__ = ["file_name", "finished", "merged", "run", "scores_of", "with_needs", "with_others"]
 
@@ -252,7 +252,7 @@ def _results(
         **groups,
         "seconds": _total(groups),
         "device": torch.cuda.get_device_name() if order.device == "cuda" else order.device,
-        **_provenance(list(scores.values())),
+        **provenance_of(list(scores.values())),
     }
 
 
@@ -278,14 +278,3 @@ def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:
     """In what a variant differs."""
     own, base = recipe.config.to_json(), config.to_json()
     return {name: value for name, value in own.items() if value != base[name]}
-
-
-def _provenance(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Versions and commit of the pieces; all commits, where those of several were put together."""
-    commits = sorted({piece["commit"] for piece in pieces if piece["commit"] is not None})
-    first = pieces[0]
-    return {
-        "versions": first["versions"],
-        "commit": ", ".join(commits) or None,
-        "dirty": None if first["dirty"] is None else any(piece["dirty"] for piece in pieces),
-    }

@@ -7,7 +7,6 @@ train the chosen setting on the whole training fold. Nothing here sees test targ
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -23,9 +22,9 @@ from priornet.distill.targets import Objective, Targets, targets_for
 from priornet.distributions import NormalWishart
 from priornet.estimators.fitted import stack_belief
 from priornet.estimators.network import HeadKind, Network
+from priornet.experiments.uci.choice import tells_best, validation_nll
 from priornet.experiments.uci.config import Paper, Setting
 from priornet.experiments.uci.folds import FoldStack
-from priornet.metrics import ood_auroc
 from priornet.nn import Stack
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, fit
@@ -150,34 +149,15 @@ class _Block:
         chosen: list[Setting] = []
         for place in self.places:
             networks = tried.select(range(place * n, (place + 1) * n))
-            nll = self._validation_nll(networks, place, n_each)
+            held = self.stack.rows(place, self.stack.folds[place].validation)
+            known, targets = self.stack.inputs[held], self.stack.targets[held]
+            nll = validation_nll(networks, known, targets, n_each)
             best = int(nll.mean(-1).argmin())
             if by_knowledge:
-                best = self._told_apart(networks, place, nll, n_each)
+                strange = self._outside(place, "inner")[:_N_STRANGE]
+                best = tells_best(networks, nll, known, strange, n_each)
             chosen.append(points[best])
         return chosen
-
-    @torch.no_grad()
-    def _validation_nll(self, networks: Stack, place: int, n_each: int) -> Tensor:
-        """Of every setting and validation row; several networks are a mixture."""
-        held = self.stack.rows(place, self.stack.folds[place].validation)
-        x, y = self.stack.inputs[held], self.stack.targets[held]
-        log_prob = networks.together(x).predictive().log_prob(y.expand(networks.n_networks, -1, 1))
-        of_all = log_prob.unflatten(0, (-1, n_each)).logsumexp(1) - math.log(n_each)
-        return -torch.nan_to_num(of_all, nan=-torch.inf)
-
-    @torch.no_grad()
-    def _told_apart(self, networks: Stack, place: int, nll: Tensor, n_each: int) -> int:
-        """Of those no worse than the best by one standard error, who tells generated rows best."""
-        gap = nll - nll[nll.mean(-1).argmin()]
-        good = gap.mean(-1) <= gap.std(-1) / math.sqrt(gap.shape[-1])
-        held = self.stack.rows(place, self.stack.folds[place].validation)
-        known, strange = self.stack.inputs[held], self._outside(place, "inner")[:_N_STRANGE]
-        inside, outside = (_variance_of_mean(networks, x, n_each) for x in (known, strange))
-        areas: list[float] = [
-            float(ood_auroc(inside[i], outside[i])) if good[i] else -1.0 for i in range(len(good))
-        ]
-        return max(range(len(areas)), key=areas.__getitem__)
 
     def _gaussians(self, methods: Sequence[str], has_students: bool) -> dict[str, Outcome]:
         """The single network and the ensemble: one search, each judged for itself."""
@@ -411,11 +391,3 @@ class _Block:
 
 
 _AT_ONCE = 1 << 16  # inputs at which a teacher answers at once
-
-
-def _variance_of_mean(networks: Stack, x: Tensor, n_each: int) -> Tensor:
-    """Knowledge uncertainty at inputs ``(B, D)``, of each network or of ensembles of several."""
-    belief = networks.together(x)
-    if n_each == 1:
-        return belief.knowledge_covariance()[..., 0, 0]
-    return belief.loc[..., 0].unflatten(0, (-1, n_each)).var(1, correction=0)

@@ -16,7 +16,7 @@ import torch
 
 from priornet.data.uci import UciTable, canonical_splits, foreign_inputs
 from priornet.estimators.fitted import stack_belief
-from priornet.experiments.results import provenance, read_results, summary
+from priornet.experiments.results import provenance, provenance_of, read_results, summary
 from priornet.experiments.scores import SCORES
 from priornet.experiments.uci import beyond, paper
 from priornet.experiments.uci.config import METHODS, Beyond, Config, Paper
@@ -112,7 +112,7 @@ def run(
         "workers": workers,
         "seconds": round(seconds, 1),
         "device": torch.cuda.get_device_name() if device == "cuda" else device,
-        **_provenance(done),
+        **provenance_of([part for made in done for part in made.values()]),
     }
 
 
@@ -297,15 +297,3 @@ def _summary(parts: list[dict[str, Any]]) -> dict[str, Any]:
         }
     found["seconds"] = round(sum(part["seconds"] for part in parts), 1)
     return found
-
-
-def _provenance(done: list[dict[str, Any]]) -> dict[str, Any]:
-    """Versions and commit of the parts; all commits, where parts of several were put together."""
-    parts = [part for by_method in done for part in by_method.values()]
-    commits = sorted({str(part["commit"]) for part in parts})
-    first = parts[0]
-    return {
-        "versions": first["versions"],
-        "commit": first["commit"] if len(commits) == 1 else ", ".join(commits),
-        "dirty": None if first["dirty"] is None else any(part["dirty"] for part in parts),
-    }

@@ -1,0 +1,31 @@
+"""Settings are judged on rows that they have not seen, several networks as an ensemble."""
+
+import pytest
+import torch
+
+from priornet.experiments.uci.choice import tells_best, validation_nll
+from priornet.nn import GaussianHead, NormalWishartHead
+from priornet.nn.stacked import StackedMLP
+
+X = torch.randn(30, 2, generator=torch.Generator().manual_seed(0))
+Y = X[:, :1]
+
+
+def test_networks_of_a_setting_are_a_mixture():
+    stack = StackedMLP(2, (8,), GaussianHead(8, init_gain=1.0), range(6))
+    found = validation_nll(stack, X, Y, 3)
+    alone = [-g.log_prob(Y) for g in (stack.select([i]).together(X) for i in range(6))]
+    for setting, members in enumerate((alone[:3], alone[3:])):
+        density = torch.stack([torch.exp(-nll[0]) for nll in members]).mean(0)
+        torch.testing.assert_close(found[setting], -torch.log(density).detach())
+
+
+@pytest.mark.parametrize("gap", [0.0, 5.0])
+def test_only_those_as_good_as_the_best_are_asked_about_strange_rows(gap):
+    """The second network doubts strange rows; it is taken unless its NLL is clearly worse."""
+    stack = StackedMLP(2, (8,), NormalWishartHead(8), [0, 0])
+    with torch.no_grad():
+        stack.pieces()["1.weight"][1, :, 2] = -0.2  # belief falls where features grow
+    nll = torch.randn(1, 30, generator=torch.Generator().manual_seed(1)).repeat(2, 1)
+    nll[1] += gap
+    assert tells_best(stack, nll, X, 10 * X, 1) == (1 if gap == 0 else 0)
