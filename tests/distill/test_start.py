@@ -4,8 +4,14 @@ import pytest
 import torch
 
 from _asserts import assert_close
-from priornet.distill import start_as_average, start_as_members
-from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead, StackedMLP
+from priornet.distill import start_as_average, start_as_member, start_as_members
+from priornet.nn import (
+    DenseDepth,
+    GaussianHead,
+    GaussianMixtureHead,
+    NormalWishartHead,
+    StackedMLP,
+)
 
 
 @pytest.fixture
@@ -68,3 +74,45 @@ def test_students_into_whom_members_do_not_fit_keep_their_weights(teacher, width
     before = student.weights.detach().clone()
     assert not start_as_average(student, teacher)
     assert torch.equal(student.weights, before)
+
+
+IMAGES = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+
+
+def depth_network(head, **more):
+    def make(n):
+        return head(n, per_pixel=True, **more)
+
+    return DenseDepth(make, "efficientnet_lite0", n_decoder=16).eval()
+
+
+@pytest.fixture(scope="module")
+def depth_member():
+    return depth_network(GaussianHead, init_gain=1.0)
+
+
+def test_a_depth_student_predicts_what_its_member_predicts(depth_member):
+    student = depth_network(NormalWishartHead, initial_belief=7.0)
+    start_as_member(student, depth_member)
+    belief, member = student(IMAGES), depth_member(IMAGES)
+    assert_close(belief.loc, member.loc, rel=1e-5, abs=1e-6)
+    assert_close(belief.precision_tril, member.precision_tril, rel=1e-5, abs=1e-6)
+    assert_close(belief.belief, torch.full((1, 16, 32), 7.0), rel=1e-5)
+
+
+def test_every_head_of_a_depth_mixture_is_the_member(depth_member):
+    student = depth_network(GaussianMixtureHead, n_members=3)
+    start_as_member(student, depth_member)
+    mean = depth_member(IMAGES).loc
+    for own in student(IMAGES).means:
+        assert_close(own, mean, rel=1e-5, abs=1e-6)
+
+
+def test_depth_student_and_member_share_no_memory(depth_member):
+    student = depth_network(GaussianHead)
+    start_as_member(student, depth_member)
+    before = depth_member(IMAGES).loc.detach().clone()
+    with torch.no_grad():
+        for weight in student.parameters():
+            weight.zero_()
+    assert torch.equal(depth_member(IMAGES).loc, before)

@@ -5,10 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
 from priornet.nn import Stack
 
-__all__ = ["start_as_average", "start_as_members"]
+__all__ = ["start_as_average", "start_as_member", "start_as_members"]
+
+
+@torch.no_grad()
+def start_as_member(student: nn.Module, member: nn.Module) -> None:
+    """Start one network from a member with the same body: its layers, mean and precision.
+
+    What differs in shape keeps its own first weights, except the outputs of the head: all heads put
+    mean and precision first, a mixture's for every head.
+
+    Args:
+        student: With a ``head``.
+        member: A Gaussian network, on any device.
+    """
+    sources = member.state_dict()
+    n_heads = getattr(student.head, "n_members", 1)
+    for name, piece in student.state_dict().items():  # of the tensors themselves
+        source = sources[name].to(piece) if name in sources else piece
+        if source.shape == piece.shape:
+            piece.copy_(source)
+        elif name.startswith("head.") and source.shape[1:] == piece.shape[1:]:
+            filled = torch.cat([source] * n_heads)
+            piece[: len(filled)] = filled
 
 
 @torch.no_grad()

@@ -65,6 +65,14 @@ def test_few_images_if_asked(order):
     assert sets.sizes() == {"n_train": 2, "n_test": 1, "foreign": {"kitti": 1, "lsun_bedroom": 1}}
 
 
+def test_training_images_held_out_take_the_place_of_the_test_images(sets, order):
+    dev = Sets(replace(order.config, holdout=1 / 3), order.sources)
+    assert torch.equal(dev.train[0], sets.train[0][:4])
+    assert torch.equal(dev.test[1], sets.train[1][4:])
+    assert dev.sizes()["n_train"] == 4
+    assert dev.test_print != sets.test_print
+
+
 def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):
     (recipe,) = recipes(order.config, ["NWPN"])
     data = sets.training(recipe, True, CPU)

@@ -37,6 +37,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "min_excess": ("EnD2",),
     "early_split": ("MD-EnD",),
     "student_epochs": STUDENTS,
+    "student_start": STUDENTS,
     "transfer": STUDENTS,
     "gamma": ("NWPN",),
     "gamma_epochs": ("NWPN",),
@@ -56,6 +57,7 @@ _CHOICES = {
     "schedule": ("cosine", "constant"),
     "norm": ("frozen", "batch"),
     "precision": ("bf16", "float32"),
+    "student_start": ("imagenet", "member"),
     "tempering": ("paper", "mean-preserving", "exact"),
     "prior_match": ("precision", "variance"),
 }
@@ -71,6 +73,7 @@ _LEAST = {
     "gamma_epochs": 0,
     "gammas": 0,
     "coefficient": 0,
+    "holdout": 0,
     "seeds": 0,
 }
 
@@ -97,6 +100,8 @@ class Config:
     """Passes through the training images."""
     student_epochs: int | None = None
     """For networks that learn from the ensemble; None for as many."""
+    student_start: Literal["imagenet", "member"] = "member"
+    """First weights of such a network: those of the first member, or those that members had."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 1e-3
@@ -157,6 +162,9 @@ class Config:
     """Only so many training images (and out-of-domain ones); None for all."""
     n_test: int | None = None
     """Only so many test images of each set; None for all."""
+    holdout: float = 0.0
+    """Share of the training images, the last ones, that are not learnt and take the place of the
+    test images: for the choice of settings."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot run."""
@@ -209,6 +217,8 @@ def _check_numbers(config: Config) -> None:
     for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
         if not getattr(config, name) > 0:
             raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
+    if not config.holdout < 1:
+        raise ValueError(f"`holdout` must be below 1; got {config.holdout:g}.")
     for name in ("warm_up", "flip", "swap"):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")
@@ -293,6 +303,7 @@ PRESETS: dict[str, Config] = {
         average=0.0,
         jitter=0.0,
         zoom=1.0,
+        student_start="imagenet",
         norm="batch",
         precision="float32",
         min_excess=1e-4,

@@ -138,8 +138,12 @@ class Sets:
     def _part(self, name: str) -> DepthImages:
         """Images as the settings want them, undecoded: ``train``, ``test``, or a foreign set."""
         config, sources = self.config, self.sources
-        if name == "train":
-            return _first(sources.open(sources.own, "train"), config.n_images)
+        if name == "train" or (name == "test" and config.holdout > 0):
+            whole = sources.open(sources.own, "train")
+            n_learnt = round((1 - config.holdout) * len(whole))
+            if name == "train":
+                return _first(whole[:n_learnt], config.n_images)
+            return _first(whole[n_learnt:], config.n_test)
         if name == "test":
             return _first(sources.open(sources.test or sources.own, "test"), config.n_test)
         return _first(sources.open(sources.foreign[name], "all"), config.n_test)

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from priornet.data.depth import DepthError
+from priornet.distill import start_as_member
 from priornet.experiments.depth.checkpoint import Checkpoint, read_tensors, write_tensors
 from priornet.experiments.depth.config import STUDENTS, Config, Recipe
 from priornet.experiments.depth.evaluation import Predict
@@ -198,6 +199,8 @@ class Workshop:
         teachers = [self.network(needed) for needed in task.needs]
         torch.manual_seed(seed)
         network = _build(objective, self.order.sources.weights)
+        if teachers and task.recipe.config.student_start == "member":
+            start_as_member(network, teachers[0])
         fingerprint = self.fingerprint(task)
         training = Training(
             seed,
