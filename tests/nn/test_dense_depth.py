@@ -135,6 +135,16 @@ def test_doubling_by_products_is_bilinear(shape):
 # -- members that split early ---------------------------------------------------------------------
 
 
+def test_dropout_acts_in_training_only():
+    torch.manual_seed(0)
+    net = DenseDepth(None, "efficientnet_lite0", n_decoder=32, dropout=0.5).eval()
+    images = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        assert torch.equal(net(images), net(images))
+        net.drop.train()
+        assert not torch.equal(net(images), net(images))
+
+
 def test_early_split_separates_the_members():
     net, images = make("mixture", early_split=True).eval(), pictures()
     with torch.no_grad():

@@ -100,6 +100,21 @@ def test_names_and_shapes_are_the_packages(state):
     assert found == wanted
 
 
+def test_folded_norms_leave_the_features_as_they_are(state):
+    from copy import deepcopy
+
+    whole = EfficientNetLite0()
+    whole.load_state_dict({k: v for k, v in state.items() if not k.startswith("_fc.")})
+    folded = deepcopy(whole.eval()).double()
+    folded.fold_norms()
+    assert not [m for m in folded.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    images = torch.rand(2, 3, 37, 51, generator=torch.Generator().manual_seed(0)).double()
+    with torch.no_grad():
+        pairs = zip(whole.double()(images), folded.train()(images), strict=True)
+        for one, two in pairs:
+            assert_close(two, one, rel=1e-9, abs=1e-9)
+
+
 def test_batch_statistics_move_as_in_the_original():
     norms = [m for m in EfficientNetLite0().modules() if isinstance(m, torch.nn.BatchNorm2d)]
     assert {(m.eps, m.momentum) for m in norms} == {(1e-3, 0.01)}

@@ -98,6 +98,8 @@ class DenseDepth(nn.Module):
             (EfficientNet-Lite0); None starts from random weights.
         early_split: For a mixture head: each of its members gets a last decoder block and a head of
             its own, not a head alone.
+        dropout: Share of the decoder's maps, up to a quarter of the resolution, that are left out
+            at random in training mode.
 
     Note:
         Up-sampling interpolates between pixel centres, where DenseDepth aligns corners: the weights
@@ -118,6 +120,7 @@ class DenseDepth(nn.Module):
         n_decoder: int | None = None,
         pretrained: str | os.PathLike[str] | None = None,
         early_split: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if encoder not in ENCODERS:
@@ -138,6 +141,7 @@ class DenseDepth(nn.Module):
         self.up2 = _UpBlock(width // 2, skips[2], width // 4)
         self.up3 = _UpBlock(width // 4, skips[1], width // 8)
         self.up4 = _UpBlock(width // 8, skips[0], width // 16, n_members)
+        self.drop = nn.Dropout2d(dropout)
         for block in (self.bottom, self.up1, self.up2, self.up3, self.up4):
             _initialise(block)
         if pretrained is not None:
@@ -156,8 +160,10 @@ class DenseDepth(nn.Module):
             images = pad(images, (0, right, 0, down), mode="replicate")
         images = images.contiguous(memory_format=torch.channels_last)
         *skips, x = self.encoder(images)
-        x = self.bottom(x)
-        for block in (self.up1, self.up2, self.up3, self.up4):
+        x = self.drop(self.bottom(x))
+        for block in (self.up1, self.up2):
+            x = self.drop(block(x, skips.pop()))
+        for block in (self.up3, self.up4):
             x = block(x, skips.pop())
         return x[..., : -(-height // 2), : -(-width // 2)] if down or right else x
 

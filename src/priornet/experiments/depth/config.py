@@ -118,6 +118,9 @@ class Config:
     """Longest gradient."""
     average: float = 2.0
     """Epochs over which weights are averaged, exponentially; 0 for none."""
+    dropout: float = 0.0
+    """Share of the decoder's maps left out at random while training; students, whose teachers
+    answer for every image, need none."""
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
     not depend on who else is in the batch, so that many processes do what one does."""
@@ -219,7 +222,7 @@ def _check_numbers(config: Config) -> None:
             raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
     if not config.holdout < 1:
         raise ValueError(f"`holdout` must be below 1; got {config.holdout:g}.")
-    for name in ("warm_up", "flip", "swap"):
+    for name in ("warm_up", "flip", "swap", "dropout"):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")
     for name, least in _LEAST.items():

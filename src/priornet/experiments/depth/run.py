@@ -29,8 +29,9 @@ def file_name(dataset: str, preset: str) -> str:
 
 
 def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
-    """What the results consist of."""
-    return [Task("score", recipe, seed) for recipe in recipes for seed in recipe.config.seeds]
+    """What the results consist of; seed by seed, so that an unfinished run has whole seeds."""
+    seeds = dict.fromkeys(seed for recipe in recipes for seed in recipe.config.seeds)
+    return [Task("score", r, seed) for seed in seeds for r in recipes if seed in r.config.seeds]
 
 
 def with_needs(scores: Sequence[Task]) -> list[Task]:

@@ -34,6 +34,8 @@ from priornet.experiments.depth.step import (
 
 __all__ = ["Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
 
+_WAYS_TRIED = 3  # to convolve
+
 
 class Tick(NamedTuple):
     """Where a training stands; handed to the ``progress`` callback after every epoch."""
@@ -133,13 +135,20 @@ def train(
 
 @contextmanager
 def _quickest_convolutions() -> Generator[None]:
-    """Let the library try its ways to convolve once: shapes never change."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = True
+    """Let the library try its ways to convolve once: shapes never change.
+
+    Not all of them: with the usual ten for each convolution the first step takes most of a minute.
+    """
+    cudnn = torch.backends.cudnn
+    if not cudnn.is_available():
+        yield
+        return
+    before = cudnn.benchmark, cudnn.benchmark_limit
+    cudnn.benchmark, cudnn.benchmark_limit = True, _WAYS_TRIED
     try:
         yield
     finally:
-        torch.backends.cudnn.benchmark = before
+        cudnn.benchmark, cudnn.benchmark_limit = before
 
 
 class _Run:

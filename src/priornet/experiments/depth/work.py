@@ -37,6 +37,7 @@ from priornet.experiments.depth.sets import Sets, Sources
 from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
+from priornet.nn.efficientnet import EfficientNetLite0
 
 __all__ = ["Event", "Order", "Task", "Workshop"]
 
@@ -348,12 +349,16 @@ def _build(objective: Objective, weights: str | None) -> nn.Module:
     config = objective.config
     encoder: Any = config.encoder
     try:
-        return DenseDepth(
+        network = DenseDepth(
             objective.make_head,
             encoder,
             n_decoder=config.n_decoder,
             pretrained=weights,
             early_split=config.early_split and objective.recipe.method == "MD-EnD",
+            dropout=0.0 if objective.uses_teachers else config.dropout,
         )
     except (OSError, ValueError) as error:  # of weights and widths that the user chose
         raise DepthError(str(error)) from error
+    if config.norm == "frozen" and isinstance(network.encoder, EfficientNetLite0):
+        network.encoder.fold_norms()  # statistics that never change need no layers of their own
+    return network
