@@ -96,15 +96,15 @@ class Config:
     """Everything is trained once for each."""
     n_members: int = 5
     """Networks in an ensemble; the first is Single."""
-    epochs: int = 40
+    epochs: int = 50
     """Passes through the training images."""
-    student_epochs: int | None = None
+    student_epochs: int | None = 20
     """For networks that learn from the ensemble; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
     """First weights of such a network: those of the first member, or those that members had."""
     batch: int = 16
     """Images in a step, over all processes together."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 7e-4
     """Highest rate of the decoder and the head."""
     encoder_rate: float = 0.3
     """Times that for the pre-trained encoder."""
@@ -114,11 +114,11 @@ class Config:
     """Of the learning rate after warming up."""
     warm_up: float = 0.05
     """Share of the steps in which it rises from zero."""
-    clip: float = 5.0
+    clip: float = 1.0
     """Longest gradient."""
     average: float = 2.0
     """Epochs over which weights are averaged, exponentially; 0 for none."""
-    dropout: float = 0.0
+    dropout: float = 0.2
     """Share of the decoder's maps left out at random while training; students, whose teachers
     answer for every image, need none."""
     norm: Literal["frozen", "batch"] = "frozen"
@@ -144,7 +144,7 @@ class Config:
     """Least excess that EnD2 may predict: members that differ wildly ask for less."""
     early_split: bool = False
     """MD-EnD gives every member its own last decoder block, not only its own head."""
-    transfer: float = 0.0
+    transfer: float = 0.3
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""
     gamma: float = 0.01
@@ -297,16 +297,20 @@ PRESETS: dict[str, Config] = {
         width=640,
         seeds=(0, 1, 2, 3),
         epochs=20,
+        student_epochs=None,
         batch=8,
         learning_rate=1e-4,
         encoder_rate=1.0,
         weight_decay=0.0,
         schedule="constant",
         warm_up=0.0,
+        clip=5.0,
         average=0.0,
+        dropout=0.0,
         jitter=0.0,
         zoom=1.0,
         student_start="imagenet",
+        transfer=0.0,
         norm="batch",
         precision="float32",
         min_excess=1e-4,
@@ -318,6 +322,7 @@ PRESETS: dict[str, Config] = {
         seeds=(0,),
         n_members=2,
         epochs=2,
+        student_epochs=None,
         batch=4,
         n_images=8,
         n_test=4,
