@@ -107,7 +107,7 @@ def test_settings_from_a_command_line():
     [
         (["epoch=3"], "", '"epoch=3" is not NAME=VALUE with one of these names: average, batch'),
         (["epochs"], "", '"epochs" is not NAME=VALUE'),
-        (["epochs=many"], "", '`epochs` cannot be "many": it is 40 in the preset'),
+        (["epochs=many"], "", '`epochs` cannot be "many": it is 50 in the preset'),
         (["epochs=1.5"], "", '`epochs` cannot be "1.5"'),
         (["proxy=1"], "", '`proxy` cannot be "1": it is False in the preset'),
         ([], "0;1", 'seeds must be numbers such as 0,1; got "0;1"'),
