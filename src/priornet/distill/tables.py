@@ -1,0 +1,58 @@
+"""Raw tables as teachers read them: arrays, frames, mappings; their rows and their columns.
+
+Nothing here imports pandas or pyarrow: whoever passes a frame has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["as_matrix", "batches", "n_rows_of", "names_of", "plain", "take"]
+
+
+def plain(table: Any) -> Any:
+    """A table that rows can be taken of: Arrow becomes pandas, everything else stays."""
+    return table.to_pandas() if type(table).__module__.startswith("pyarrow") else table
+
+
+def n_rows_of(table: Any) -> int:
+    """How many rows."""
+    return len(next(iter(table.values()))) if isinstance(table, Mapping) else len(table)
+
+
+def names_of(table: Any) -> tuple[str, ...] | None:
+    """Names of the columns; None where they have none."""
+    if isinstance(table, Mapping):
+        return tuple(str(name) for name in table)
+    columns = getattr(table, "columns", None)
+    return None if columns is None else tuple(str(name) for name in columns)
+
+
+def take(table: Any, rows: Any) -> Any:
+    """Rows by number, or a slice of them."""
+    if hasattr(table, "iloc"):
+        return table.iloc[rows].reset_index(drop=True)
+    if isinstance(table, Mapping):
+        return {name: np.asarray(column)[rows] for name, column in table.items()}
+    return table[rows]
+
+
+def batches(table: Any, size: int) -> Iterator[Any]:
+    """The table in pieces of so many rows."""
+    n_rows = n_rows_of(table)
+    if n_rows <= size:
+        yield table
+        return
+    for start in range(0, n_rows, size):
+        yield take(table, slice(start, start + size))
+
+
+def as_matrix(table: Any) -> NDArray[Any]:
+    """The values as one array, for teachers that know no names."""
+    if isinstance(table, Mapping):
+        return np.column_stack([np.asarray(column) for column in table.values()])
+    return table.to_numpy() if hasattr(table, "to_numpy") else np.asarray(table)

@@ -1,0 +1,128 @@
+r"""Gaussian processes as teachers: members are functions drawn from the posterior.
+
+A draw of the posterior at all inputs at once would cost their number cubed. Instead it is drawn at
+some anchors, jointly and exactly, and carried to other inputs by the posterior covariance:
+
+.. math:: f_m(x) = m(x) + c(x, A)\,c(A, A)^{-1} g_m + \sqrt{r(x)}\,z_m, \qquad g_m \sim
+    \mathcal N(0, c(A, A))
+
+with the posterior mean :math:`m` and covariance :math:`c`; :math:`r(x)` is the part of the variance
+that the anchors do not explain, and :math:`z_m` one number per member, so that each member is a
+function and the variance at every input is exactly the posterior's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from priornet.distill.teachers.protocol import Teacher
+from priornet.distill.teachers.sklearn_inputs import model_names, quiet_about_names, rows_for
+
+__all__ = ["GaussianProcessTeacher"]
+
+FloatArray = NDArray[np.float64]
+
+_AT_ONCE = 1024  # inputs; a chunk of the kernel is this by the training rows
+
+
+class GaussianProcessTeacher(Teacher):
+    """A fitted ``GaussianProcessRegressor`` of scikit-learn, with any kernel.
+
+    Data uncertainty is the noise that it was given: its ``alpha`` and the white part of its kernel.
+
+    Args:
+        model: Fitted.
+        n_members: Functions drawn.
+        n_anchors: Inputs at which they are drawn exactly; training inputs and points between them.
+        min_variance: Least noise, as a share of the variance of the targets.
+        seed: Of the draws.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        n_members: int = 50,
+        n_anchors: int = 200,
+        min_variance: float = 1e-6,
+        seed: int = 0,
+    ) -> None:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model, ("X_train_", "alpha_"))
+        for name, value, least in (("n_members", n_members, 2), ("n_anchors", n_anchors, 1)):
+            if value < least:
+                raise ValueError(f"`{name}` must be at least {least}; got {value}.")
+        self.model = model
+        self.min_variance = min_variance
+        rng = np.random.default_rng(seed)
+        self._scale = np.atleast_1d(np.asarray(model._y_train_std, np.float64))  # of each target
+        self._anchors = self._choose(n_anchors, rng)
+        self._carried = self._solve(self._anchors)  # of the posterior covariance with the anchors
+        covariance = self._posterior(self._anchors)
+        values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+        kept = values > 1e-10 * values[-1]
+        # Coordinates in which the values at the anchors are independent, of unit variance.
+        self._basis = vectors[:, kept] / np.sqrt(values[kept])
+        shape = (n_members, len(self._scale))
+        self._draws = rng.standard_normal((*shape, int(kept.sum())))
+        self._rest = rng.standard_normal(shape)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Columns that it was fitted with."""
+        return model_names(self.model)
+
+    def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """The drawn functions, and the noise."""
+        rows = np.asarray(rows_for(self.model, X), np.float64)
+        pieces = [self._answer(rows[i : i + _AT_ONCE]) for i in range(0, len(rows), _AT_ONCE)]
+        means, variances = zip(*pieces, strict=True)
+        return np.concatenate(means, 1), np.concatenate(variances, 1)
+
+    def _answer(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        model = self.model
+        with quiet_about_names():
+            mean, std = model.predict(rows, return_std=True)
+        n_rows, scale = len(rows), self._scale
+        mean, std = mean.reshape(n_rows, -1), std.reshape(n_rows, -1)
+        total = (std[:, 0] / scale[0]) ** 2  # in units of the kernel, white noise included
+        white = np.maximum(model.kernel_.diag(rows) - self._smooth_diagonal(rows), 0)
+        explained = self._posterior(rows) @ self._basis  # (N, anchors kept)
+        rest = np.sqrt(np.maximum(total - white - (explained**2).sum(1), 0))
+        off = np.einsum("na,mka->mnk", explained, self._draws)
+        off += rest[:, None] * self._rest[:, None]
+        noise = white + np.mean(model.alpha) + self.min_variance  # the kernel's targets have var 1
+        variance = noise[:, None] * scale**2
+        return mean + scale * off, np.broadcast_to(variance, off.shape)
+
+    def _smooth_diagonal(self, rows: FloatArray) -> FloatArray:
+        """Prior variance without white noise, which kernels leave out between two sets."""
+        small = 64
+        pieces = [
+            np.diagonal(self.model.kernel_(part, part.copy()))
+            for part in (rows[i : i + small] for i in range(0, len(rows), small))
+        ]
+        return np.concatenate(pieces)
+
+    def _posterior(self, rows: FloatArray) -> FloatArray:
+        """Posterior covariance of the function at rows with that at the anchors."""
+        kernel, train = self.model.kernel_, self.model.X_train_
+        return kernel(rows, self._anchors) - kernel(rows, train) @ self._carried
+
+    def _solve(self, anchors: FloatArray) -> FloatArray:
+        """The inverse of the training covariance times its covariance with the anchors."""
+        between = self.model.kernel_(self.model.X_train_, anchors)
+        factor = torch.from_numpy(np.ascontiguousarray(self.model.L_))
+        return torch.cholesky_solve(torch.from_numpy(between), factor).numpy()
+
+    def _choose(self, n_anchors: int, rng: np.random.Generator) -> FloatArray:
+        """Training inputs and inputs beyond them: the posterior is wide where there are none."""
+        train = np.asarray(self.model.X_train_, np.float64)
+        at = rng.integers(len(train), size=n_anchors)
+        wide = np.where(np.arange(n_anchors) % 2, 1.0, 0.1)[:, None] * train.std(0)
+        return train[at] + wide * rng.standard_normal((n_anchors, train.shape[1]))

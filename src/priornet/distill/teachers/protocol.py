@@ -1,0 +1,252 @@
+"""What a teacher is, and the one place where its answers are checked.
+
+A teacher answers "M Gaussians for these inputs". Wherever it comes from, a student, a measure or a
+report sees its answers only through :func:`ask`: of the right shape, finite, with proper
+covariances, and with a warning where nothing can be learnt about knowledge uncertainty.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from priornet.distill.tables import batches, n_rows_of
+from priornet.distributions import GaussianEnsemble
+
+__all__ = ["AgreementWarning", "Answers", "Teacher", "TeacherError", "ask", "ask_all", "checked"]
+
+_MOST_FAILED = 0.01  # share of inputs without a finite answer beyond which distillation stops
+_ASKED_AT_ONCE = 1 << 14
+# Members agree where their means differ by less than this share of their standard deviation: in
+# float32 answers nothing smaller can be told from rounding.
+_AGREEMENT = 1e-6
+
+
+class TeacherError(ValueError):
+    """A teacher failed, or its answers cannot be used; the message says why."""
+
+
+class AgreementWarning(UserWarning):
+    """The members agree everywhere: there is no knowledge uncertainty to distil."""
+
+
+class Teacher(ABC):
+    """Anything that answers M Gaussians for inputs; subclass it, or wrap a function.
+
+    Attributes:
+        label_columns: Columns, by name or number, that it reads as labels although they hold
+            numbers: a transfer set exchanges their values but never moves them.
+        is_stored: Whether it only knows answers for rows of its own.
+    """
+
+    label_columns: tuple[str | int, ...] = ()
+    is_stored: bool = False
+
+    @abstractmethod
+    def gaussians(self, X: Any) -> tuple[Any, Any]:
+        """Answer for a table of N rows, of the kind that it learnt from.
+
+        Returns:
+            Means ``(M, N, K)``, and covariances ``(M, N, K, K)`` or variances ``(M, N, K)``; for
+            one target also ``(M, N)`` both. Arrays or tensors, on any device. Rows without an
+            answer are nan.
+        """
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns it wants, where it knows them."""
+        return None
+
+    def n_bytes(self) -> int | None:
+        """How large it is; None where that cannot be said. By default: pickled."""
+        counter = _Counter()
+        try:
+            pickle.dump(self, counter)
+        except (pickle.PicklingError, TypeError, AttributeError):
+            return None
+        return counter.n_bytes
+
+
+class _Counter(io.RawIOBase):
+    """A file that only counts what is written."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+
+    def write(self, data: Any, /) -> int:
+        self.n_bytes += memoryview(data).nbytes
+        return memoryview(data).nbytes
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Checked answers for some inputs."""
+
+    ensemble: GaussianEnsemble
+    """Of the inputs that have one, batch ``(n,)``; float64, on the CPU."""
+    kept: Tensor
+    """Which inputs those are, ``(N,)``."""
+
+
+def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[Answers]:
+    """Ask a teacher at every row of a table, in pieces, and check what comes.
+
+    Rows without a finite answer are left out; beyond 1 % of them it is an error. Where all members
+    agree at all rows there is a warning, after the last piece.
+
+    Args:
+        teacher: Whom to ask.
+        X: The table.
+        at_once: Rows per piece.
+    """
+    n_rows, n_failed, agree = n_rows_of(X), 0, True
+    for rows in batches(X, at_once):
+        answers = _asked(teacher, rows)
+        n_failed += int((~answers.kept).sum())
+        if n_failed > _MOST_FAILED * n_rows:
+            raise TeacherError(
+                f"the teacher has no finite answer for {n_failed} or more of {n_rows} inputs; at "
+                f"most {_MOST_FAILED:.0%} may be left out. Look at holes and at values far from "
+                "its training data."
+            )
+        agree = agree and _members_agree(answers.ensemble)
+        yield answers
+    if n_failed:
+        warnings.warn(
+            f"the teacher has no finite answer for {n_failed} of {n_rows} inputs; they were left "
+            "out.",
+            stacklevel=2,
+        )
+    if agree and n_rows:
+        warnings.warn(
+            "the teacher's members agree at every input: knowledge uncertainty is zero, and the "
+            "student's evidence stops at its upper bound.",
+            AgreementWarning,
+            stacklevel=2,
+        )
+
+
+def ask_all(teacher: Teacher, X: Any) -> Answers:
+    """The answers at all rows of a table as one."""
+    pieces = list(ask(teacher, X))
+    if len(pieces) == 1:
+        return pieces[0]
+    ensembles = [piece.ensemble for piece in pieces]
+    ensemble = GaussianEnsemble.from_precision_tril(
+        torch.cat([e.means for e in ensembles], 1),
+        torch.cat([e.precision_tril for e in ensembles], 1),
+        validate_args=False,
+    )
+    return Answers(ensemble, torch.cat([piece.kept for piece in pieces]))
+
+
+def _asked(teacher: Teacher, rows: Any) -> Answers:
+    try:
+        answer = teacher.gaussians(rows)
+    except TeacherError:
+        raise
+    except Exception as error:
+        raise TeacherError(
+            f"the teacher {type(teacher).__name__} failed: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise TeacherError(
+            f"a teacher must return two arrays, means and covariances; got {type(answer).__name__}."
+        )
+    return checked(answer[0], answer[1], (n_rows_of(rows),))
+
+
+def checked(means: Any, covariances: Any, batch: tuple[int, ...]) -> Answers:
+    """Check the answers for inputs of a batch shape: rows ``(N,)``, pixels ``(N, H, W)``.
+
+    Args:
+        means: ``(M, *batch, K)``; ``(M, *batch)`` for one target.
+        covariances: ``(M, *batch, K, K)`` or ``(M, *batch, K)``; ``(M, *batch)`` for one target.
+        batch: Of the inputs.
+
+    Returns:
+        The answers of the inputs that have finite ones, as one batch dimension.
+    """
+    mean, covariance = _tensor("means", means), _tensor("covariances", covariances)
+    mean, covariance = _shaped(mean, covariance, batch)
+    n_members, k_dim = mean.shape[0], mean.shape[-1]
+    mean = mean.reshape(n_members, -1, k_dim)  # (M, N, K)
+    full = covariance.dim() == len(batch) + 3
+    covariance = covariance.reshape(n_members, -1, *[k_dim] * (1 + full))
+    finite = torch.isfinite(covariance).flatten(2).all(-1) & torch.isfinite(mean).all(-1)
+    kept = finite.all(0)
+    mean, covariance = mean[:, kept], covariance[:, kept]
+    variances = covariance.diagonal(dim1=-2, dim2=-1) if full else covariance
+    if not bool((variances > 0).all()):
+        member, row, k = (int(i) for i in (variances <= 0).nonzero()[0])
+        raise TeacherError(
+            f"variances must be positive; that of member {member} is "
+            f"{variances[member, row, k].item():g} for input {int(kept.nonzero()[row])}."
+        )
+    if full and k_dim > 1:
+        _check_definite(covariance, kept)
+    return Answers(GaussianEnsemble(mean, covariance, validate_args=False), kept.reshape(batch))
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    try:
+        tensor = (
+            value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, np.float64))
+        )
+        return tensor.detach().to("cpu", torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TeacherError(f"the teacher's {name} are not an array of numbers: {error}") from error
+
+
+def _shaped(mean: Tensor, covariance: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Means with their last dimension K, and covariances beside them."""
+    wanted = ", ".join(("M", *(str(n) for n in batch)))
+    if mean.dim() == len(batch) + 1:  # one target, said without its dimension
+        mean = mean.unsqueeze(-1)
+        if covariance.dim() == len(batch) + 1:
+            covariance = covariance.unsqueeze(-1)
+    if mean.dim() != len(batch) + 2 or tuple(mean.shape[1:-1]) != batch or mean.shape[-1] == 0:
+        raise TeacherError(
+            f"the teacher's means must have shape ({wanted}, K), M members; got "
+            f"{tuple(mean.shape)}."
+        )
+    if mean.shape[0] == 0:
+        raise TeacherError("the teacher has no members.")
+    shape = tuple(mean.shape)
+    if tuple(covariance.shape) not in (shape, (*shape, shape[-1])):
+        raise TeacherError(
+            f"the teacher's covariances must have shape {(*shape, shape[-1])}, or {shape} for "
+            f"variances, to go with its means; got {tuple(covariance.shape)}."
+        )
+    return mean, covariance
+
+
+def _check_definite(covariance: Tensor, kept: Tensor) -> None:
+    scale = covariance.diagonal(dim1=-2, dim2=-1).amax(-1)[..., None, None]
+    wrong = ((covariance - covariance.mT).abs() > 1e-3 * scale).flatten(2).any(-1)
+    problem = "symmetric"
+    if not bool(wrong.any()):
+        wrong, problem = torch.linalg.cholesky_ex(covariance).info > 0, "positive definite"
+    if bool(wrong.any()):
+        member, row = (int(i) for i in wrong.nonzero()[0])
+        raise TeacherError(
+            f"covariances must be {problem}; that of member {member} for input "
+            f"{int(kept.nonzero()[row])} is not."
+        )
+
+
+def _members_agree(ensemble: GaussianEnsemble) -> bool:
+    if ensemble.n_members == 1 or ensemble.means.numel() == 0:
+        return True
+    spread = ensemble.means.amax(0) - ensemble.means.amin(0)
+    data = ensemble.data_covariance().diagonal(dim1=-2, dim2=-1).sqrt()
+    return bool((spread <= _AGREEMENT * data).all())

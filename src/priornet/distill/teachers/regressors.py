@@ -1,0 +1,143 @@
+"""Regressors that only predict means, with a variance learnt from rows they did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.distill.tables import as_matrix, n_rows_of, plain, take
+from priornet.distill.teachers.protocol import Teacher
+from priornet.distill.teachers.sklearn_inputs import as_targets, call, model_names
+
+__all__ = ["RegressorsTeacher"]
+
+FloatArray = NDArray[np.float64]
+
+
+class RegressorsTeacher(Teacher):
+    """A list of fitted regressors, or a ``BaggingRegressor`` of any kind.
+
+    Members share a model of the noise: gradient boosting of the squared errors that their average
+    makes on rows it did not see, with a gamma likelihood. For a list these come from clones fitted
+    on the other folds; bagged members are asked about the rows left out of their bags.
+
+    Args:
+        regressors: Fitted, with ``predict``; scikit-learn's :func:`clone` must work on them.
+        X: Their training inputs.
+        y: Their targets, ``(N,)`` or ``(N, K)``.
+        n_folds: For a list.
+        min_variance: Least variance, as a share of the variance of the targets.
+        seed: Of the folds and of the noise model.
+    """
+
+    def __init__(
+        self,
+        regressors: Any,
+        X: Any,
+        y: Any,
+        *,
+        n_folds: int = 5,
+        min_variance: float = 1e-4,
+        seed: int = 0,
+    ) -> None:
+        table, targets = plain(X), as_targets(y)
+        self._bag = None if isinstance(regressors, Sequence) else regressors
+        self.members: list[Any] = list(getattr(regressors, "estimators_", regressors))
+        if not self.members:
+            raise TypeError("`regressors` must be a filled list of fitted regressors.")
+        if n_rows_of(table) != len(targets):
+            raise ValueError(
+                f"`X` and `y` must have as many rows; got {n_rows_of(table)} and {len(targets)}."
+            )
+        if self._bag is None:
+            predicted = self._other_folds(table, y, targets.shape, n_folds, seed)
+        else:
+            predicted = self._out_of_bag(table, targets.shape)
+        known = np.isfinite(predicted).all(1)
+        if known.sum() < 2:
+            raise ValueError("too few rows lie outside a bag to learn how noisy targets are.")
+        rows = take(table, np.flatnonzero(known))
+        self._floor = min_variance * targets.var(0)
+        square = (targets - predicted)[known] ** 2
+        self._noise = [
+            _fit_noise(rows, np.maximum(square[:, k], self._floor[k]), seed)
+            for k in range(targets.shape[1])
+        ]
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Columns that they were fitted with."""
+        return model_names(self.members[0] if self._bag is None else self._bag)
+
+    def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Each member's mean, and the common variance."""
+        means = np.stack(self._means(X))
+        variance = np.column_stack([_noise_at(model, X) for model in self._noise])
+        variance = np.maximum(variance, self._floor)
+        return means, np.broadcast_to(variance, means.shape)
+
+    def _means(self, X: Any) -> list[FloatArray]:
+        if self._bag is None:
+            return [call(member, X) for member in self.members]
+        rows = as_matrix(X)
+        columns = self._bag.estimators_features_
+        return [
+            call(member, rows[:, own]) for member, own in zip(self.members, columns, strict=True)
+        ]
+
+    def _other_folds(
+        self, X: Any, y: Any, shape: tuple[int, ...], n_folds: int, seed: int
+    ) -> FloatArray:
+        """Predictions of the average, each row's by clones that were fitted without it."""
+        from sklearn.base import clone
+        from sklearn.model_selection import KFold
+
+        predicted = np.zeros(shape)
+        targets = np.asarray(y, np.float64)
+        order = np.arange(shape[0])
+        for train, held in KFold(n_folds, shuffle=True, random_state=seed).split(order):
+            for member in self.members:
+                fresh: Any = clone(member)
+                fitted = fresh.fit(take(X, train), targets[train])
+                predicted[held] += call(fitted, take(X, held)) / len(self.members)
+        return predicted
+
+    def _out_of_bag(self, X: Any, shape: tuple[int, ...]) -> FloatArray:
+        """Predictions of the average of the members that did not see a row; nan without one."""
+        assert self._bag is not None
+        total, count = np.zeros(shape), np.zeros((shape[0], 1))
+        for seen, mean in zip(self._bag.estimators_samples_, self._means(X), strict=True):
+            unseen = np.ones(shape[0], bool)
+            unseen[seen] = False
+            total[unseen] += mean[unseen]
+            count[unseen] += 1
+        with np.errstate(invalid="ignore"):
+            return total / count
+
+
+def _fit_noise(X: Any, square: FloatArray, seed: int) -> Any:
+    """Expected square of an error, from the inputs."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    from priornet.data.preprocessing import TablePreprocessor
+
+    preprocessor = TablePreprocessor().fit(X)
+    scale = float(square.mean())
+    model = HistGradientBoostingRegressor(
+        loss="gamma",
+        max_iter=100,
+        learning_rate=0.05,
+        max_leaf_nodes=8,
+        min_samples_leaf=max(20, len(square) // 50),
+        l2_regularization=1.0,
+        random_state=seed,
+    ).fit(preprocessor.transform(X), square / scale)
+    return preprocessor, model, scale
+
+
+def _noise_at(noise: Any, X: Any) -> FloatArray:
+    preprocessor, model, scale = noise
+    return scale * model.predict(preprocessor.transform(X))

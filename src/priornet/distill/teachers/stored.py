@@ -1,0 +1,136 @@
+"""Answers on disk as a teacher, so that a teacher in any language works.
+
+A Parquet (or CSV) file has a row per input: the columns of the input, and for member ``m`` the
+columns ``mean_m`` and ``variance_m``. With several targets, ``mean_m_k`` and ``variance_m_k``, or
+``covariance_m_j_k`` for ``j >= k``. Members and targets count from 0.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.distill.tables import n_rows_of, names_of
+from priornet.distill.teachers.protocol import Teacher, TeacherError
+
+__all__ = ["StoredTeacher"]
+
+_ANSWER = re.compile(r"(mean|variance|covariance)_(\d+)(?:_(\d+))?(?:_(\d+))?")
+
+
+class StoredTeacher(Teacher):
+    """A file of inputs and a teacher's answers; it answers for those rows only.
+
+    A student learns from the rows of the file as they are: ask where it shall know something,
+    :func:`priornet.distill.draw_inputs` proposes where.
+
+    Args:
+        path: Parquet or CSV.
+        columns: Columns of the input; by default all that are not answers.
+
+    Attributes:
+        inputs: The inputs, a frame.
+    """
+
+    is_stored = True
+
+    def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
+        from priornet.data.tables import read_frame
+
+        frame = read_frame(path)
+        names = [str(name) for name in frame.columns]
+        answers = [name for name in names if _ANSWER.fullmatch(name)]
+        own = [name for name in names if name not in answers] if columns is None else list(columns)
+        for name in own:
+            if name not in names:
+                raise TeacherError(f'{path}: the column "{name}" is not in the table.')
+        if not own or not len(frame):
+            raise TeacherError(f"{path}: no {'inputs' if len(frame) else 'rows'} in the table.")
+        self.path = str(path)
+        self.inputs: Any = frame.filter(own)
+        self._means, self._covariances = _read_answers(str(path), frame, answers)
+        self._row = {key: i for i, key in reversed(list(enumerate(_keys(self.inputs))))}
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Columns of the input."""
+        names = names_of(self.inputs)
+        assert names is not None
+        return names
+
+    def gaussians(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Look rows up."""
+        found = [self._row.get(key, -1) for key in _keys(X, self.feature_names)]
+        missing = [i for i, row in enumerate(found) if row < 0]
+        if missing:
+            raise TeacherError(
+                f"{self.path}: {len(missing)} of {n_rows_of(X)} rows are not in the file (the "
+                f"first is row {missing[0] + 1}); a stored teacher knows no others."
+            )
+        rows = np.array(found)
+        return self._means[:, rows], self._covariances[:, rows]
+
+
+def _keys(table: Any, names: tuple[str, ...] | None = None) -> list[tuple[Any, ...]]:
+    """Each row as something to compare: numbers, text, and one word for every hole."""
+    if names is not None and names_of(table) is not None:
+        table = {name: table[name] for name in names if name in (names_of(table) or ())}
+    elif names is not None:
+        array = np.asarray(table)
+        table = {name: array[:, j] for j, name in enumerate(names[: array.shape[1]])}
+    columns = (table[name] for name in (names_of(table) or ()))
+    return list(zip(*([_cell(v) for v in np.asarray(column)] for column in columns), strict=True))
+
+
+def _cell(value: Any) -> Any:
+    if value is None or value != value:
+        return "(hole)"
+    return float(value) if isinstance(value, (int, float, np.number)) else str(value)
+
+
+def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Means ``(M, N, K)``, and variances or covariances beside them."""
+    table: dict[tuple[str, tuple[int, ...]], NDArray[Any]] = {}
+    for name in names:
+        kind, *numbers = name.split("_")
+        try:
+            table[kind, tuple(int(n) for n in numbers)] = frame[name].to_numpy(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TeacherError(f'{path}: the column "{name}" is not numeric: {error}.') from error
+    means = sorted(where for kind, where in table if kind == "mean")
+    if not means:
+        raise TeacherError(
+            f'{path}: no answers in the table; it needs columns "mean_0", "variance_0", ...'
+        )
+    flat = len(means[0]) == 1
+    n_members = 1 + max(where[0] for where in means)
+    k_dim = 1 if flat else 1 + max(where[1] for where in means)
+    if len(means) != n_members * k_dim:  # before anything of that size is made
+        whole = [(m,) if flat else (m, k) for m in range(len(means) + 1) for k in range(k_dim)]
+        _column(path, table, "mean", next(where for where in whole if where not in means))
+    n_rows = len(frame)
+    full = any(kind == "covariance" for kind, _ in table)
+    mean = np.empty((n_members, n_rows, k_dim))
+    spread = np.empty((n_members, n_rows, *[k_dim] * (1 + full)))
+    for m in range(n_members):
+        for k in range(k_dim):
+            where = (m,) if flat else (m, k)
+            mean[m, :, k] = _column(path, table, "mean", where)
+            if not full:
+                spread[m, :, k] = _column(path, table, "variance", where)
+                continue
+            for j in range(k, k_dim):
+                value = _column(path, table, "covariance", (m, j, k))
+                spread[m, :, j, k] = spread[m, :, k, j] = value
+    return mean, spread
+
+
+def _column(path: str, table: dict[Any, Any], kind: str, where: tuple[int, ...]) -> Any:
+    if (kind, where) not in table:
+        name = "_".join([kind, *(str(n) for n in where)])
+        raise TeacherError(f'{path}: the column "{name}" is missing.')
+    return table[kind, where]

@@ -1,0 +1,218 @@
+"""PyTorch networks as teachers: a list of them, or one with dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
+from torch.nn.modules import dropout
+
+from priornet.distill.tables import as_matrix
+from priornet.distill.teachers.protocol import Answers, Teacher, TeacherError, checked
+from priornet.distributions import Gaussian
+
+__all__ = ["DropoutTeacher", "ModulesTeacher"]
+
+_BATCH = 4096
+_CHANNELWISE = (dropout.Dropout1d, dropout.Dropout2d, dropout.Dropout3d)
+_ANY = (dropout.Dropout, *_CHANNELWISE, dropout.AlphaDropout, dropout.FeatureAlphaDropout)
+
+
+class ModulesTeacher(Teacher):
+    """An ensemble of networks, each of which predicts a distribution or (mean, variance).
+
+    Networks answer in evaluation mode, where they are and without gradients, and go back to the
+    mode they were in: running averages of batch normalisation stay as they are.
+
+    Args:
+        modules: The members. Each returns a Gaussian (:class:`torch.distributions.Normal`,
+            ``Independent`` of one, ``MultivariateNormal``, or ours) or a pair of mean and variance,
+            one row per input, or a map per input.
+        inputs: What a member is called with, made from the table; by default its values as one
+            tensor of the member's own dtype.
+        channels_first: Pairs are maps ``(N, K, H, W)``; their channels become the last dimension.
+        batch_size: Inputs that pass at once.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[nn.Module],
+        *,
+        inputs: Callable[[Any], Tensor] | None = None,
+        channels_first: bool = False,
+        batch_size: int = _BATCH,
+    ) -> None:
+        self.modules = list(modules)
+        wrong = [type(m).__name__ for m in self.modules if not isinstance(m, nn.Module)]
+        if not self.modules or wrong:
+            found = f"an element is a {wrong[0]}" if wrong else "it is empty"
+            raise TypeError(f"`modules` must be a filled list of torch modules; {found}.")
+        self.inputs = inputs
+        self.channels_first = channels_first
+        self.batch_size = batch_size
+
+    def gaussians(self, X: Any) -> tuple[Tensor, Tensor]:
+        """Ask every member."""
+        answers = [self._member(module, X) for module in self.modules]
+        means, covariances = zip(*answers, strict=True)
+        for parts in (means, covariances):
+            shapes = {tuple(part.shape) for part in parts}
+            if len(shapes) > 1:
+                raise TeacherError(f"the members' outputs differ in shape: {sorted(shapes)}.")
+        return torch.stack(means), torch.stack(covariances)
+
+    def answers(self, images: Tensor) -> Answers:
+        """Checked answers for images: of every pixel that has one.
+
+        :attr:`Answers.kept` has the batch shape of the outputs, such as ``(N, H, W)``.
+        """
+        means, covariances = self.gaussians(images)
+        # Images always have the dimension of their targets behind their pixels.
+        return checked(means, covariances, tuple(means.shape[1:-1]))
+
+    def n_bytes(self) -> int | None:
+        """Parameters and buffers."""
+        return sum(_module_bytes(module) for module in self.modules)
+
+    @torch.no_grad()
+    def _member(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
+        first = next(iter(module.parameters()), torch.zeros(()))
+        inputs = self._tensor(X)
+        with _evaluating(module):
+            pieces = [
+                self._gaussian(module(x.to(first.device, first.dtype)))
+                for x in inputs.split(self.batch_size)
+            ]
+        means, covariances = zip(*pieces, strict=True)
+        return torch.cat(means).double().cpu(), torch.cat(covariances).double().cpu()
+
+    def _tensor(self, X: Any) -> Tensor:
+        if self.inputs is not None:
+            return self.inputs(X)
+        return X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(np.float64))
+
+    def _gaussian(self, output: Any) -> tuple[Tensor, Tensor]:
+        """Mean ``(N, *, K)`` or ``(N,)``, and covariance or variance."""
+        if isinstance(output, Distribution):
+            return _moments(output)
+        if isinstance(output, (tuple, list)) and len(output) == 2:
+            mean, variance = output
+            if self.channels_first:
+                mean, variance = mean.movedim(1, -1), variance.movedim(1, -1)
+            return mean, variance
+        raise TeacherError(
+            "a member must return a Gaussian distribution or a pair of mean and variance; got "
+            f"{type(output).__name__}."
+        )
+
+
+class DropoutTeacher(ModulesTeacher):
+    """One network with dropout: each member is the network with some units switched off.
+
+    Monte-Carlo dropout (Gal & Ghahramani, 2016), with the same units off for all inputs: a member
+    is a function, which a student can learn. The network stays in evaluation mode, so that batch
+    normalisation is untouched; the masks come from a seed, and no global random state is used.
+
+    Args:
+        module: With :class:`torch.nn.Dropout` layers, or those for channels.
+        n_members: How many thinned networks.
+        seed: Of the masks.
+        inputs: See :class:`ModulesTeacher`, as the rest.
+        channels_first: As there.
+        batch_size: As there.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        n_members: int = 20,
+        *,
+        seed: int = 0,
+        inputs: Callable[[Any], Tensor] | None = None,
+        channels_first: bool = False,
+        batch_size: int = _BATCH,
+    ) -> None:
+        super().__init__(
+            [module], inputs=inputs, channels_first=channels_first, batch_size=batch_size
+        )
+        if n_members < 2:
+            raise ValueError(f"`n_members` must be at least 2; got {n_members}.")
+        self.n_members, self.seed = n_members, seed
+        self._layers()
+
+    def gaussians(self, X: Any) -> tuple[Tensor, Tensor]:
+        """Ask the network once for each set of masks."""
+        answers: list[tuple[Tensor, Tensor]] = []
+        for member in range(self.n_members):
+            with ExitStack() as hooks:
+                for i, layer in enumerate(self._layers()):
+                    seed = hash((self.seed, member, i)) % 2**63
+                    hook = layer.register_forward_hook(_Mask(seed))
+                    hooks.callback(hook.remove)
+                answers.append(self._member(self.modules[0], X))
+        means, covariances = zip(*answers, strict=True)
+        return torch.stack(means), torch.stack(covariances)
+
+    def _layers(self) -> list[Any]:
+        layers = [m for m in self.modules[0].modules() if isinstance(m, _ANY)]
+        for layer in layers:
+            if not isinstance(layer, (dropout.Dropout, *_CHANNELWISE)):
+                raise TypeError(f"{type(layer).__name__} cannot be used for Monte-Carlo dropout.")
+        if not any(layer.p > 0 for layer in layers):
+            raise ValueError(
+                "the network has no torch.nn.Dropout layer with a rate above 0; dropout called as "
+                "a function inside `forward` cannot be reached."
+            )
+        return layers
+
+
+class _Mask:
+    """Switches off the same units of a dropout layer for every input."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, layer: Any, _: Any, output: Tensor) -> Tensor:
+        keep = 1 - layer.p
+        if keep == 0:
+            return torch.zeros_like(output)
+        shape = output.shape[1:]
+        if isinstance(layer, _CHANNELWISE):
+            shape = (shape[0], *(1 for _ in shape[1:]))
+        draw = torch.rand(shape, generator=torch.Generator().manual_seed(self.seed))
+        return output * (draw < keep).to(output) / keep
+
+
+def _moments(distribution: Distribution) -> tuple[Tensor, Tensor]:
+    if isinstance(distribution, MultivariateNormal):
+        return distribution.mean, distribution.covariance_matrix
+    if isinstance(distribution, Gaussian):
+        return distribution.loc, distribution.data_covariance()
+    base = distribution.base_dist if isinstance(distribution, Independent) else distribution
+    if isinstance(base, Normal):
+        return base.mean, base.variance
+    raise TeacherError(
+        f"a member returned a {type(distribution).__name__}; a teacher's members must be Gaussian."
+    )
+
+
+@contextmanager
+def _evaluating(module: nn.Module) -> Generator[None]:
+    """Evaluation mode for a while; each layer goes back to its own mode."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def _module_bytes(module: nn.Module) -> int:
+    tensors = [*module.parameters(), *module.buffers()]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -1,0 +1,169 @@
+"""Networks answer in evaluation mode, and are left as they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.distributions import Independent, MultivariateNormal, Normal
+
+from priornet.distill import DropoutTeacher, ModulesTeacher, TeacherError, ask_all
+from priornet.distributions import Gaussian
+
+X = np.random.default_rng(0).standard_normal((50, 3))
+
+
+class Net(nn.Module):
+    """Mean and variance, through batch normalisation and dropout, said in several ways."""
+
+    def __init__(self, seed, say="pair", k=1, p=0.5):
+        super().__init__()
+        self.say, self.k = say, k
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.body = nn.Sequential(
+                nn.Linear(3, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(p), nn.Linear(16, 2 * k)
+            )
+
+    def forward(self, x):
+        mean, raw = self.body(x).chunk(2, -1)
+        variance = torch.exp(raw)
+        if self.say == "normal":
+            return Normal(mean, variance.sqrt())
+        if self.say == "independent":
+            return Independent(Normal(mean, variance.sqrt()), 1)
+        if self.say == "multivariate":
+            return MultivariateNormal(mean, torch.diag_embed(variance))
+        if self.say == "gaussian":
+            return Gaussian(mean, variance=variance)
+        if self.say == "vector":
+            return mean[:, 0], variance[:, 0]
+        return mean, variance
+
+
+@pytest.mark.parametrize("say", ["pair", "normal", "independent", "multivariate", "gaussian"])
+def test_all_ways_to_say_a_gaussian_agree(say):
+    members = [Net(seed, say, k=2).eval() for seed in range(3)]
+    found = ask_all(ModulesTeacher(members), X).ensemble
+    assert found.means.shape == (3, 50, 2)
+    for m, member in enumerate(members):
+        member.say = "pair"
+        mean, variance = member(torch.tensor(X, dtype=torch.float32))
+        np.testing.assert_allclose(found.means[m], mean.detach(), rtol=1e-5)
+        np.testing.assert_allclose(
+            found.covariances[m].diagonal(dim1=-2, dim2=-1), variance.detach(), rtol=1e-5
+        )
+
+
+def test_vectors_count_as_one_target():
+    found = ask_all(ModulesTeacher([Net(0, "vector"), Net(1, "vector")], batch_size=7), X)
+    assert found.ensemble.means.shape == (2, 50, 1)
+
+
+@pytest.mark.parametrize("kind", [ModulesTeacher, DropoutTeacher])
+def test_batch_normalisation_and_modes_are_untouched(kind):
+    net = Net(0).train()
+    net.body[1].eval()  # frozen by its owner
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    teacher = kind([net]) if kind is ModulesTeacher else kind(net, 3)
+    teacher.gaussians(X)
+    assert net.training
+    assert not net.body[1].training
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+
+
+def test_inputs_follow_the_dtype_of_a_member():
+    found = ModulesTeacher([Net(0).double(), Net(1).half()]).gaussians(X[:2])[0]
+    assert found.shape == (2, 2, 1)
+
+
+def test_dropout_members_are_functions_and_average_to_monte_carlo():
+    net = Net(0)
+    teacher = DropoutTeacher(net, 400, seed=1)
+    means, _ = teacher.gaussians(X)
+    again, _ = DropoutTeacher(net, 400, seed=1, batch_size=7).gaussians(X[::-1].copy())
+    torch.testing.assert_close(means, again.flip(1), rtol=1e-5, atol=1e-6)
+    state = torch.get_rng_state()
+    teacher.gaussians(X)
+    assert torch.equal(state, torch.get_rng_state())
+    # The usual way: a mask for every row, with torch's own dropout.
+    net.eval()
+    net.body[3].train()
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        x = torch.tensor(X, dtype=torch.float32)
+        usual = torch.stack([net(x)[0] for _ in range(400)]).double()
+    for draws in (means, usual):
+        assert draws.std(0).min() > 0
+    error = (means.var(0) / 400 + usual.var(0) / 400).sqrt()
+    assert ((means.mean(0) - usual.mean(0)).abs() < 5 * error).all()
+    ratio = (means.var(0) / usual.var(0)).mean()
+    assert 0.85 < ratio < 1.15
+
+
+def test_channels_are_dropped_whole():
+    class Image(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout2d(0.5)
+            self.weight = nn.Parameter(torch.ones(()))
+
+        def forward(self, x):
+            x = self.drop(x) * self.weight
+            return x, torch.ones_like(x)
+
+    images = torch.ones(2, 8, 4, 5)
+    means, _ = DropoutTeacher(Image(), 10, channels_first=True).gaussians(images)
+    assert means.shape == (10, 2, 4, 5, 8)
+    assert set(means.unique().tolist()) == {0.0, 2.0}
+    assert torch.equal(means.amin((2, 3)), means.amax((2, 3)))
+
+
+def test_maps_answer_per_pixel():
+    class Map(nn.Module):
+        def __init__(self, shift):
+            super().__init__()
+            self.shift = nn.Parameter(torch.tensor(shift))
+
+        def forward(self, x):
+            mean = x[:, :1] + self.shift
+            return mean, torch.full_like(mean, 0.5)
+
+    images = torch.rand(2, 3, 4, 5)
+    images[0, 0, 0, 0] = torch.nan
+    found = ModulesTeacher([Map(0.0), Map(1.0)], channels_first=True).answers(images)
+    assert found.kept.shape == (2, 4, 5)
+    assert int(found.kept.sum()) == 39
+    torch.testing.assert_close(
+        found.ensemble.knowledge_covariance().flatten(), torch.full((39,), 0.25).double()
+    )
+
+
+def test_a_table_with_names_can_be_prepared():
+    def inputs(table):
+        return torch.tensor(np.column_stack([table["a"], table["b"], table["b"]])).float()
+
+    table = {"b": X[:, 1], "a": X[:, 0]}
+    found = ModulesTeacher([Net(0), Net(1)], inputs=inputs).gaussians(table)[0]
+    expected = ModulesTeacher([Net(0), Net(1)]).gaussians(X[:, [0, 1, 1]])[0]
+    torch.testing.assert_close(found, expected)
+
+
+def test_what_cannot_be_a_member_is_refused():
+    with pytest.raises(TypeError, match="an element is a str"):
+        ModulesTeacher(["net"])  # pyright: ignore
+    with pytest.raises(TypeError, match="empty"):
+        ModulesTeacher([])
+    with pytest.raises(ValueError, match=r"no torch\.nn\.Dropout layer"):
+        DropoutTeacher(Net(0, p=0.0))
+    with pytest.raises(TypeError, match="AlphaDropout cannot be used"):
+        DropoutTeacher(nn.Sequential(nn.Linear(3, 2), nn.AlphaDropout()))
+    with pytest.raises(TeacherError, match="pair of mean and variance; got Tensor"):
+        ask_all(ModulesTeacher([nn.Linear(3, 1)]), X)
+    with pytest.raises(TeacherError, match="differ in shape"):
+        ask_all(ModulesTeacher([Net(0), Net(0, k=2)]), X)
+
+
+def test_size_is_that_of_the_weights():
+    assert ModulesTeacher([nn.Linear(3, 1), nn.Linear(3, 1)]).n_bytes() == 2 * 4 * 4
