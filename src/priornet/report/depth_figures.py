@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from priornet.report.axes import TEXT, tidy
 from priornet.report.depth_maps import DepthMaps, draw_maps
-from priornet.report.palette import COLOURS, LABELS
+from priornet.report.depth_style import add_key, label_of, line_of, mean_of, values_of
 
 __all__ = [
     "DepthMaps",
@@ -55,7 +55,7 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
     for name, scores in shown.items():
         plot_likelihood(scores[f"{score}_histogram"], name, ax=left)
         plot_likelihood_tail(scores[f"{score}_histogram"], name, ax=right)
-    _add_key(figure, list(shown))
+    add_key(figure, list(shown))
     return figure
 
 
@@ -70,7 +70,7 @@ def plot_likelihood(histogram: Mapping[str, Any], method: str, *, ax: Axes | Non
     ax = ax or Figure().add_subplot()
     edges, shares, _ = _bins(histogram)
     density = shares / (edges[1] - edges[0])
-    ax.plot(0.5 * (edges[:-1] + edges[1:]), density, **_line(method))
+    ax.plot(0.5 * (edges[:-1] + edges[1:]), density, **line_of(method))
     ax.set(title="Likelihood of pixels", xlim=(edges[0], edges[-1]))
     ax.set_ylim(0, 1.05 * max(float(np.max(line.get_ydata())) for line in ax.lines))
     ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
@@ -92,7 +92,7 @@ def plot_likelihood_tail(
     ax = ax or Figure().add_subplot()
     edges, shares, above = _bins(histogram)
     larger = above + np.concatenate([np.cumsum(shares[::-1])[::-1], [0.0]])
-    ax.plot(edges, larger, **_line(method))
+    ax.plot(edges, larger, **line_of(method))
     ax.set(title="Upper tail", xlim=(edges[0], edges[-1]), yscale="log")
     ax.set_ylim(3e-5, 1.3)
     ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
@@ -119,7 +119,9 @@ def draw_calibration(methods: Mapping[str, Mapping[str, Any]]) -> Figure:
         for name, scores in shown.items():
             plot_calibration(scores["calibration"], name, curve, ax=ax)
         handles = [
-            Line2D([], [], **_line(name), label=f"{_label(name)} {_mean(m['c_auc'][curve]):.3f}")
+            Line2D(
+                [], [], **line_of(name), label=f"{label_of(name)} {mean_of(m['c_auc'][curve]):.3f}"
+            )
             for name, m in shown.items()
         ]
         ax.legend(
@@ -158,7 +160,7 @@ def plot_calibration(
     title, promised = _CURVES[curve]
     if not ax.lines:
         ax.plot([0, 1], [0, 1], **_DIAGONAL)
-    ax.plot(calibration["expected"], _values(calibration[curve]), **_line(method))
+    ax.plot(calibration["expected"], values_of(calibration[curve]), **line_of(method))
     ticks = (0, 0.25, 0.5, 0.75, 1)
     ax.set(title=title, xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=ticks, yticks=ticks)
     ax.set_xticklabels([f"{tick:g}" for tick in ticks])
@@ -203,42 +205,6 @@ def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
 
 def _bins(histogram: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
     """Edges and shares of the bins, and the share above them."""
-    shares = np.asarray(_values(histogram["shares"]), float)
+    shares = np.asarray(values_of(histogram["shares"]), float)
     edges = np.linspace(histogram["from"], histogram["to"], len(shares) + 1)
-    return edges, shares, _mean(histogram["above"])
-
-
-def _values(curve: Any) -> Any:
-    """A list of numbers; of the mean over seeds where there are several."""
-    return curve["mean"] if isinstance(curve, Mapping) else curve
-
-
-def _mean(score: Any) -> float:
-    return float(_values(score))
-
-
-def _line(method: str) -> dict[str, Any]:
-    """A variant, such as another temperature, has its method's colour and is dashed."""
-    base = method if method in COLOURS else method.partition("-")[0]
-    style = "-" if method in COLOURS else (0, (3, 1.5))
-    return {"color": COLOURS.get(base, TEXT), "lw": 1.6, "ls": style}
-
-
-def _label(method: str) -> str:
-    base, dash, variant = method.partition("-")
-    if method in COLOURS or not dash:
-        return LABELS.get(method, method)
-    return f"{LABELS.get(base, base)}, {variant}"
-
-
-def _add_key(figure: Figure, methods: list[str]) -> None:
-    figure.legend(
-        handles=[Line2D([], [], **_line(name), label=_label(name)) for name in methods],
-        loc="outside lower center",
-        ncols=len(methods),
-        fontsize=9,
-        frameon=False,
-        labelcolor=TEXT,
-        handlelength=1.6,
-        columnspacing=1.4,
-    )
+    return edges, shares, mean_of(histogram["above"])

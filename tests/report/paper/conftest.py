@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from _depth_results import depth_content
 from _results import CONFIG, content
 
 
@@ -22,6 +23,12 @@ def folder(tmp_path):
             file = self.path / "uci" / f"{dataset}{suffix}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content(dataset, methods, preset=preset, **more)))
+            return file
+
+        def put_depth(self, dataset, given=None):
+            file = self.path / "depth" / f"{dataset}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(given or depth_content(dataset)))
             return file
 
     made = Folder()

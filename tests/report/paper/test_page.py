@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from _depth_results import depth_content
 from _results import around, paper_methods
 from priornet.report.paper import ResultsError, make_page, write_page
 from priornet.report.paper.notes import Notes, read_notes
@@ -33,7 +34,8 @@ def test_empty_folder_makes_a_page_that_claims_nothing(folder):
     assert "reached" not in text
     assert "missed**" not in text
     assert "confirmed**" not in text
-    assert text.count("**not measured**") == 6
+    assert text.count("**not measured**") == 13
+    assert "The depth experiment has not been run" in text
     assert "Nothing has been run yet." in text
 
 
@@ -81,6 +83,41 @@ def test_figures_are_shown_where_their_files_are(folder, tmp_path):
     assert text.count("![") == 1
 
 
+def test_depth_results_fill_their_half(folder):
+    for name in ("nyu", "kitti"):
+        folder.put_depth(name)
+    text = page(folder)
+    assert "The depth experiment has not been run" not in text
+    assert "| **confirmed** | Depth: NLL of EnD2, NWPN and DER is best |" in text
+    assert "\n  - KITTI, NLL: EnD2 1.42, NWPN 1.52, DER 1.71, Single 2.98, " in text
+    assert "| ✓ reached | Single: δ1 0.852, rel 0.122 |" in text
+    assert "| depth | nyu | 795 | 600 | NVIDIA H200 |" in text
+    assert "Settings of the depth experiment" in text
+
+
+def test_depth_verdict_from_one_set_is_called_preliminary(folder):
+    folder.put_depth("nyu")
+    assert "| **so far confirmed** | Depth: NLL of EnD2, NWPN and DER is best |" in page(folder)
+
+
+def test_explanations_reach_depth(folder):
+    content = depth_content("nyu")
+    content["methods"]["EnD2"]["nll"] = around(9.0)
+    folder.put_depth("nyu", content)
+    text = page(folder, {"depth/nyu/EnD2/nll": "the student sleeps"})
+    assert "- The student sleeps:\n  - NYU, NLL: EnD2 9.000, ENSM 0.760" in text
+
+
+def test_written_page_shows_the_depth_figures_it_drew(folder, tmp_path):
+    folder.put_depth("kitti")
+    out = tmp_path / "docs" / "page.md"
+    write_page(folder.path, out, tmp_path / "none.json")
+    text = out.read_text()
+    for name in ("likelihood-kitti", "calibration-kitti", "detection", "gamma", "correlations"):
+        assert f"](images/depth-{name}.png)" in text
+    assert "](images/depth-likelihood-nyu.png)" not in text
+
+
 def test_same_results_make_the_same_page(folder):
     folder.put("boston", paper_methods("boston"))
     assert page(folder) == page(folder)
@@ -107,6 +144,8 @@ def test_tables_are_rectangular(folder):
         folder.put(name, paper_methods(name), "beyond")
         folder.put(name, paper_methods(name), "splits")
     folder.put("msd", paper_methods("msd"), complete=False)
+    folder.put_depth("nyu")
+    folder.put_depth("kitti")
     blocks = page(folder).split("\n\n")
     tables = [block.split("\n") for block in blocks if block.startswith("|")]
     assert len(tables) > 10

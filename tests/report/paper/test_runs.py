@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from _depth_results import depth_content
 from _results import CONFIG, content, paper_methods
 from priornet.report.paper.runs import ResultsError, read_folder
 
@@ -62,4 +63,33 @@ def test_run_of_some_folds_is_refused(folder):
 def test_splits_must_be_the_published_ones(folder):
     folder.put("boston", paper_methods("boston"), "splits", config={**CONFIG, "splits": "folds"})
     with pytest.raises(ResultsError, match="does not say splits"):
+        read_folder(folder.path)
+
+
+def test_depth_is_read_by_data_set(folder):
+    folder.put_depth("kitti")
+    (folder.path / "depth" / "nyu.smoke.json").write_text("{")  # another preset's
+    assert list(read_folder(folder.path).depth) == ["kitti"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dataset": "kitti"}, 'its dataset is "kitti", its name promises "nyu"'),
+        ({"preset": "smoke"}, 'its preset is "smoke", its name promises "fast"'),
+        ({"config": {"n_images": 8}}, "ran with n_images = 8; run it with all images"),
+        ({"config": {"holdout": 0.1}}, "ran with holdout = 0.1; run it with all images"),
+    ],
+)
+def test_depth_of_another_set_or_of_some_images_is_refused(folder, change, message):
+    folder.put_depth("nyu", depth_content("nyu") | change)
+    with pytest.raises(ResultsError, match=message):
+        read_folder(folder.path)
+
+
+def test_depth_without_its_parts_is_refused(folder):
+    content = depth_content("nyu")
+    content.pop("protocol")
+    folder.put_depth("nyu", content)
+    with pytest.raises(ResultsError, match=r"nyu\.json: not a results file: it has no `protocol`"):
         read_folder(folder.path)

@@ -11,6 +11,13 @@ from priornet.report.paper.scores import SETS
 __all__ = ["draw_rejection", "figures"]
 
 _REJECTED_BY = ("total_variance", "variance_of_mean")
+_OF_MAPS = (
+    "{set}: the first test images, uncurated. Measured depth; prediction, absolute error, total "
+    "variance and EPKL of the ensemble and of EnD2 on common scales. Grey: not measured."
+)
+_OF_FOREIGN = (
+    "The same models of {set} on the first images of other sets: prediction, total variance, EPKL."
+)
 _CAPTIONS = {
     "synthetic-panels": "Training data, and the total, data and knowledge uncertainty of each "
     "method. Training inputs lie in the shaded region.",
@@ -18,6 +25,24 @@ _CAPTIONS = {
     "Gaussians drawn from it, below its density over mean and precision.",
     "rejection": "Error that is left when the most uncertain rows are rejected first, between "
     "chance and an oracle. The coloured share of the area between these two is the PRR.",
+    **{
+        f"depth-{kind}-{name}": caption.format(set=title)
+        for kind, caption in {
+            "likelihood": "{set}: NLL of pixels, its density and its upper tail.",
+            "calibration": "{set}: share of pixels inside central intervals against the share that "
+            "was promised: the predictive's own, and normal ones with the same moments.",
+            "maps": _OF_MAPS,
+            "foreign": _OF_FOREIGN,
+            "scale": "{set}: total variance and EPKL against predicted depth, medians over the "
+            "pixels of the maps below; bands from the first to the third quartile.",
+        }.items()
+        for name, title in (("nyu", "NYU"), ("kitti", "KITTI"))
+    },
+    "depth-detection": "AUC of each measure and method, as bars from chance.",
+    "depth-gamma": "NWPN by the weight of the foreign images that it learns; AUC against LSUN "
+    "bedroom.",
+    "depth-correlations": "Spearman's correlation of each measure with the predicted depth over "
+    "pixels, and with the rmse over images: mean over seeds, and their range.",
 }
 
 

@@ -19,6 +19,7 @@ _KINDS = {
     "beyond": "Settings of preset <code>beyond</code>",
     "splits": "Settings of preset <code>beyond</code> on the published splits",
     "synthetic": "Settings of the synthetic experiment, preset <code>paper</code>",
+    "depth": "Settings of the depth experiment, preset <code>fast</code>",
 }
 
 
@@ -29,13 +30,16 @@ def making(results: Results) -> Section:
         runs = {name: run for (k, name), run in results.runs.items() if k == kind}
         if kind == "synthetic" and results.synthetic is not None:
             runs = {"synthetic": Run(results.synthetic, {})}
+        if kind == "depth":
+            runs = {name: Run(content, {}) for name, content in results.depth.items()}
         if runs:
             section.lines += folded(title, table(["setting", "value"], _settings(runs), 2))
     listed = [(kind, name) for kind in _KINDS for name in results.datasets(kind)]
     rows = [_run_line(kind, results.runs[kind, name]) for kind, name in listed]
     if results.synthetic is not None:
         rows.append(_run_line("synthetic", Run(results.synthetic, {})))
-    header = ["preset", "data", "rows", "seconds", "device", "versions", "commit"]
+    rows += [_run_line("depth", Run(content, {})) for content in results.depth.values()]
+    header = ["preset", "data", "rows or images", "seconds", "device", "versions", "commit"]
     section.lines += table(header, rows, 2) if rows else ["", "Nothing has been run yet.", ""]
     return section
 
@@ -99,7 +103,8 @@ def _run_line(kind: str, run: Run) -> list[str]:
     versions = ", ".join(f"{name} {v}" for name, v in (content.get("versions") or {}).items())
     commits = (content.get("commit") or "unknown").split(", ")
     commit = ", ".join(name[:7] for name in commits)
-    rows = f"{content['n_rows']:,}" if "n_rows" in content else ""
+    n_rows = content.get("n_rows", content.get("n_train"))
+    rows = "" if n_rows is None else f"{n_rows:,}"
     if not content.get("complete", True):
         rows = f"first {rows}"
     return [

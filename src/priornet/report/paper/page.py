@@ -10,10 +10,19 @@ from priornet.report.paper.accuracy import accuracy, besides
 from priornet.report.paper.beyond import beyond
 from priornet.report.paper.claims import CLAIMS, NOT_MEASURED, Part, verdict
 from priornet.report.paper.compare import FAILS, HOLDS, Goal
+from priornet.report.paper.depth import (
+    DEPTH_CLAIMS,
+    DEPTH_FIGURES,
+    depth_parts,
+    draw_depth,
+    published_depth,
+    read_depth,
+)
+from priornet.report.paper.depth.scores import DEPTH_SETS
 from priornet.report.paper.detection import detection
 from priornet.report.paper.figures import draw_rejection, figures
 from priornet.report.paper.making import making
-from priornet.report.paper.markdown import table
+from priornet.report.paper.markdown import folded, table
 from priornet.report.paper.notes import Miss, Notes, listing, read_notes
 from priornet.report.paper.peer_table import peer_table
 from priornet.report.paper.prior_network import prior_network
@@ -26,14 +35,19 @@ __all__ = ["make_page", "write_page"]
 _HEAD = """\
 # Results
 
-The paper's experiments on synthetic and UCI data (arXiv:2006.11590v2) run again, its numbers
-beside ours; then our own recipe against the ensemble, and against other published methods. This
-page is made from the files in `results/` by `priornet reproduce page`: do not edit it.\
+The paper's experiments on synthetic data, UCI tables and depth from images (arXiv:2006.11590v2)
+run again, its numbers beside ours; for tables also our own recipe against the ensemble, and against
+other published methods. This page is made from the files in `results/` by `priornet reproduce
+page`: do not edit it.\
 """
 _ACCURACY = "RMSE and NLL beside the paper's"
 _DETECTION = "Errors found, foreign rows told apart"
 _SYNTHETIC = "Synthetic data"
-_FIGURES = {_DETECTION: ("rejection",), _SYNTHETIC: ("synthetic-panels", "behaviours")}
+_FIGURES = {
+    _DETECTION: ("rejection",),
+    _SYNTHETIC: ("synthetic-panels", "behaviours"),
+    **DEPTH_FIGURES,
+}
 
 
 def make_page(results: Results, notes: Notes, images: Path | None = None) -> str:
@@ -52,6 +66,7 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
         "Our recipe: NWPN": prior_network(results, paper),
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
+        **depth_parts(results.depth),
         "How it was made": making(results),
     }
     goals = [goal for section in parts.values() for goal in section.goals]
@@ -66,7 +81,7 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
 
 
 def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
-    """Make the page and write it, whole or not at all, and the rejection curves it shows.
+    """Make the page and write it, whole or not at all, and the curves it shows.
 
     Args:
         folder: The results.
@@ -78,6 +93,7 @@ def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
     """
     notes, results, images = read_notes(notes_path), read_folder(folder), out.parent / "images"
     draw_rejection(results, images)
+    draw_depth(results.depth, images)
     text = make_page(results, notes, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f".{out.name}.{os.getpid()}")
@@ -114,13 +130,38 @@ def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
         parts = claim.parts(results.synthetic)
         evidence = _evidence(claim.name, parts, notes)
         rows.append([f"**{verdict(parts)}**", claim.text, evidence, "no numbers printed"])
+    rows += _depth_claims(results, notes)
     return [
         "A verdict is counted from the numbers below: *confirmed* when every part of a claim holds "
         "in at least 80 % of its cells, *not confirmed* when no part holds in half of them, "
         "*partly* in between. The last column applies the same rule to the numbers that the paper "
         "prints.",
         *table(["verdict", "claim", "counted", "the paper's own numbers"], rows, left=4),
+        *_depth_numbers(results),
     ]
+
+
+def _depth_claims(results: Results, notes: Notes) -> list[list[str]]:
+    ours, paper = read_depth(results.depth), published_depth()
+    is_whole = set(DEPTH_SETS) <= set(ours.datasets)
+    rows: list[list[str]] = []
+    for claim in DEPTH_CLAIMS:
+        parts, own = claim.parts(ours), verdict(claim.parts(paper))
+        found = verdict(parts)
+        found = found if is_whole or found == NOT_MEASURED else f"so far {found}"
+        own = "no numbers printed" if own == NOT_MEASURED else own
+        rows.append([f"**{found}**", claim.text, _evidence(claim.name, parts, notes), own])
+    return rows
+
+
+def _depth_numbers(results: Results) -> list[str]:
+    """What the verdicts on depth are counted from, for those who do not want to look it up."""
+    ours = read_depth(results.depth)
+    lines: list[str] = []
+    for claim in DEPTH_CLAIMS:
+        numbers = claim.numbers(ours)
+        lines += [f"- {claim.text}", *(f"  - {line}" for line in numbers)] if numbers else []
+    return folded("Numbers behind the verdicts on depth (means over seeds)", lines) if lines else []
 
 
 def _evidence(name: str, parts: list[Part], notes: Notes) -> str:

@@ -14,6 +14,20 @@ __all__ = ["Results", "ResultsError", "Run", "read_folder"]
 
 PRESETS = {"": "paper", ".beyond": "beyond", ".splits": "beyond"}
 """What stands between the name of a data set and ``.json``, and the preset it promises."""
+_DEPTH_SETS = ("nyu", "kitti")
+_DEPTH_TOP = (
+    "dataset",
+    "preset",
+    "config",
+    "protocol",
+    "n_train",
+    "n_test",
+    "foreign",
+    "methods",
+    "variants",
+    "seconds",
+    "device",
+)
 _TOP = ("dataset", "preset", "complete", "n_rows", "config", "methods", "seconds", "device")
 
 
@@ -40,6 +54,8 @@ class Results:
 
     runs: Mapping[tuple[str, str], Run] = field(default_factory=dict[tuple[str, str], Run])
     synthetic: Mapping[str, Any] | None = None
+    depth: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Files of the depth experiment by data set."""
 
     def get(self, kind: str, dataset: str) -> Run | None:
         """A run, or None where there is none."""
@@ -60,7 +76,7 @@ class Results:
 
 
 def read_folder(folder: Path) -> Results:
-    """Read ``uci/*.json`` and ``synthetic.json``; what is not there is simply absent."""
+    """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent."""
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
         dataset, _, suffix = path.stem.partition(".")
@@ -69,7 +85,9 @@ def read_folder(folder: Path) -> Results:
             kind = suffix[1:] or "paper"
             runs[kind, dataset] = _read_run(path, dataset, kind, PRESETS[suffix])
     synthetic = folder / "synthetic.json"
-    return Results(runs, _read_synthetic(synthetic) if synthetic.exists() else None)
+    found = {name: folder / "depth" / f"{name}.json" for name in _DEPTH_SETS}
+    depth = {name: _read_depth(path, name) for name, path in found.items() if path.exists()}
+    return Results(runs, _read_synthetic(synthetic) if synthetic.exists() else None, depth)
 
 
 def _read_synthetic(path: Path) -> dict[str, Any]:
@@ -79,17 +97,25 @@ def _read_synthetic(path: Path) -> dict[str, Any]:
     return content
 
 
+def _read_depth(path: Path, dataset: str) -> dict[str, Any]:
+    content = _read(path)
+    missing = [name for name in _DEPTH_TOP if name not in content]
+    if missing:
+        raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
+    _check_promise(path, content, {"dataset": dataset, "preset": "fast"})
+    for name in ("n_images", "n_test", "holdout"):
+        if content["config"].get(name):
+            given = content["config"][name]
+            raise ResultsError(f"{path}: ran with {name} = {given}; run it with all images.")
+    return content
+
+
 def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
     content = _read(path)
     missing = [name for name in _TOP if name not in content]
     if missing:
         raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
-    promised = {"dataset": dataset, "preset": preset}
-    for name, value in promised.items():
-        if content[name] != value:
-            raise ResultsError(
-                f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
-            )
+    _check_promise(path, content, {"dataset": dataset, "preset": preset})
     folds = content["config"].get("folds")
     if folds is not None:
         raise ResultsError(f"{path}: ran only folds {', '.join(map(str, folds))}; run all of them.")
@@ -99,6 +125,14 @@ def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
         return Run(content, read_methods(dataset, content["methods"]))
     except (AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: its methods are not in the form of results.") from error
+
+
+def _check_promise(path: Path, content: Mapping[str, Any], promised: Mapping[str, str]) -> None:
+    for name, value in promised.items():
+        if content[name] != value:
+            raise ResultsError(
+                f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
+            )
 
 
 def _read(path: Path) -> dict[str, Any]:

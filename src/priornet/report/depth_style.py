@@ -1,0 +1,58 @@
+"""How methods and their variants look in the figures of the depth experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from priornet.report.axes import TEXT
+from priornet.report.palette import COLOURS, LABELS
+
+__all__ = ["add_key", "colour_of", "label_of", "line_of", "mean_of", "values_of"]
+
+
+def colour_of(method: str) -> str:
+    """A variant has its method's colour."""
+    return COLOURS.get(method if method in COLOURS else method.partition("-")[0], TEXT)
+
+
+def line_of(method: str) -> dict[str, Any]:
+    """A variant, such as another temperature, has its method's colour and is dashed."""
+    style = "-" if method in COLOURS else (0, (3, 1.5))
+    return {"color": colour_of(method), "lw": 1.6, "ls": style}
+
+
+def label_of(method: str) -> str:
+    """What to write for a name in results."""
+    base, dash, variant = method.partition("-")
+    if method in COLOURS or not dash:
+        return LABELS.get(method, method)
+    return f"{LABELS.get(base, base)}, {variant}"
+
+
+def values_of(curve: Any) -> Any:
+    """A list of numbers; of the mean over seeds where there are several."""
+    return curve["mean"] if isinstance(curve, Mapping) else curve
+
+
+def mean_of(score: Any) -> float:
+    """A number; the mean over seeds where there are several."""
+    return float(values_of(score))
+
+
+def add_key(figure: Figure, methods: Sequence[str], *more: Line2D) -> None:
+    """The methods' lines below all panels, and other signs that need words."""
+    lines = [Line2D([], [], **line_of(name), label=label_of(name)) for name in methods]
+    figure.legend(
+        handles=[*lines, *more],
+        loc="outside lower center",
+        ncols=min(len(lines) + len(more), 9),
+        fontsize=9,
+        frameon=False,
+        labelcolor=TEXT,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )

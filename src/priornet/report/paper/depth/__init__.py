@@ -1,0 +1,15 @@
+"""The depth half of the page: tables beside the paper's, goals and claims, from results JSON."""
+
+from priornet.report.paper.depth.claims import DEPTH_CLAIMS
+from priornet.report.paper.depth.drawing import draw_depth
+from priornet.report.paper.depth.half import DEPTH_FIGURES, depth_parts
+from priornet.report.paper.depth.scores import published_depth, read_depth
+
+__all__ = [
+    "DEPTH_CLAIMS",
+    "DEPTH_FIGURES",
+    "depth_parts",
+    "draw_depth",
+    "published_depth",
+    "read_depth",
+]

@@ -1,0 +1,177 @@
+"""What was wanted of the depth experiment, and whether it was reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from priornet.report.paper.compare import (
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    ROUNDING,
+    UNFINISHED,
+    Goal,
+    state_of,
+    tally,
+)
+from priornet.report.paper.depth.scores import (
+    DEPTH_MEASURES,
+    DEPTH_SETS,
+    FOREIGN,
+    TITLES,
+    DepthScores,
+)
+from priornet.report.paper.markdown import shown, signed
+from priornet.report.paper.notes import Miss
+from priornet.report.paper.scores import KNOWLEDGE
+
+__all__ = ["find_goals"]
+
+_SEEDS = {"nyu": 3, "kitti": 2}
+_LEAST_DELTA, _MOST_REL = 0.76, 0.175
+_DELTA_GAP, _RMSE_RATIO = 0.005, 1.02
+_PAIRS_NEEDED = 3
+# Metrics, with the sign that turns less into better.
+_EVERY = {
+    "delta1": ("δ1", -1),
+    "delta2": ("δ2", -1),
+    "delta3": ("δ3", -1),
+    "rel": ("rel", 1),
+    "rmse": ("rmse", 1),
+    "log10": ("log10, mean", 1),
+    "rmse_log10": ("log10, rms", 1),
+    "nll": ("NLL", 1),
+}
+
+
+class _Ledger:
+    """Goals and misses as they are found."""
+
+    def __init__(self, scores: DepthScores, contents: Mapping[str, Mapping[str, Any]]) -> None:
+        self.scores, self.contents = scores, contents
+        self.goals: list[Goal] = []
+        self.misses: list[Miss] = []
+
+    def add(self, dataset: str, key: str, wanted: str, found: str, is_good: bool | None) -> None:
+        """A goal about one set: None where a number is missing."""
+        state = NOT_RUN if is_good is None else HOLDS if is_good else FAILS
+        if is_good is not None and not self._has_seeds(dataset):
+            state = UNFINISHED
+        wanted = f"Depth, {TITLES[dataset]}, {_SEEDS[dataset]} seeds: {wanted}"
+        self.goals.append(Goal(wanted, found if is_good is not None else "", state))
+        if state == FAILS:
+            self.misses.append(Miss(f"depth/{dataset}/{key}", f"{TITLES[dataset]}, {found}"))
+
+    def _has_seeds(self, dataset: str) -> bool:
+        return len(self.contents[dataset]["config"]["seeds"]) >= _SEEDS[dataset]
+
+    def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
+        """A metric of several methods, if all have it."""
+        found = [self.scores.mean(dataset, method, metric) for method in methods]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(methods) else None
+
+
+def find_goals(
+    scores: DepthScores, contents: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Goal], list[Miss]]:
+    """Goals of both sets, those that have not been run among them, and what was missed."""
+    ledger = _Ledger(scores, contents)
+    _single(ledger)
+    for dataset in DEPTH_SETS:
+        _ensemble(ledger, dataset)
+        _student(ledger, dataset)
+        _likelihood(ledger, dataset)
+    _knowledge(ledger)
+    return ledger.goals, ledger.misses
+
+
+def _single(ledger: _Ledger) -> None:
+    delta, rel = (ledger.means("nyu", metric, "Single") for metric in ("delta1", "rel"))
+    wanted = f"Single's δ1 at least {_LEAST_DELTA}, rel at most {_MOST_REL}"
+    if delta is None or rel is None:
+        ledger.add("nyu", "Single", wanted, "", None)
+        return
+    is_good = delta[0] >= _LEAST_DELTA - ROUNDING and rel[0] <= _MOST_REL + ROUNDING
+    found = f"Single: δ1 {shown(delta[0], 3)}, rel {shown(rel[0], 3)}"
+    ledger.add("nyu", "Single", wanted, found, is_good)
+
+
+def _ensemble(ledger: _Ledger, dataset: str) -> None:
+    worse: list[str] = []
+    n_known = 0
+    for metric, (title, sign) in _EVERY.items():
+        pair = ledger.means(dataset, metric, "ENSM", "Single")
+        if pair is None:
+            continue
+        n_known += 1
+        if sign * pair[0] >= sign * pair[1]:
+            worse.append(f"{title} {shown(pair[0], 3)} against {shown(pair[1], 3)}")
+    found = f"ENSM better in {n_known - len(worse)} of {n_known} metrics"
+    found += f" (not: {'; '.join(worse)})" if worse else ""
+    is_good = None if n_known < len(_EVERY) else not worse
+    ledger.add(dataset, "ENSM", "ENSM better than Single on every metric", found, is_good)
+
+
+def _student(ledger: _Ledger, dataset: str) -> None:
+    deltas = ledger.means(dataset, "delta1", "EnD2", "ENSM")
+    errors = ledger.means(dataset, "rmse", "EnD2", "ENSM")
+    wanted = f"EnD2 within {_DELTA_GAP} δ1 and 2 % rmse of ENSM"
+    if deltas is None or errors is None:
+        ledger.add(dataset, "EnD2/accuracy", wanted, "", None)
+        return
+    gap, ratio = deltas[0] - deltas[1], errors[0] / errors[1]
+    found = f"EnD2 to ENSM: δ1 {signed(gap, 4)}, rmse {signed(100 * (ratio - 1), 1)} %"
+    is_good = gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING
+    ledger.add(dataset, "EnD2/accuracy", wanted, found, is_good)
+
+
+def _likelihood(ledger: _Ledger, dataset: str) -> None:
+    nlls = ledger.means(dataset, "nll", "EnD2", "ENSM", "Single")
+    wanted = "EnD2's NLL below ENSM's (of the mixture) and Single's"
+    if nlls is None:
+        ledger.add(dataset, "EnD2/nll", wanted, "", None)
+        return
+    found = f"NLL: EnD2 {shown(nlls[0], 3)}, ENSM {shown(nlls[1], 3)}"
+    moments = ledger.means(dataset, "nll_moment_matched", "ENSM")
+    found += "" if moments is None else f" (by its moments {shown(moments[0], 3)})"
+    found += f", Single {shown(nlls[2], 3)}"
+    ledger.add(dataset, "EnD2/nll", wanted, found, nlls[0] < min(nlls[1:]))
+
+
+def _knowledge(ledger: _Ledger) -> None:
+    """EnD2's mutual information against the best knowledge measure of its ensemble."""
+    cells: list[bool | None] = []
+    texts: list[str] = []
+    for dataset in DEPTH_SETS:
+        for other in FOREIGN[dataset]:
+            student, teacher = _best(ledger.scores, dataset, other)
+            title = f"{TITLES[dataset]} against {TITLES[other]}"
+            if student is None or teacher is None:
+                cells.append(None)
+                continue
+            is_good = student >= teacher[1] - ROUNDING
+            cells.append(is_good)
+            text = f"{shown(student, 3)} to {shown(teacher[1], 3)} ({teacher[0]})"
+            texts.append(f"{title} {text}")
+            if not is_good:
+                key, text = f"depth/{dataset}/ood_auc/{other}", f"AUC of EnD2's I to ENSM's {text}"
+                ledger.misses.append(Miss(key, f"{title}, {text}"))
+    count = tally(cells)
+    wanted = "Depth, OOD AUC: EnD2's I at least the ensemble's best of I, K and V[mu], in "
+    wanted += f"{_PAIRS_NEEDED} of {count.total} pairs of sets"
+    found = f"{count.good} of {count.measured}: {'; '.join(texts)}" if texts else ""
+    ledger.goals.append(Goal(wanted, found, state_of(count, _PAIRS_NEEDED)))
+
+
+def _best(
+    scores: DepthScores, dataset: str, other: str
+) -> tuple[float | None, tuple[str, float] | None]:
+    student = scores.mean(dataset, "EnD2", "ood_auc", other, "mutual_information")
+    found = {
+        DEPTH_MEASURES[measure]: scores.mean(dataset, "ENSM", "ood_auc", other, measure)
+        for measure in KNOWLEDGE
+    }
+    known = {symbol: value for symbol, value in found.items() if value is not None}
+    return student, max(known.items(), key=lambda pair: pair[1]) if known else None

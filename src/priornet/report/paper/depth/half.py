@@ -1,0 +1,70 @@
+"""The depth half of the page, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from priornet.report.paper.depth.accuracy import accuracy, likelihood
+from priornet.report.paper.depth.detection import detection, gamma_table
+from priornet.report.paper.depth.goals import find_goals
+from priornet.report.paper.depth.ranks import ranks
+from priornet.report.paper.depth.scores import DEPTH_SETS, TITLES, published_depth, read_depth
+from priornet.report.paper.depth.setting import setting
+from priornet.report.paper.section import Section
+
+__all__ = ["DEPTH_FIGURES", "depth_parts"]
+
+_LIKELIHOOD = "Depth: likelihood and calibration"
+_DETECTION = "Depth: foreign images told apart"
+_WEIGHT = "Depth: the weight of foreign images"
+_RANKS = "Depth: what uncertainty goes along with"
+_MAPS = "Depth: maps"
+
+DEPTH_FIGURES = {
+    _LIKELIHOOD: tuple(f"depth-{k}-{n}" for n in DEPTH_SETS for k in ("likelihood", "calibration")),
+    _DETECTION: ("depth-detection",),
+    _WEIGHT: ("depth-gamma",),
+    _RANKS: ("depth-correlations",),
+    _MAPS: tuple(f"depth-{k}-{n}" for n in DEPTH_SETS for k in ("maps", "foreign", "scale")),
+}
+"""Figures by the title of the part that shows them."""
+
+_ABOUT_MAPS = (
+    "What the ensemble and EnD2, of the first seed, say of the first images of each set. `priornet "
+    "reproduce depth-maps` draws them, and once more beside the photographs in an ignored folder: "
+    "these have owners."
+)
+_MISSING = (
+    "**The depth experiment has not been run {where}**: there is no {files}. "
+    "`priornet reproduce depth --dataset {first}` makes {it}."
+)
+
+
+def depth_parts(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Section]:
+    """Sections by title; one that says so where nothing has been run."""
+    ours, paper = read_depth(contents), published_depth()
+    goals, misses = find_goals(ours, contents)
+    start = Section(_missing(contents), goals, misses)
+    if not contents:
+        return {"Depth": start}
+    start.lines += setting(contents)
+    return {
+        "Depth: what differs from the paper": start,
+        "Depth: accuracy": Section(accuracy(ours, paper)),
+        _LIKELIHOOD: Section(likelihood(ours)),
+        _DETECTION: Section(detection(ours, paper)),
+        _WEIGHT: Section(gamma_table(ours, contents)),
+        _RANKS: Section(ranks(ours)),
+        _MAPS: Section([_ABOUT_MAPS]),
+    }
+
+
+def _missing(contents: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    absent = [name for name in DEPTH_SETS if name not in contents]
+    if not absent:
+        return []
+    files = " and no ".join(f"`results/depth/{name}.json`" for name in absent)
+    where = "on " + " and ".join(TITLES[name] for name in absent)
+    it = "it" if len(absent) == 1 else "the first"
+    return [_MISSING.format(where=where, files=files, first=absent[0], it=it), ""]

@@ -1,0 +1,80 @@
+"""Goals of the depth experiment: reached, missed, not run."""
+
+import pytest
+
+from _depth_results import depth_content, seeds
+from priornet.report.paper.compare import FAILS, HOLDS, NOT_RUN, UNFINISHED
+from priornet.report.paper.depth.goals import find_goals
+from priornet.report.paper.depth.scores import read_depth
+
+
+def contents():
+    given = {name: depth_content(name) for name in ("nyu", "kitti")}
+    for content in given.values():
+        methods = content["methods"]
+        for metric in ("delta1", "rmse"):  # a student as good as its ensemble
+            methods["EnD2"][metric] = methods["ENSM"][metric]
+        methods["ENSM"]["rmse_log10"] = seeds(0.01, 2)
+        for aucs in methods["EnD2"]["ood_auc"].values():
+            aucs["mutual_information"] = seeds(0.99, 2)
+    return given
+
+
+def judged(given):
+    goals, misses = find_goals(read_depth(given), given)
+    states = {goal.wanted.removeprefix("Depth, "): goal.state for goal in goals}
+    return states, goals, [miss.key for miss in misses]
+
+
+def test_all_goals_can_be_reached():
+    states, goals, misses = judged(contents())
+    assert len(goals) == 8
+    assert set(states.values()) == {HOLDS}
+    assert misses == []
+    assert goals[-1].found.startswith("4 of 4: NYU against LSUN bedroom 0.990 to 0.745 (V[mu]); ")
+
+
+def test_nothing_run_is_said_of_every_goal():
+    states, goals, misses = judged({})
+    assert len(goals) == 8
+    assert set(states.values()) == {NOT_RUN}
+    assert misses == []
+
+
+@pytest.mark.parametrize(
+    ("method", "metric", "value", "key"),
+    [
+        ("Single", "delta1", 0.7599, "depth/nyu/Single"),
+        ("Single", "rel", 0.1751, "depth/nyu/Single"),
+        ("ENSM", "delta3", 0.9, "depth/nyu/ENSM"),
+        ("EnD2", "delta1", 0.8569, "depth/nyu/EnD2/accuracy"),
+        ("EnD2", "rmse", 0.447, "depth/nyu/EnD2/accuracy"),
+        ("EnD2", "nll", 0.77, "depth/nyu/EnD2/nll"),
+    ],
+)
+def test_each_limit_bites(method, metric, value, key):
+    given = contents()
+    given["nyu"]["methods"][method][metric] = seeds(value, 3, 0.0)
+    states, _, misses = judged(given)
+    assert key in misses
+    assert FAILS in states.values()
+
+
+def test_two_pairs_lost_miss_the_goal_about_foreign_images():
+    given = contents()
+    for other in ("nyu", "lsun_bedroom"):
+        aucs = given["kitti"]["methods"]["EnD2"]["ood_auc"][other]
+        aucs["mutual_information"] = seeds(0.1, 2)
+    _, goals, misses = judged(given)
+    assert goals[-1].state == FAILS
+    assert misses == ["depth/kitti/ood_auc/lsun_bedroom", "depth/kitti/ood_auc/nyu"]
+
+
+def test_fewer_seeds_than_wanted_are_not_the_whole():
+    given = contents()
+    given["nyu"]["config"]["seeds"] = [0]
+    states, _, misses = judged(given)
+    assert [state for wanted, state in states.items() if wanted.startswith("NYU")] == [
+        UNFINISHED
+    ] * 4
+    assert misses == []

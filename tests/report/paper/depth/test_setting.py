@@ -1,0 +1,58 @@
+"""What differs from the paper comes from the settings in the results."""
+
+from _depth_results import depth_content
+from priornet.report.paper.depth.setting import setting
+
+
+def text(*contents):
+    return "\n".join(setting({content["dataset"]: content for content in contents}))
+
+
+def row(lines, what):
+    (found,) = [line for line in lines.split("\n") if line.startswith(f"| {what}")]
+    return found
+
+
+def test_every_setting_is_read_and_not_assumed():
+    content = depth_content("nyu")
+    before = text(content)
+    content["n_train"] = 123
+    content["config"] |= {
+        "encoder": "densenet169",
+        "epochs": 7,
+        "student_epochs": 9,
+        "student_start": "imagenet",
+        "weight_decay": 0.0,
+        "schedule": "constant",
+        "warm_up": 0.0,
+        "average": 0.0,
+        "dropout": 0.0,
+        "norm": "batch",
+        "zoom": 1.0,
+        "jitter": 0.0,
+        "temperature": 3.0,
+        "gamma": 0.25,
+        "coefficient": 0.5,
+        "precision": "float32",
+    }
+    after = text(content)
+    assert "| 123 / 654 |" in row(after, "images for training")
+    assert row(after, "encoder").endswith("| DenseNet-169 |")
+    assert "7 epochs of batches of 16 (56 steps)" in row(after, "length")
+    assert "from ImageNet weights, 9 epochs" in row(after, "students")
+    assert "| Adam, rate" in row(after, "optimiser")
+    assert row(after, "averaged weights").endswith("| none | none |")
+    assert row(after, "dropout").endswith("| none | none |")
+    assert row(after, "augmentation").count("mirrored (0.5), channels swapped (0.25) |") == 2
+    assert "T = 3 annealed" in row(after, "EnD2")
+    assert "gamma = 0.25" in row(after, "NWPN")
+    assert "regulariser 0.5" in row(after, "DER")
+    changed = [a != b for a, b in zip(after.split("\n"), before.split("\n"), strict=True)]
+    assert sum(changed) == 13
+
+
+def test_a_column_for_each_set_that_was_run():
+    both = text(depth_content("nyu"), depth_content("kitti"))
+    assert "|  | the paper | NYU here | KITTI here |" in both
+    assert "targets below 80 m" in both
+    assert "KITTI here" not in text(depth_content("nyu"))
