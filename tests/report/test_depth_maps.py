@@ -143,3 +143,23 @@ def test_maps_of_a_model_that_failed_are_drawn_all_the_same():
 def test_arrays_that_do_not_fit_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         draw_maps(**({"models": models(), "targets": targets()} | change))
+
+
+def test_parts_and_joined_maps_keep_their_numbers():
+    whole = maps(0)
+    assert len(whole) == 3
+    again = DepthMaps.joined([whole.part(slice(1)), whole.part(slice(1, None))])
+    assert np.array_equal(again.epkl, whole.epkl)
+    cut = whole.part(slice(None), slice(2, 4), slice(5))
+    assert np.array_equal(cut.total_variance, whole.total_variance[:, 2:4, :5])
+
+
+def test_long_names_make_room_and_do_not_squeeze_the_maps():
+    short, long = (
+        draw_maps({"ENSM": maps(0)}, names=names) for names in ("abc", ["bedroom 1"] * 3)
+    )
+    widths = [
+        figure.get_figwidth() * figure.axes[0].get_position().width for figure in (short, long)
+    ]
+    assert widths[0] == pytest.approx(widths[1])
+    assert long.get_figwidth() > short.get_figwidth()

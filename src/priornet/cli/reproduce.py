@@ -11,6 +11,7 @@ import typer
 from priornet.cli.options import AsJson
 from priornet.cli.output import coloured, make_folder, method_table, print_lines
 from priornet.cli.reproduce_depth import depth
+from priornet.cli.reproduce_depth_maps import depth_maps
 from priornet.cli.reproduce_page import page
 from priornet.cli.reproduce_uci import uci
 from priornet.cli.synthetic import run_synthetic
@@ -95,7 +96,7 @@ def behaviours(
         print_lines([f"Figure: {paths['png']}", f"Results: {out / 'behaviours.json'}"])
 
 
-for command in (synthetic, uci, depth, behaviours, page):
+for command in (synthetic, uci, depth, depth_maps, behaviours, page):
     reproduce.command()(command)
 
 

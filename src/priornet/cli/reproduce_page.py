@@ -25,8 +25,9 @@ def page(
     """Write the page of results: ours beside the paper's, and a verdict on each of its claims.
 
     Everything comes from the files in the results folder; what is not there
-    is called "not run". The rejection curves are drawn into the folder
-    "images" beside the page; it shows the other figures that are there.
+    is called "not run". Curves and charts are drawn into the folder "images"
+    beside the page; it shows the other figures that are there, such as those
+    of `reproduce depth-maps`.
     """
     from priornet.report.paper import write_page
 

@@ -47,6 +47,20 @@ class DepthMaps:
     total_variance: FloatArray
     epkl: FloatArray
 
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.prediction)
+
+    def part(self, *index: slice) -> DepthMaps:
+        """Some of the images, or a part of each: slices of images, rows and columns."""
+        return DepthMaps(self.prediction[index], self.total_variance[index], self.epkl[index])
+
+    @classmethod
+    def joined(cls, parts: Sequence[DepthMaps]) -> DepthMaps:
+        """Maps of several sets of images one after the other."""
+        whole = [[vars(part)[name] for part in parts] for name in vars(parts[0])]
+        return cls(*(np.concatenate(values) for values in whole))
+
 
 def draw_maps(
     models: Mapping[str, DepthMaps],
@@ -75,7 +89,9 @@ def draw_maps(
         lead.append(("input", photographs, {}))
     if measured is not None:
         lead.append(("measured", measured, depth))
-    page = _Page(shape[0], len(models), len(groups), len(lead), shape[2] / shape[1])
+    longest = 1 if names is None else max(map(len, names))
+    left = _LEFT + 0.075 * (longest - 1)
+    page = _Page(shape[0], len(models), len(groups), len(lead), shape[2] / shape[1], left)
     for i in range(shape[0]):
         page.label(i, str(i + 1) if names is None else names[i])
         for k, (title, maps, look) in enumerate(lead):
@@ -142,8 +158,11 @@ def _colours(name: str) -> Colormap:
 class _Page:
     """Where each map goes, in inches from the upper left corner of the figure."""
 
-    def __init__(self, n: int, n_models: int, n_groups: int, n_lead: int, aspect: float) -> None:
+    def __init__(
+        self, n: int, n_models: int, n_groups: int, n_lead: int, aspect: float, left: float
+    ) -> None:
         self.is_stacked = aspect >= _WIDE
+        self._left = left  # room for the names of images
         self._wide = 2.2 if self.is_stacked else 1.15
         self._high = self._wide / aspect
         self._top = 0.3 if self.is_stacked else 0.48
@@ -153,7 +172,7 @@ class _Page:
         # Stacked models have their names on the left of their first map: it needs room.
         self._gap = _GAP + 0.1 if self.is_stacked else _GAP
         columns = (min(n_lead, 1) if self.is_stacked else n_lead) * (self._wide + _SEAM)
-        self._start = _LEFT + columns + (self._gap if n_lead or self.is_stacked else 0)
+        self._start = left + columns + (self._gap if n_lead or self.is_stacked else 0)
         if self.is_stacked and n_lead:
             self._start += 0.16
         self._group = self._across * (self._wide + _SEAM) - _SEAM
@@ -170,7 +189,7 @@ class _Page:
 
     def lead(self, i: int, k: int) -> Axes:
         """For the photograph or the measured depth of an image."""
-        x, y = _LEFT, self._top + i * self._image
+        x, y = self._left, self._top + i * self._image
         if self.is_stacked:
             # One alone stands in the middle of the models' maps.
             above = k + 0.5 * (self._down - self._n_lead)
@@ -207,7 +226,7 @@ class _Page:
     def label(self, i: int, text: str) -> None:
         """The name of an image, left of all its maps."""
         y = self._top + i * self._image + 0.5 * (self._down * (self._high + _SEAM) - _SEAM)
-        self._text(_LEFT - 0.08, y, text, ha="right", va="center", fontsize=9)
+        self._text(self._left - 0.08, y, text, ha="right", va="center", fontsize=9)
 
     def heading(self, g: int, text: str) -> None:
         """The name of a quantity, above its maps."""

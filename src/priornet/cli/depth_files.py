@@ -1,0 +1,105 @@
+"""What finished depth experiments leave for figures: maps of models, and the images they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from priornet.cli.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from priornet.experiments.depth.sets import Sets
+    from priornet.report.depth_maps import DepthMaps
+
+__all__ = ["MapsOfSet", "read_maps"]
+
+_MODELS = ("ENSM", "EnD2")
+_NEEDED = ("dataset", "config", "foreign", "digests")
+
+
+@dataclass(frozen=True)
+class MapsOfSet:
+    """Maps of the models for the first images of one set, and these images."""
+
+    models: dict[str, DepthMaps]
+    photographs: NDArray[np.uint8]
+    """``(N, H, W, 3)``."""
+    target: NDArray[Any] | None = None
+    """Measured depth at the maps' resolution, of the models' own set only."""
+
+
+def read_maps(path: Path, data: Path) -> dict[str, MapsOfSet]:
+    """Maps of all sets that the models were shown, their own first.
+
+    Args:
+        path: A results file of the depth experiment, with ``.parts`` beside it.
+        data: The folder with the sets.
+
+    Raises:
+        InputError: Maps are missing, or the images are not those that were scored.
+    """
+    from priornet.experiments.depth.protocol import nearest
+    from priornet.experiments.results import read_results
+
+    content = read_results(path)
+    missing = [name for name in _NEEDED if name not in content]
+    if missing:
+        raise InputError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
+    own, models = content["dataset"], _models(path, content)
+    n_images = len(next(iter(models[own].values())))
+    sets = _sets(path, content, data, n_images)
+    pictures, depth = sets.test
+    size = next(iter(models[own].values())).prediction.shape[-2:]
+    found = {own: MapsOfSet(models[own], _seen(pictures), nearest(depth, size).numpy())}
+    for name in models:
+        if name != own:
+            found[name] = MapsOfSet(models[name], _seen(sets.foreign(name)))
+    return found
+
+
+def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
+    """Maps by set and model."""
+    from priornet.experiments.depth.checkpoint import read_tensors
+    from priornet.report.depth_maps import DepthMaps
+
+    found: dict[str, dict[str, DepthMaps]] = {}
+    for model in _MODELS:
+        file = f"{model}.{content['config']['seeds'][0]}.maps.safetensors"
+        part = path.parent / ".parts" / path.stem / file
+        if not part.exists():
+            raise InputError(
+                f"{part}: it is not there; `reproduce depth` leaves it when it scores {model}."
+            )
+        tensors = read_tensors(part).tensors
+        for name in dict.fromkeys(key.partition("/")[0] for key in sorted(tensors)):
+            maps = (tensors[f"{name}/{k}"] for k in ("prediction", "total_variance", "epkl"))
+            found.setdefault(name, {})[model] = DepthMaps(*(m.float().numpy() for m in maps))
+    return found
+
+
+def _sets(path: Path, content: dict[str, Any], data: Path, n_images: int) -> Sets:
+    """The first images, once all are known to be those of the results."""
+    from priornet.experiments.depth import Config
+    from priornet.experiments.depth.sets import Sets, find_sources
+
+    kept = {n: content["config"][n] for n in ("dataset", "height", "width", "n_test", "holdout")}
+    config, sources = Config(**kept), find_sources(data, content["dataset"])
+    whole, digests = Sets(config, sources), content["digests"]
+    same = {"test": whole.test_print == digests["test"]}
+    for name in content["foreign"]:
+        if name not in sources.foreign:
+            raise InputError(f"{data}: no images of {name} there.")
+        same[name] = whole.foreign_print(name) == digests[name]
+    others = [name for name, is_same in same.items() if not is_same]
+    if others:
+        raise InputError(f"{data}: other {others[0]} images than those that {path} was made with.")
+    return Sets(replace(config, n_test=n_images), sources)
+
+
+def _seen(pictures: Any) -> NDArray[np.uint8]:
+    """Images as Matplotlib wants them."""
+    return pictures.permute(0, 2, 3, 1).contiguous().numpy()

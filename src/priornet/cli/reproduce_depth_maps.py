@@ -1,0 +1,104 @@
+"""``priornet reproduce depth-maps``: maps of finished depth models, from files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.output import make_folder, print_lines
+
+__all__ = ["depth_maps"]
+
+_SETS = ("nyu", "kitti")
+_N_FOREIGN = 3  # images of each foreign set in one figure
+_TITLES = {"nyu": "NYU", "kitti": "KITTI", "lsun_bedroom": "bedroom"}
+
+
+def depth_maps(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="The folder with the sets, as for `reproduce depth`: measured depths and "
+            "photographs are taken from it."
+        ),
+    ],
+    results: Annotated[
+        Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")
+    ] = Path("results/depth"),
+    images: Annotated[
+        Path, typer.Option(help="Folder for the figures without photographs.")
+    ] = Path("docs/images"),
+    photographs: Annotated[
+        Path | None,
+        typer.Option(help="Folder for those with them; RESULTS/photographs by default."),
+    ] = None,
+) -> None:
+    """Draw what the ensemble and EnD2 say of the first images of each set.
+
+    Reads the maps that `reproduce depth` left in RESULTS/.parts; no weights
+    are needed, nothing is trained. Prediction, error, total variance and
+    EPKL side by side, for images of the models' own set and of others, and
+    the measures against predicted depth. Photographs have owners: figures
+    that show them go to a folder of their own.
+    """
+    found = [name for name in _SETS if (results / f"{name}.json").exists()]
+    if not found:
+        raise InputError(f"{results}: no nyu.json or kitti.json there; run `reproduce depth`.")
+    private = photographs or results / "photographs"
+    for folder in (images, private):
+        make_folder(folder)
+    for name in found:
+        path = results / f"{name}.json"
+        with blamed_on(path):
+            paths = _draw(path, data, images, private)
+        print_lines([f"Figure: {figure}" for figure in paths])
+
+
+def _draw(path: Path, data: Path, images: Path, private: Path) -> list[Path]:
+    """All figures of one set's models."""
+    import numpy as np
+
+    from priornet.cli.depth_files import read_maps
+    from priornet.experiments.depth.protocol import PROTOCOLS
+    from priornet.report.depth_figures import draw_inputs
+    from priornet.report.depth_maps import DepthMaps, draw_maps
+    from priornet.report.depth_scale import draw_scale
+    from priornet.report.figure_files import write_figure
+
+    sets = read_maps(path, data)
+    (name, own), *foreign = sets.items()
+    height, width = next(iter(own.models.values())).prediction.shape[-2:]
+    region = PROTOCOLS[name].region.slices(height, width)
+    inside = {
+        _TITLES.get(n, n): {m: maps.part(slice(None), *region) for m, maps in found.models.items()}
+        for n, found in sets.items()
+    }
+    public: dict[str, Any] = {
+        f"depth-maps-{name}": draw_maps(own.models, own.target),
+        f"depth-scale-{name}": draw_scale(inside),
+    }
+    inputs = {_TITLES.get(n, n): found.photographs for n, found in sets.items()}
+    shown = {
+        f"maps-{name}": draw_maps(own.models, own.target, own.photographs),
+        f"inputs-{name}": draw_inputs(inputs),
+    }
+    if foreign:
+        few = slice(_N_FOREIGN)
+        models = {
+            model: DepthMaps.joined([found.models[model].part(few) for _, found in foreign])
+            for model in own.models
+        }
+        pictures = [found.photographs[few] for _, found in foreign]
+        labels = [
+            f"{_TITLES.get(n, n)} {i + 1}"
+            for (n, _), some in zip(foreign, pictures, strict=True)
+            for i in range(len(some))
+        ]
+        public[f"depth-foreign-{name}"] = draw_maps(models, names=labels)
+        whole = np.concatenate(pictures)
+        shown[f"foreign-{name}"] = draw_maps(models, None, whole, labels)
+    paths = [write_figure(figure, images, n)["png"] for n, figure in public.items()]
+    return paths + [write_figure(figure, private, n)["png"] for n, figure in shown.items()]

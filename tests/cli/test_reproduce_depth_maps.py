@@ -1,0 +1,114 @@
+"""`priornet reproduce depth-maps`: figures of finished models, from files alone."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from _depth_files import write_pairs, write_split
+
+SETTINGS = ("height=32", "width=64", "n_decoder=16", "epochs=1", "norm=batch")
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sets")
+    names = [f"{i:04d}" for i in range(8)]
+    write_pairs(folder / "nyu", names, shape=(32, 64))
+    write_split(folder / "nyu", {n: "test" if i > 4 else "train" for i, n in enumerate(names)})
+    roads = [f"um_{i:06d}" for i in (0, 1, 2, 93, 94)]
+    write_pairs(folder / "kitti", roads, shape=(32, 64), dtype=np.uint16)
+    write_pairs(folder / "lsun", ["a", "b"], shape=(32, 64), with_depth=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(sets, tmp_path_factory):
+    """Results of the reported preset's name, as they come back from another machine."""
+    from typer.testing import CliRunner
+
+    from priornet.cli import app
+
+    out = tmp_path_factory.mktemp("results")
+    chosen = [part for setting in SETTINGS for part in ("--set", setting)]
+    options = ["--data", str(sets), "--preset", "smoke", "--weights", "none", "--out", str(out)]
+    command = ["reproduce", "depth", *options, *chosen, "--quiet", "--methods", "ensemble,endd"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    (out / "nyu.smoke.json").rename(out / "nyu.json")
+    (out / ".parts" / "nyu.smoke").rename(out / ".parts" / "nyu")
+    shutil.rmtree(out / ".parts" / "nyu" / "weights")
+    return out
+
+
+@pytest.fixture
+def draw(call, sets, finished, tmp_path):
+    def run(*options, data=sets, results=finished):
+        common = ("--data", data, "--results", results, "--images", tmp_path / "images")
+        return call("reproduce", "depth-maps", *common, *options)
+
+    return run
+
+
+def test_figures_with_photographs_are_kept_apart(draw, finished, tmp_path):
+    done = draw()
+    assert done.exit_code == 0, done.output
+    public = {path.stem for path in (tmp_path / "images").iterdir()}
+    assert public == {"depth-maps-nyu", "depth-foreign-nyu", "depth-scale-nyu"}
+    private = {path.stem for path in (finished / "photographs").iterdir()}
+    assert private == {"maps-nyu", "foreign-nyu", "inputs-nyu"}
+    assert str(finished / "photographs" / "inputs-nyu.png") in done.stdout
+    own, foreign = (
+        (tmp_path / "images" / f"depth-{name}-nyu.svg").read_text() for name in ("maps", "foreign")
+    )
+    for name in ("KITTI 3", "bedroom 2"):  # three of each, as far as there are so many
+        assert f"<!-- {name} -->" in foreign
+    assert "<!-- absolute error -->" in own
+    assert "<!-- absolute error -->" not in foreign
+    assert "<!-- input -->" not in own + foreign
+    assert "<!-- input -->" in (finished / "photographs" / "foreign-nyu.svg").read_text()
+
+
+def test_other_images_than_those_scored_are_refused(draw, sets, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(sets, copy)
+    pictures = copy / "lsun" / "rgb"
+    shutil.copy(pictures / "a.jpg", pictures / "b.jpg")
+    done = draw(data=copy)
+    assert done.exit_code == 2
+    assert "other lsun_bedroom images than those that" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_maps_that_cannot_be_read_are_named(draw, finished, tmp_path, damage):
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    part = copy / ".parts" / "nyu" / "EnD2.0.maps.safetensors"
+    if damage == "gone":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:100])
+    done = draw(results=copy)
+    assert done.exit_code == 2
+    assert "EnD2.0.maps.safetensors: " in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_results_file_is_named(draw, finished, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    content = json.loads((finished / "nyu.json").read_text())
+    content.pop("digests")
+    (copy / "nyu.json").write_text(json.dumps(content))
+    done = draw(results=copy)
+    assert done.exit_code == 2
+    assert "nyu.json: not a results file" in done.stderr
+
+
+def test_no_results_no_figures(draw, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = draw(results=tmp_path / "empty")
+    assert done.exit_code == 2
+    assert "no nyu.json or kitti.json there" in done.stderr
