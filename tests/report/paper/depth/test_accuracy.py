@@ -1,6 +1,7 @@
 """Accuracy, likelihood and calibration beside the paper's."""
 
 from _depth_results import depth_content, seeds
+from priornet.experiments.results import summary
 from priornet.report.paper.depth.accuracy import accuracy, likelihood, methods_of
 from priornet.report.paper.depth.scores import published_depth, read_depth
 
@@ -30,6 +31,13 @@ def test_nll_on_nyu_is_also_given_in_metres():
 def test_what_a_method_does_not_have_is_a_dash():
     cells = row(lines_of(depth_content("nyu")), "DD").split(" | ")
     assert cells[-2:] == ["&ndash;<br>&ndash;", "&ndash;<br>&ndash; |"]
+
+
+def test_a_failed_model_stays_in_the_tables():
+    content = depth_content("nyu")
+    content["methods"]["DER"]["nll"] = summary([1.0, float("nan"), 2.0])
+    assert "| not finite<br>1.26 (-1.04) |" in row(lines_of(content), "DER")
+    assert "DER" in methods_of(read_depth({"nyu": content}), "nyu", has_belief=True)
 
 
 def test_variants_come_last_and_the_ablation_not_at_all():

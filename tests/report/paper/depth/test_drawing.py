@@ -1,6 +1,7 @@
 """Figures of the depth half are drawn from results alone."""
 
 from _depth_results import depth_content
+from priornet.experiments.results import summary
 from priornet.report.paper.depth.drawing import draw_depth
 
 
@@ -14,9 +15,11 @@ def test_every_figure_that_the_results_allow(tmp_path):
     assert "NYU against LSUN bedroom" in (tmp_path / "depth-detection.svg").read_text()
 
 
-def test_models_without_belief_have_no_curves(tmp_path):
+def test_models_that_failed_or_have_no_belief_have_no_curves(tmp_path):
     content = depth_content("nyu")
-    content["methods"] = {"DD": content["methods"]["DD"]}
+    failed = content["methods"]["DER"] | {"nll": summary([1.0, float("nan")]), "ood_auc": {}}
+    failed |= {"spearman_depth": {}, "spearman_error": {}}
+    content["methods"] = {"DD": content["methods"]["DD"], "DER": failed}
     content["variants"] = {}
     assert draw_depth({"nyu": content}, tmp_path) == []
     assert draw_depth({}, tmp_path / "none") == []

@@ -3,6 +3,7 @@
 import pytest
 
 from _depth_results import depth_content
+from priornet.experiments.results import summary
 from priornet.report.paper.depth.scores import ablation, published_depth, read_depth
 
 
@@ -19,10 +20,13 @@ def test_numbers_are_found_by_their_path():
     assert ours.get("nyu", "DD", "nll") is None
 
 
-def test_a_failed_model_has_no_number():
+def test_a_failed_model_has_no_number_and_is_said_to_have_failed():
     content = depth_content("kitti")
-    content["methods"]["DER"]["nll"] = {"mean": None, "std": None, "sem": None, "values": [None]}
-    assert read_depth({"kitti": content}).get("kitti", "DER", "nll") is None
+    content["methods"]["DER"]["nll"] = summary([1.0, float("nan")])
+    ours = read_depth({"kitti": content})
+    assert ours.get("kitti", "DER", "nll") is None
+    assert ours.text(3, "kitti", "DER", "nll") == "not finite"
+    assert ours.text(3, "kitti", "DD", "nll") == "&ndash;"
 
 
 def test_the_papers_tables_are_whole():

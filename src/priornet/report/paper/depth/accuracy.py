@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from priornet.report.paper.depth.scores import (
     DEPTH_METHODS,
+    NONE,
     TEN_METRES,
     TITLES,
     DepthScores,
 )
-from priornet.report.paper.markdown import shown, table, with_error
+from priornet.report.paper.markdown import shown, table
 from priornet.report.paper.scores import Number
 
 __all__ = ["accuracy", "likelihood", "methods_of"]
@@ -36,10 +35,12 @@ _AREAS = {
 
 def methods_of(scores: DepthScores, dataset: str, *, has_belief: bool = False) -> list[str]:
     """Methods of a set in the order of tables, then variants but for those of the ablation."""
-    found = dict.fromkeys(path[1] for path in scores.numbers if path[0] == dataset)
+    paths = [path for path in (*scores.numbers, *scores.failed) if path[0] == dataset]
+    found = dict.fromkeys(path[1] for path in paths)
+    believing = {path[1] for path in paths if path[2] == "nll"}
     variants = [n for n in found if n not in DEPTH_METHODS and not n.startswith("NWPN-g")]
     listed = [*(n for n in DEPTH_METHODS if n in found), *variants]
-    return [n for n in listed if not has_belief or scores.get(dataset, n, "nll") is not None]
+    return [name for name in listed if not has_belief or name in believing]
 
 
 def accuracy(ours: DepthScores, paper: DepthScores) -> list[str]:
@@ -68,10 +69,9 @@ def _row(ours: DepthScores, paper: DepthScores, dataset: str, method: str) -> li
     is_printed = paper.get(dataset, method, "delta1") is not None
     cells = [f"**{method}**<br>the paper" if is_printed else f"**{method}**"]
     for metric in _METRICS:
-        found, theirs = ours.get(dataset, method, metric), paper.get(dataset, method, metric)
-        text = "&ndash;" if found is None else with_error(found, 3)
+        text, theirs = ours.text(3, dataset, method, metric), paper.get(dataset, method, metric)
         if is_printed:
-            text += f"<br>{'&ndash;' if theirs is None else _printed(dataset, metric, theirs)}"
+            text += f"<br>{NONE if theirs is None else _printed(dataset, metric, theirs)}"
         cells.append(text)
     return cells
 
@@ -98,14 +98,10 @@ def likelihood(ours: DepthScores) -> list[str]:
         rows = [
             [
                 name,
-                *_texts((ours.get(dataset, name, "nll_quantiles", q) for q in _QUANTILES), 2),
-                *_texts((ours.get(dataset, name, "c_auc", a) for a in _AREAS), 3),
+                *(ours.text(2, dataset, name, "nll_quantiles", q) for q in _QUANTILES),
+                *(ours.text(3, dataset, name, "c_auc", area) for area in _AREAS),
             ]
             for name in methods_of(ours, dataset, has_belief=True)
         ]
         lines += ["", f"**{TITLES[dataset]}**", *table(header, rows)]
     return lines
-
-
-def _texts(numbers: Iterable[Number | None], digits: int) -> list[str]:
-    return ["&ndash;" if n is None else with_error(n, digits) for n in numbers]

@@ -14,11 +14,9 @@ from priornet.report.paper.depth.scores import (
     DepthScores,
     ablation,
 )
-from priornet.report.paper.markdown import shown, table, with_error
+from priornet.report.paper.markdown import shown, table
 
 __all__ = ["detection", "gamma_table", "gammas_of"]
-
-_NONE = "&ndash;"
 
 
 def detection(ours: DepthScores, paper: DepthScores) -> list[str]:
@@ -59,10 +57,10 @@ def _cells(
 ) -> list[str]:
     cells: list[str] = []
     for measure in DEPTH_MEASURES:
-        found = ours.get(dataset, method, "ood_auc", other, measure)
+        text = ours.text(3, dataset, method, "ood_auc", other, measure)
         theirs = paper.get(dataset, method, "ood_auc", other, measure)
-        absent = "no images" if other == "lsun_church" and theirs is not None else _NONE
-        text = absent if found is None else with_error(found, 3)
+        if other == "lsun_church" and theirs is not None:
+            text = "no images"
         cells.append(text if theirs is None else f"{text} ({shown(theirs.mean, 3)})")
     return cells
 
@@ -104,14 +102,13 @@ def _gamma_cells(
     cells: list[str] = []
     for metric in ("delta1", "rel", "rmse", "nll"):
         shift = TEN_METRES if metric == "nll" and dataset == "nyu" else 0.0
-        found, printed = ours.get(dataset, method, metric), theirs.get(metric)
+        text, printed = ours.text(3, dataset, method, metric), theirs.get(metric)
         digits = 2 if metric == "nll" else 3
-        text = _NONE if found is None else with_error(found, 3)
         cells.append(text if printed is None else f"{text} ({shown(printed + shift, digits)})")
     for name in ("total_entropy", "mutual_information", "total_variance"):
         found = ours.get(dataset, method, "ood_auc", "lsun_bedroom", name)
         # The paper's number for Single must be by another measure on KITTI: Single has no I.
         printed = theirs.get("ood_auc") if found is not None and name == measure else None
-        text = _NONE if found is None else with_error(found, 3)
+        text = ours.text(3, dataset, method, "ood_auc", "lsun_bedroom", name)
         cells.append(text if printed is None else f"{text} ({shown(printed, 3)})")
     return cells

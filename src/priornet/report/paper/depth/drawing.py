@@ -41,7 +41,8 @@ def draw_depth(contents: Contents, folder: Path) -> list[str]:
     ours, drawn = read_depth(contents), dict[str, Any]()
     for name, content in contents.items():
         every = every_method(content)
-        shown = {n: every[n] for n in methods_of(ours, name, has_belief=True)}
+        believing = methods_of(ours, name, has_belief=True)
+        shown = {n: every[n] for n in believing if ours.get(name, n, "nll") is not None}
         if shown:
             drawn[f"depth-likelihood-{name}"] = draw_likelihoods(shown)
             drawn[f"depth-calibration-{name}"] = draw_calibration(shown)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from priornet.report.paper.depth.accuracy import methods_of
-from priornet.report.paper.depth.scores import DEPTH_MEASURES, TITLES, DepthScores
-from priornet.report.paper.markdown import shown, table, with_error
+from priornet.report.paper.depth.scores import DEPTH_MEASURES, NONE, TITLES, DepthScores
+from priornet.report.paper.markdown import shown, table
 
 __all__ = ["ranks"]
 
 _STUDENTS = ("EnD2", "EnD2-T1", "EnD2-proxy", "EnD", "MD-EnD")
-_NONE = "&ndash;"
 
 
 def ranks(ours: DepthScores) -> list[str]:
@@ -57,8 +56,7 @@ def _row(
 
 
 def _cell(ours: DepthScores, dataset: str, method: str, *path: str) -> str:
-    found = ours.get(dataset, method, *path)
-    return _NONE if found is None else with_error(found, 2)
+    return ours.text(2, dataset, method, *path)
 
 
 def _pairs(ours: DepthScores, dataset: str, method: str) -> list[str]:
@@ -68,6 +66,6 @@ def _pairs(ours: DepthScores, dataset: str, method: str) -> list[str]:
             ours.mean(dataset, method, "spearman_error", measure, error)
             for error in ("rmse", "rel")
         ]
-        texts = [_NONE if value is None else shown(value) for value in both]
-        cells.append(_NONE if both == [None, None] else " / ".join(texts))
+        texts = [NONE if value is None else shown(value) for value in both]
+        cells.append(NONE if both == [None, None] else " / ".join(texts))
     return cells

@@ -10,13 +10,16 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from priornet.report.paper.markdown import with_error
 from priornet.report.paper.scores import MEASURES, Number, number
 
 __all__ = [
     "DEPTH_MEASURES",
     "DEPTH_METHODS",
     "DEPTH_SETS",
+    "FAILED",
     "FOREIGN",
+    "NONE",
     "TEN_METRES",
     "TITLES",
     "DepthScores",
@@ -42,6 +45,9 @@ DEPTH_MEASURES = {**MEASURES, "expected_entropy": "E[H]"}
 TEN_METRES = math.log(10)
 """What an NLL in units of ten metres lies below the same in metres, in nats."""
 
+NONE, FAILED = "&ndash;", "not finite"
+"""What a cell says that has no number: none was to be expected, or a model has failed."""
+
 Path = tuple[str, ...]
 
 
@@ -50,6 +56,8 @@ class DepthScores:
     """Numbers by data set, method, and their path below it in the results."""
 
     numbers: Mapping[Path, Number]
+    failed: frozenset[Path] = frozenset()
+    """Where a seed's value was not finite, and so has no mean."""
 
     def get(self, dataset: str, method: str, *path: str) -> Number | None:
         """The number, or None where there is none."""
@@ -60,10 +68,17 @@ class DepthScores:
         found = self.get(dataset, method, *path)
         return None if found is None else found.mean
 
+    def text(self, digits: int, dataset: str, method: str, *path: str) -> str:
+        """Mean and standard error, or why there are none."""
+        found = self.get(dataset, method, *path)
+        if found is not None:
+            return with_error(found, digits)
+        return FAILED if (dataset, method, *path) in self.failed else NONE
+
     @property
     def datasets(self) -> list[str]:
         """Sets that have numbers, in the paper's order."""
-        found = {path[0] for path in self.numbers}
+        found = {path[0] for path in (*self.numbers, *self.failed)}
         return [name for name in DEPTH_SETS if name in found]
 
 
@@ -74,17 +89,17 @@ def every_method(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_depth(contents: Mapping[str, Mapping[str, Any]]) -> DepthScores:
     """All means in results files, by data set."""
-    return DepthScores(
-        {
-            (dataset, method, *path): value
-            for dataset, content in contents.items()
-            for method, scores in every_method(content).items()
-            for path, value in _summaries(scores)
-        }
-    )
+    found = {
+        (dataset, method, *path): value
+        for dataset, content in contents.items()
+        for method, scores in every_method(content).items()
+        for path, value in _summaries(scores)
+    }
+    numbers = {path: value for path, value in found.items() if value is not None}
+    return DepthScores(numbers, frozenset(found.keys() - numbers.keys()))
 
 
-def _summaries(scores: Mapping[str, Any]) -> Iterator[tuple[Path, Number]]:
+def _summaries(scores: Mapping[str, Any]) -> Iterator[tuple[Path, Number | None]]:
     """Summaries over seeds, however deep they lie; curves are left out."""
     for name, value in scores.items():
         if not isinstance(value, dict):
@@ -92,9 +107,7 @@ def _summaries(scores: Mapping[str, Any]) -> Iterator[tuple[Path, Number]]:
         if "mean" not in value:
             yield from (((name, *path), found) for path, found in _summaries(value))
         elif not isinstance(value["mean"], list):
-            found = number(value)
-            if found is not None:
-                yield (name,), found
+            yield (name,), number(value)
 
 
 @cache

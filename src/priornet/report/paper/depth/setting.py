@@ -125,14 +125,14 @@ def _work(c: Content) -> str:
 _ROWS: tuple[tuple[str, str, Callable[[Content], str]], ...] = (
     (
         "images for training / test",
-        "NYU: DenseDepth's 50,688 / 654; KITTI: Eigen's split, 697 for test",
+        "NYU: DenseDepth's 50,000 / 654; KITTI: Eigen's split, 697 for test",
         _images,
     ),
     ("foreign images", "numbers not given; also LSUN church", _foreign),
     ("image size", "NYU 480 x 640; KITTI not given", _size),
     ("encoder (ImageNet weights)", "DenseNet-169", _encoder),
     ("seeds", "4, ensembles of 5", _seeds),
-    ("length", "20 epochs of batches of 8 (DenseDepth's default)", _length),
+    ("length", "20 epochs of batches of 8 (DenseDepth's defaults)", _length),
     ("optimiser", "Adam, rate 1e-4, constant", _optimiser),
     ("dropout in the decoder", "none", _dropout),
     ("averaged weights", "none", _average),
