@@ -9,8 +9,6 @@ from pathlib import Path
 from queue import Empty
 from typing import Any
 
-import torch
-
 from priornet.experiments.depth.config import METHODS, Config, Recipe
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.scores import over_seeds
@@ -233,7 +231,7 @@ _workshop: Workshop | None = None
 def _results(
     workshop: Workshop, recipes: Sequence[Recipe], preset: str, scores: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    order, config = workshop.order, workshop.order.config
+    config = workshop.order.config
     groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
     for recipe in recipes:
         own = [scores[f"{recipe.name}.{seed}"] for seed in config.seeds]
@@ -252,7 +250,7 @@ def _results(
         **workshop.sets.record(),
         **groups,
         "seconds": _total(groups),
-        "device": torch.cuda.get_device_name() if order.device == "cuda" else order.device,
+        "device": ", ".join(sorted({piece["device"] for piece in scores.values()})),
         **provenance_of(list(scores.values())),
     }
 

@@ -132,6 +132,12 @@ class Workshop:
         fabric.launch()
         return fabric
 
+    @property
+    def _device_name(self) -> str:
+        """For the record."""
+        device = self.order.device
+        return torch.cuda.get_device_name() if device == "cuda" else device
+
     def do(self, task: Task) -> dict[str, Any] | None:
         """A finished piece, or None where the time was up."""
         found = self.finished(task)
@@ -327,6 +333,7 @@ class Workshop:
             "result": result,
             "training": [self._training_record(needed) for needed in self._own_trainings(task)],
             "seconds": round(time.perf_counter() - started, 2),
+            "device": self._device_name,
             **provenance(),
         }
         write_results(self.path(task), piece)
