@@ -13,7 +13,7 @@ from priornet.cli.output import make_folder, print_lines
 __all__ = ["depth_maps"]
 
 _SETS = ("nyu", "kitti")
-_N_FOREIGN = 3  # images of each foreign set in one figure
+_N_OWN, _N_FOREIGN = 4, 2  # images of the own set, and of each foreign one, in one figure
 _TITLES = {"nyu": "NYU", "kitti": "KITTI", "lsun_bedroom": "bedroom"}
 
 
@@ -76,13 +76,16 @@ def _draw(path: Path, data: Path, images: Path, private: Path) -> list[Path]:
         _TITLES.get(n, n): {m: maps.part(slice(None), *region) for m, maps in found.models.items()}
         for n, found in sets.items()
     }
+    first = slice(_N_OWN)
+    maps = {model: found.part(first) for model, found in own.models.items()}
+    target = None if own.target is None else own.target[first]
     public: dict[str, Any] = {
-        f"depth-maps-{name}": draw_maps(own.models, own.target),
+        f"depth-maps-{name}": draw_maps(maps, target),
         f"depth-scale-{name}": draw_scale(inside),
     }
     inputs = {_TITLES.get(n, n): found.photographs for n, found in sets.items()}
     shown = {
-        f"maps-{name}": draw_maps(own.models, own.target, own.photographs),
+        f"maps-{name}": draw_maps(maps, target, own.photographs[first]),
         f"inputs-{name}": draw_inputs(inputs),
     }
     if foreign:

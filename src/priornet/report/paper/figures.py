@@ -33,8 +33,8 @@ _CAPTIONS = {
             "was promised: the predictive's own, and normal ones with the same moments.",
             "maps": _OF_MAPS,
             "foreign": _OF_FOREIGN,
-            "scale": "{set}: total variance and EPKL against predicted depth, medians over the "
-            "pixels of the maps below; bands from the first to the third quartile.",
+            "scale": "Models of {set}: total variance and EPKL against predicted depth, medians "
+            "over the pixels of the first images of each set; bands between quartiles.",
         }.items()
         for name, title in (("nyu", "NYU"), ("kitti", "KITTI"))
     },

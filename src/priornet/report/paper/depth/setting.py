@@ -161,7 +161,7 @@ def setting(contents: Mapping[str, Content]) -> list[str]:
         codes += "Our NYU is the labelled set, its depth in steps of 4 cm. "
     if "kitti" in contents:
         codes += "Our KITTI is its road benchmark, whose depth is interpolated from LiDAR in the "
-        codes += "lower half of each image: easier, and no more than 65 m. "
+        codes += "lower half of each image: smooth at edges, no more than 65 m. "
     return [f"{codes}LSUN church images were not to be had.", *lines, *_protocols(contents)]
 
 
