@@ -107,3 +107,41 @@ def test_same_seed_same_draw():
 def test_impossible_settings_are_refused(bad):
     with pytest.raises(ValueError, match="must"):
         TransferSet(**bad)
+
+
+def test_mixed_rows_lie_between_any_two_and_take_the_labels_of_the_nearer():
+    transfer = TransferSet(far_share=0.0, mixup_share=1.0)
+    drawn = transfer.draw(INPUTS, 4000, torch.Generator().manual_seed(0), CONTINUOUS)
+    low, high = INPUTS[:, :2].amin(0), INPUTS[:, :2].amax(0)
+    assert ((drawn.inputs[:, :2] >= low - 1e-6) & (drawn.inputs[:, :2] <= high + 1e-6)).all()
+    # Pairs are strangers, not neighbours: half of the way is half the spread of the table.
+    moved = (drawn.inputs - INPUTS[drawn.centre])[:, :2]
+    expected = INPUTS[:, :2].var(0) * 2 / 3  # E[way^2] E[difference^2]
+    torch.testing.assert_close(moved.square().mean(0), expected, rtol=0.15, atol=0)
+    assert torch.equal(drawn.inputs[:, 2:], INPUTS[drawn.labels, 2:])
+    assert 0.4 < float((drawn.labels != drawn.centre).float().mean()) < 0.6
+
+
+def test_generated_rows_have_the_widened_spread_and_labels_of_rows():
+    transfer = TransferSet(far_share=0.0, generator_share=1.0)
+    drawn = transfer.draw(INPUTS, 20_000, torch.Generator().manual_seed(0), CONTINUOUS)
+    covariance = torch.cov(drawn.inputs[:, :2].T)
+    torch.testing.assert_close(
+        covariance.diagonal(), 3 * INPUTS[:, :2].var(0, unbiased=False), rtol=0.1, atol=0
+    )
+    assert torch.equal(drawn.inputs[:, 2:].sum(-1), torch.ones(20_000))
+
+
+def test_shares_add_up():
+    kinds = TransferSet(far_share=0.25, mixup_share=0.25, generator_share=0.25, neighbours=0)
+    drawn = kinds.draw(INPUTS, 8000, torch.Generator().manual_seed(0))
+    still = (drawn.inputs == INPUTS[drawn.centre]).all(-1).float().mean()
+    assert 0.22 < float(still) < 0.28
+    with pytest.raises(ValueError, match="must not exceed 1 together"):
+        TransferSet(far_share=0.6, mixup_share=0.3, generator_share=0.2)
+
+
+def test_training_inputs_themselves_can_be_asked_for():
+    x, centre = draw(TransferSet(far_share=0.0, neighbours=0), n=50)
+    assert torch.equal(x, INPUTS[centre])
+    assert torch.equal(centre.sort().values, torch.arange(50))

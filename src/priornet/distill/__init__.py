@@ -1,5 +1,7 @@
 """Distillation: teachers, where a student asks them, and what it learns from the answers."""
 
+from priornet.distill.faithful import Agreement, Faithfulness, FaithfulnessWarning
+from priornet.distill.questions import Questions, draw_inputs
 from priornet.distill.start import start_as_average, start_as_member, start_as_members
 from priornet.distill.targets import Targets, targets_for
 from priornet.distill.teachers import (
@@ -20,18 +22,23 @@ from priornet.distill.teachers import (
     ask,
     ask_all,
 )
-from priornet.distill.transfer import TransferSet
+from priornet.distill.transfer import Drawn, TransferSet
 
 __all__ = [
+    "Agreement",
     "AgreementWarning",
     "Answers",
     "CatBoostTeacher",
+    "Drawn",
     "DropoutTeacher",
+    "Faithfulness",
+    "FaithfulnessWarning",
     "ForestTeacher",
     "FunctionTeacher",
     "GaussianProcessTeacher",
     "ModulesTeacher",
     "PureLeavesWarning",
+    "Questions",
     "RegressorsTeacher",
     "StoredTeacher",
     "Targets",
@@ -41,6 +48,7 @@ __all__ = [
     "as_teacher",
     "ask",
     "ask_all",
+    "draw_inputs",
     "start_as_average",
     "start_as_member",
     "start_as_members",

@@ -11,34 +11,54 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["TransferSet"]
+__all__ = ["Drawn", "TransferSet"]
 
 _MOST_DISTANCES = 200_000_000  # of a search for neighbours; more rows look among fewer others
 _LEAST_OTHERS = 1000
 
 
+class Drawn(NamedTuple):
+    """Inputs at which to ask, and the rows that they were made of."""
+
+    inputs: Tensor
+    """Standardised, ``(n, D)``."""
+    centre: Tensor
+    """Row that each was drawn around, ``(n,)``."""
+    labels: Tensor
+    """Row whose labels and holes it has, ``(n,)``."""
+
+
 @dataclass(frozen=True)
 class TransferSet:
-    """Rows between neighbours, and a share of rows with noise on every scale.
+    """Where to ask: a mix of rows between neighbours, noise, mixtures and generated rows.
 
     Noise is in standard deviations of the inputs. Columns of zeros and ones (labels, indicators of
-    missing values) get no noise: they are exchanged with those of another row instead.
+    missing values) get no noise: they are exchanged with those of another row instead. What the
+    three shares leave are rows between neighbours; with ``neighbours=0`` and ``near=0`` these are
+    the training inputs themselves. Rows without targets that a user has join the training inputs,
+    see :meth:`priornet.DistilledRegressor.fit`.
     """
 
     near: float = 0.0
     """Standard deviation of noise on the rows between neighbours."""
     far: tuple[float, float] = (0.05, 3.0)
-    """Range of the noise on the other rows: each draws its own, uniformly in the logarithm."""
+    """Range of the noise on far rows: each draws its own, uniformly in the logarithm."""
     far_share: float = 0.3
     """Share of those rows."""
     exchange: float = 0.2
     """Chance that a far row takes its labels from another row."""
     neighbours: int = 3
     """A near row lies on the way from a training row to one of so many nearest ones; 0 to stay."""
+    mixup_share: float = 0.0
+    """Share of rows on the way between any two training rows; labels are those of the nearer."""
+    generator_share: float = 0.0
+    """Share of rows whose numbers a factor analysis draws, wider than the inputs, as for prior
+    networks: :class:`priornet.data.generators.FactorAnalysisGenerator`."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -50,13 +70,29 @@ class TransferSet:
             )
         if self.neighbours < 0:
             raise ValueError(f"`neighbours` must not be negative; got {self.neighbours}.")
-        for name in ("far_share", "exchange"):
+        for name in ("far_share", "exchange", "mixup_share", "generator_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(self, name):g}.")
+        if self.far_share + self.mixup_share + self.generator_share > 1 + 1e-9:
+            raise ValueError(
+                "`far_share`, `mixup_share` and `generator_share` must not exceed 1 together; got "
+                f"{self.far_share:g}, {self.mixup_share:g} and {self.generator_share:g}."
+            )
 
     def sample(
         self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None = None
     ) -> tuple[Tensor, Tensor]:
+        """Draw ``n`` inputs around training inputs; see :meth:`draw`.
+
+        Returns:
+            The inputs ``(n, D)``, and the rows they were drawn around ``(n,)``.
+        """
+        drawn = self.draw(inputs, n, generator, continuous)
+        return drawn.inputs, drawn.centre
+
+    def draw(
+        self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None = None
+    ) -> Drawn:
         """Draw ``n`` inputs around training inputs.
 
         Args:
@@ -64,28 +100,54 @@ class TransferSet:
             n: How many. Every row serves as a centre before any serves again.
             generator: Source of randomness, on the CPU.
             continuous: Which columns hold numbers; by default all.
-
-        Returns:
-            The inputs ``(n, D)``, and the rows they were drawn around ``(n,)``.
         """
         n_rows, n_columns = inputs.shape
         rounds = [torch.randperm(n_rows, generator=generator) for _ in range(-(-n // n_rows))]
         centre = torch.cat(rounds)[:n]
         low, high = (math.log(edge) for edge in self.far)
-        far = torch.rand(n, generator=generator) < self.far_share
+        kind = torch.rand(n, generator=generator)
+        far = kind < self.far_share
         wide = torch.exp(low + (high - low) * torch.rand(n, generator=generator))
         scale = torch.where(far, wide, torch.full_like(wide, self.near))
         noise = torch.randn((n, n_columns), generator=generator) * scale.unsqueeze(-1)
-        way = torch.where(far, 0.0, torch.rand(n, generator=generator)).unsqueeze(-1)
+        way = torch.where(far, 0.0, torch.rand(n, generator=generator))
+        other = self._towards(inputs, centre, generator)
+        mixed = ~far & (kind < self.far_share + self.mixup_share)
+        if self.mixup_share > 0:
+            anyone = torch.randint(n_rows, (n,), generator=generator)
+            other = torch.where(mixed, anyone, other)
         x = inputs[centre]
-        towards = inputs[self._towards(inputs, centre, generator)]
-        moved = torch.lerp(x, towards, way.to(x)) + noise.to(x)
+        moved = torch.lerp(x, inputs[other], way.unsqueeze(-1).to(x)) + noise.to(x)
+        generated = torch.zeros_like(far)
+        if self.generator_share > 0:
+            generated = ~far & ~mixed & (kind < self._all_shares)
+            moved[generated] = self._generate(inputs, int(generated.sum()), generator, continuous)
         if continuous is None or all(continuous):
-            return moved, centre
-        number = torch.tensor(continuous)
+            return Drawn(moved, centre, centre)
         swap = far & (torch.rand(n, generator=generator) < self.exchange)
-        other = torch.where(swap, centre[torch.randperm(n, generator=generator)], centre)
-        return torch.where(number.to(x.device), moved, inputs[other]), centre
+        labels = torch.where(
+            swap | generated, centre[torch.randperm(n, generator=generator)], centre
+        )
+        labels = torch.where(mixed & (way > 0.5), other, labels)
+        number = torch.tensor(continuous).to(x.device)
+        return Drawn(torch.where(number, moved, inputs[labels]), centre, labels)
+
+    @property
+    def _all_shares(self) -> float:
+        return self.far_share + self.mixup_share + self.generator_share
+
+    def _generate(
+        self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None
+    ) -> Tensor:
+        """Rows from a factor analysis of the numbers; labels are set to those of a row later."""
+        from priornet.data.generators import FactorAnalysisGenerator
+
+        number = torch.tensor(continuous or [True] * inputs.shape[1])
+        rows = torch.zeros(n, inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
+        if number.any():
+            model = FactorAnalysisGenerator().fit(inputs[:, number].double().cpu().numpy())
+            rows[:, number] = model.sample(n, generator, dtype=inputs.dtype).to(rows)
+        return rows
 
     def _towards(self, inputs: Tensor, centre: Tensor, generator: Generator) -> Tensor:
         """For each centre the number of a neighbour drawn from its nearest."""

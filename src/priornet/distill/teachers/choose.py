@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from torch import nn
@@ -12,6 +13,7 @@ from priornet.distill.teachers.forests import ForestTeacher
 from priornet.distill.teachers.function import FunctionTeacher
 from priornet.distill.teachers.gaussian_process import GaussianProcessTeacher
 from priornet.distill.teachers.protocol import Teacher
+from priornet.distill.teachers.stored import StoredTeacher
 from priornet.distill.teachers.torch_modules import DropoutTeacher, ModulesTeacher
 
 __all__ = ["as_teacher"]
@@ -19,7 +21,8 @@ __all__ = ["as_teacher"]
 _FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
 _CHOICES = (
     "a teacher of priornet.distill, a function of a table, a list of torch modules or one with "
-    "dropout, a forest, bagged trees or a Gaussian process of scikit-learn, or CatBoost models"
+    "dropout, a forest, bagged trees or a Gaussian process of scikit-learn, CatBoost models, or a "
+    "file of answers"
 )
 
 
@@ -32,11 +35,13 @@ def as_teacher(given: Any) -> Teacher:
     Args:
         given: A teacher; a torch module with dropout, or a list of modules; a fitted
             ``RandomForestRegressor``, ``ExtraTreesRegressor``, ``BaggingRegressor`` of trees or
-            ``GaussianProcessRegressor``; one CatBoost model or a list of them; any other function
-            from a table to means and covariances.
+            ``GaussianProcessRegressor``; one CatBoost model or a list of them; the path of a
+            file of answers; any other function from a table to means and covariances.
     """
     if isinstance(given, Teacher):
         return given
+    if isinstance(given, (str, Path)):
+        return StoredTeacher(given)
     several: list[Any] = (
         list(cast("Sequence[Any]", given)) if isinstance(given, (list, tuple)) else []
     )

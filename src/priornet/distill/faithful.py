@@ -1,0 +1,223 @@
+"""How faithful a student is to its teacher: by how much it differs, and where."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from priornet.data.columns import Numbers, read_table
+from priornet.distributions import GaussianEnsemble
+from priornet.metrics.rank_correlation import spearman
+
+__all__ = [
+    "Agreement",
+    "Faithfulness",
+    "FaithfulnessWarning",
+    "agreement",
+    "join_ensembles",
+    "problems",
+    "rows_per_second",
+    "worst_place",
+]
+
+# From here on a student counts as faithful.
+_LEAST_R2, _LEAST_RANK, _MOST_NATS = 0.9, 0.6, 0.25
+_N_DRAWS = 16  # of the teacher's predictive, at each input
+_FLAT = 0.01  # uncertainty that varies by less, relative to itself, has no ranks worth keeping
+_REPEATS = 3
+
+
+class FaithfulnessWarning(UserWarning):
+    """A student differs from its teacher by more than a little."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Student and teacher on the same inputs."""
+
+    n_rows: int
+    r2: float
+    """Of the student's mean as a prediction of the teacher's; of several targets the lowest."""
+    rank_total: float | None
+    """Spearman correlation of total uncertainty; None where the teacher's hardly varies."""
+    rank_knowledge: float | None
+    """Of knowledge uncertainty; None for a student or a teacher without."""
+    nll: float
+    """Of the student, on targets drawn from the teacher; nats."""
+    nll_teacher: float
+    """Of the teacher, on the same; what is between the two is the student's loss."""
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """What a student kept, what it costs, and what to beware of."""
+
+    inside: Agreement
+    """At the rows given."""
+    outside: Agreement | None
+    """At rows that a widened factor analysis of them draws."""
+    everywhere: Agreement
+    """At both."""
+    truth: dict[str, dict[str, float]] | None
+    """RMSE and NLL of both against targets, where there are some."""
+    bytes_student: int
+    bytes_teacher: int | None
+    rows_per_second_student: float
+    rows_per_second_teacher: float
+    n_dropped: int
+    """Rows without an answer of the teacher."""
+    problems: tuple[str, ...]
+    """What is not faithful, by how much and where; empty for a faithful student."""
+
+    @property
+    def is_faithful(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def times_smaller(self) -> float | None:
+        """Bytes of the teacher over those of the student."""
+        return None if self.bytes_teacher is None else self.bytes_teacher / self.bytes_student
+
+    @property
+    def times_faster(self) -> float:
+        """Rows per second of the student over those of the teacher."""
+        return self.rows_per_second_student / self.rows_per_second_teacher
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        state = asdict(self)
+        state["problems"] = list(self.problems)
+        state |= {"times_smaller": self.times_smaller, "times_faster": self.times_faster}
+        return {**state, "is_faithful": self.is_faithful}
+
+
+@torch.no_grad()
+def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agreement:
+    """Compare two beliefs about the same inputs.
+
+    Args:
+        student: Any belief, batch ``(N,)``.
+        teacher: The ensemble, in the same units.
+        seed: Of the targets drawn from the teacher.
+    """
+    mean = teacher.means.mean(0)
+    spread = (mean - mean.mean(0)).square().sum(0)
+    error = (student.predictive().mean - mean).square().sum(0)
+    r2 = (1 - error / spread.clamp(min=torch.finfo(mean.dtype).tiny)).min()
+    unit = mean.var(0) + teacher.data_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
+    y = teacher.predictive().sample((_N_DRAWS,), generator=Generator().manual_seed(seed))
+    nll = [float(-belief.predictive().log_prob(y).mean()) for belief in (student, teacher)]
+    return Agreement(
+        n_rows=len(mean),
+        r2=float(r2),
+        rank_total=_rank(student.total_covariance(), teacher.total_covariance(), unit),
+        rank_knowledge=_rank(student.knowledge_covariance(), teacher.knowledge_covariance(), unit),
+        nll=nll[0],
+        nll_teacher=nll[1],
+    )
+
+
+def _rank(student: Tensor, teacher: Tensor, unit: Tensor) -> float | None:
+    """Rank correlation of variances summed over targets, each in its own unit."""
+    ours, theirs = ((c.diagonal(dim1=-2, dim2=-1) / unit).sum(-1) for c in (student, teacher))
+    if len(ours) < 3 or float(theirs.std()) <= _FLAT * float(theirs.mean()):
+        return None
+    found = float(spearman(ours, theirs))
+    return None if np.isnan(found) else found
+
+
+def join_ensembles(first: GaussianEnsemble, second: GaussianEnsemble) -> GaussianEnsemble:
+    """One ensemble over the inputs of both."""
+    return GaussianEnsemble.from_precision_tril(
+        torch.cat([first.means, second.means], 1),
+        torch.cat([first.precision_tril, second.precision_tril], 1),
+        validate_args=False,
+    )
+
+
+def problems(inside: Agreement, everywhere: Agreement, place: str | None) -> tuple[str, ...]:
+    """What is not faithful.
+
+    Args:
+        inside: At the user's rows.
+        everywhere: At those and at rows beyond.
+        place: Where the means differ most.
+    """
+    found: list[str] = []
+    where = "" if place is None else f"; {place}"
+    if not inside.r2 >= _LEAST_R2:
+        found.append(f"R2 of the mean is {inside.r2:.2f} (at least {_LEAST_R2:g} is good){where}")
+    gap = inside.nll - inside.nll_teacher
+    if not gap <= _MOST_NATS:
+        found.append(
+            f"targets drawn from the teacher cost {gap:.2f} nats more than the teacher itself "
+            f"takes (at most {_MOST_NATS:g} is good){where}"
+        )
+    for what, rank in (("total", everywhere.rank_total), ("knowledge", everywhere.rank_knowledge)):
+        if rank is not None and rank < _LEAST_RANK:
+            found.append(
+                f"the rank correlation of {what} uncertainty is {rank:.2f} (at least "
+                f"{_LEAST_RANK:g} is good), on the rows and beyond them"
+            )
+    return tuple(found)
+
+
+def worst_place(X: Any, error: NDArray[np.float64]) -> str | None:
+    """The part of a column in which the error is largest, in words; None where all are alike.
+
+    Args:
+        X: The table.
+        error: Squared error of each row.
+    """
+    table = read_table(X)
+    least = max(10, len(error) // 20)
+    worst, place = 1.5, None  # times the average error; less is no place worth naming
+    average = float(error.mean())
+    if not average > 0:
+        return None
+    for j in range(table.n_columns):
+        for text, rows in _parts(table.column(j)):
+            if rows.sum() < least:
+                continue
+            ratio = float(error[rows].mean()) / average
+            if ratio > worst:
+                worst = ratio
+                name = table.label(j)
+                shown = f'"{name}"' if isinstance(name, str) else f"column {name}"
+                place = f"worst where {shown} is {text} ({ratio:.1f} times the average error)"
+    return place
+
+
+def _parts(column: Any) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Quarters of numbers, labels, holes: a description and the rows of each."""
+    if not isinstance(column, Numbers):
+        labels = [(f'"{label}"', column.codes == i) for i, label in enumerate(column.labels)]
+        return [*labels, ("missing", column.codes < 0)]
+    values = column.values
+    edges = np.nanquantile(values, [0.25, 0.5, 0.75])
+    low, middle, high = edges
+    return [
+        (f"below {low:.4g}", values <= low),
+        (f"between {low:.4g} and {middle:.4g}", (values > low) & (values <= middle)),
+        (f"between {middle:.4g} and {high:.4g}", (values > middle) & (values <= high)),
+        (f"above {high:.4g}", values > high),
+        ("missing", np.isnan(values)),
+    ]
+
+
+def rows_per_second(answer: Callable[[], object], n_rows: int) -> float:
+    """Rows per second of a call, the best of a few."""
+    best = np.inf
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        answer()
+        best = min(best, time.perf_counter() - start)
+    return n_rows / max(best, 1e-9)
