@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -12,25 +15,79 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from priornet.distill import Targets, TransferSet, start_as_average, targets_for
-from priornet.distributions import GaussianEnsemble
+from priornet.data.preprocessing import TablePreprocessor
+from priornet.distill import (
+    Answers,
+    Faithfulness,
+    FaithfulnessWarning,
+    Questions,
+    Targets,
+    Teacher,
+    TransferSet,
+    as_teacher,
+    ask_all,
+    start_as_members,
+    targets_for,
+)
+from priornet.distill.tables import plain
+from priornet.estimators.asking import (
+    Asked,
+    OutsideTeacher,
+    OwnTeacher,
+    join_tables,
+    teacher_scaling,
+)
 from priornet.estimators.base import BaseRegressor, Prepared
+from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
 from priornet.estimators.fitted import Fitted
-from priornet.estimators.inputs import check_inputs, check_targets, check_weight, num_rows
+from priornet.estimators.inputs import (
+    check_inputs,
+    check_targets,
+    check_weight,
+    num_rows,
+    take_rows,
+)
 from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, Split, check_count, network_seeds, split_rows
 from priornet.estimators.recipe import Recipe, train_stack
 from priornet.estimators.targets import TargetColumns
+from priornet.nn import Stack
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
 __all__ = ["DistilledRegressor"]
 
 Objective = Literal["endd", "end", "md-end"]
+MakeTargets = Callable[[int, int], Targets]
 
 _HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
-_ASKED_AT_ONCE = 1 << 14  # inputs at which the teacher is asked in one go
+# A student without a member's weights begins as one Gaussian: for this share of its epochs, with so
+# many times the learning rate; what follows has further to go than from an ensemble's average.
+_FIRST_SHARE, _FIRST, _THEN = 0.3, 5.0, 2.0
+_MOST_COMPARED = 2000  # rows; more tell nothing new about a student
+
+
+@dataclass
+class _Posed(Prepared):
+    """A table, and someone to ask about inputs around its rows."""
+
+    asked: Asked
+    centres: Tensor
+    """Standardised training inputs, and unlabelled ones behind them."""
+    table: Any = None
+    """Raw, for teachers from elsewhere."""
+    y: Any = None
+
+
+class _Transfer(NamedTuple):
+    """Inputs at which a teacher has answered."""
+
+    inputs: Tensor
+    weight: Tensor
+    n_rows: int
+    """Of the table around which they were drawn."""
+    seed: int
 
 
 class DistilledRegressor(BaseRegressor):
@@ -41,7 +98,9 @@ class DistilledRegressor(BaseRegressor):
     needs no targets of its own.
 
     Args:
-        teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`; None trains one first, with the
+        teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`, or whatever
+            :func:`priornet.distill.as_teacher` takes: torch modules, forests, Gaussian processes,
+            CatBoost models, a function, a file of answers. None trains an ensemble first, with the
             settings below. It is never refitted, and :func:`sklearn.base.clone` keeps it.
         objective: ``"endd"`` into a Normal-Wishart, which keeps the ensemble's total, data and
             knowledge uncertainty; ``"end"`` into one Gaussian; ``"md-end"`` into one head per
@@ -57,7 +116,8 @@ class DistilledRegressor(BaseRegressor):
             they are a multiple of the teacher's, the student starts as the average of members.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
             up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000.
-        student_learning_rate: Adam's learning rate at the start.
+        student_learning_rate: Adam's learning rate at the start; twice as much with a teacher from
+            elsewhere, whose student first learns one Gaussian, at five times as much.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -127,24 +187,35 @@ class DistilledRegressor(BaseRegressor):
         }
         return type(self)(**parameters)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, unlabelled: Any = None) -> Self:
         """Distil; with ``teacher=None`` learn an ensemble from the table first.
+
+        A student of a teacher from elsewhere is compared with it at the end: ``faithfulness_`` says
+        how faithful it is, and a :class:`~priornet.distill.FaithfulnessWarning` where it is not.
 
         Args:
             X: Inputs, shape ``(N, D)``, in the form that the teacher learnt from.
             y: Targets. Needed without a teacher; with one they only calibrate conformal intervals,
                 whose guarantee wants rows that the teacher did not train on either.
             sample_weight: Weight per row.
+            unlabelled: More inputs of the same kind, around which the teacher is asked too.
         """
         self.check_parameters()
+        self.__dict__.pop("faithfulness_", None)
         if self.teacher is None:
             prepared = self._prepare(X, y, sample_weight)
-            teacher = self._train_teacher(prepared)
-        else:
-            teacher = self._checked_teacher()
-            prepared = self._prepare_for(teacher, X, y, sample_weight)
+            self.teacher_ = self._train_teacher(prepared)
+            prepared = self._posed_own(self.teacher_, prepared, unlabelled)
+            return self._fit_prepared(prepared)
+        teacher = self._checked_teacher()
         self.teacher_ = teacher
-        return self._fit_prepared(prepared)
+        if isinstance(teacher, BaseRegressor):
+            prepared = self._prepare_for(teacher, X, y, sample_weight)
+            return self._fit_prepared(self._posed_own(teacher, prepared, unlabelled))
+        prepared = self._posed_outside(teacher, plain(X), y, sample_weight, plain(unlabelled))
+        self._fit_prepared(prepared)
+        self._look_at(prepared)
+        return self
 
     def check_parameters(self) -> None:
         """Refuse settings that cannot work."""
@@ -174,15 +245,53 @@ class DistilledRegressor(BaseRegressor):
         teacher.check_parameters()
         return teacher._fit_prepared(prepared)
 
-    def _checked_teacher(self) -> BaseRegressor:
+    def _checked_teacher(self) -> BaseRegressor | Teacher:
         teacher = self.teacher
         if not isinstance(teacher, BaseRegressor):
-            raise TypeError(
-                "`teacher` must be a fitted DeepEnsembleRegressor, or None to train one; got "
-                f"{type(teacher).__name__}."
-            )
+            return as_teacher(teacher)
         check_is_fitted(teacher, msg="`teacher` is not fitted: fit it, or give None to train one.")
         return teacher
+
+    def _posed_own(self, teacher: BaseRegressor, prepared: Prepared, unlabelled: Any) -> _Posed:
+        centres = prepared.inputs[prepared.split.train]
+        if unlabelled is not None:
+            more = prepared.preprocessor.transform(check_inputs(self, unlabelled, reset=False))
+            centres = torch.cat([centres, torch.as_tensor(more).to(centres)])
+        return _Posed(**vars(prepared), asked=OwnTeacher(teacher), centres=centres)
+
+    def _posed_outside(
+        self, teacher: Teacher, X: Any, y: Any, sample_weight: Any, unlabelled: Any
+    ) -> _Posed:
+        """The table in units of its own: what the teacher expects has mean 0 and variance 1."""
+        table = check_inputs(self, X, reset=True)
+        rng, n_rows = check_random_state(self.random_state), num_rows(table)
+        scaling = teacher_scaling(ask_all(teacher, table))
+        k_dim = len(scaling.shift)
+        if y is None:
+            values = np.zeros((n_rows, k_dim))
+            names = ("y",) if k_dim == 1 else tuple(f"y{k}" for k in range(k_dim))
+            columns = TargetColumns(names, k_dim == 1, scaling)
+            split = Split(torch.arange(n_rows), torch.arange(0))
+        else:
+            values, names, is_vector = check_targets(y, table)
+            if len(names) != k_dim:
+                raise ValueError(
+                    f"`y` has {len(names)} columns; the teacher predicts {k_dim} targets."
+                )
+            columns = TargetColumns(names, is_vector, scaling)
+            split = split_rows(n_rows, self.calibration_fraction, rng)
+        given = check_weight(sample_weight, values)
+        train = split.train.numpy()
+        weight = np.ones(n_rows) if given is None else given / given[train].mean()
+        around = take_rows(table, train)
+        prep = TablePreprocessor().fit(around, None if given is None else given[train])
+        prepared = self._prepared(prep, columns, table, values, weight, split, rng)
+        if unlabelled is not None:
+            around = join_tables(around, unlabelled)
+        questions = Questions(around, prep, teacher.label_columns)
+        centres = torch.as_tensor(questions.inputs).to(prepared.inputs)
+        asked = OutsideTeacher(teacher, questions, scaling)
+        return _Posed(**vars(prepared), asked=asked, centres=centres, table=table, y=y)
 
     def _prepare_for(self, teacher: BaseRegressor, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The table in the teacher's own units; without targets nothing is held out."""
@@ -205,48 +314,83 @@ class DistilledRegressor(BaseRegressor):
     # -- the student ------------------------------------------------------------------------------
 
     def _train(self, prepared: Prepared) -> Fitted:
+        assert isinstance(prepared, _Posed)
         seed, source = network_seeds(prepared.rng, 2)
-        train = prepared.split.train
-        n_rows = len(train)
-        n_asked = self._n_asked(n_rows)
+        n_rows = len(prepared.centres)
         transfer = TransferSet() if self.transfer is None else self.transfer
-        continuous = [column.is_continuous for column in prepared.preprocessor.source_]
-        asked, centre = transfer.sample(
-            prepared.inputs[train], n_asked, Generator().manual_seed(source), continuous
+        drawn, answers = prepared.asked.around(
+            prepared.centres, self._n_asked(n_rows), transfer, Generator().manual_seed(source)
         )
-        targets, columns = self._ask(asked)
-        start = self.temperature
+        kinds = self._kinds(first=not prepared.asked.has_weights)
+        packed, kept = _pack(kinds, answers, prepared.centres)
+        weight = prepared.weight.new_ones(n_rows)
+        weight[: len(prepared.split.train)] = prepared.weight[prepared.split.train]
+        asked = _Transfer(drawn.inputs[kept], weight[drawn.centre[kept]], n_rows, seed)
+        targets, columns = packed[-1]
+        network = self._network(asked.inputs.shape[1], targets)
+        stack = network.build([seed], prepared.inputs)
+        plan, rate = self._student_plan(n_rows), self.student_learning_rate
+        if prepared.asked.has_weights:
+            prepared.asked.start(stack)
+        else:  # first a Gaussian, which learns quickly where the members are
+            first = replace(network, head="gaussian", n_members=1).build([seed], prepared.inputs)
+            n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
+            self._distil(first, asked, *packed[0], replace(plan, epochs=n_first), _FIRST * rate)
+            start_as_members(stack, first, [0])
+            plan, rate = replace(plan, epochs=max(plan.epochs - n_first, 1)), _THEN * rate
+        training = self._distil(stack, asked, targets, columns, plan, rate)
+        training["teacher"] = prepared.asked.record()
+        return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
 
-        def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
-            return targets.loss(prediction, batch.targets, temperature(share, start))
-
+    def _network(self, n_inputs: int, targets: Targets) -> Network:
         hidden = self.student_hidden
-        widths = tuple(2 * width for width in self.hidden) if hidden is None else tuple(hidden)
-        network = Network(
-            asked.shape[1],
-            widths,
+        return Network(
+            n_inputs,
+            tuple(2 * width for width in self.hidden) if hidden is None else tuple(hidden),
             targets.n_targets,
             _HEADS[self.objective],
             n_members=targets.n_members if self.objective == "md-end" else 1,
             min_excess=1.0,  # members that differ wildly ask for less, where variances explode
             min_belief=1e-10,  # members without noise, far outside: sure of different means
         )
-        stack = network.build([seed], prepared.inputs)
-        start_as_average(stack, self.teacher_.fitted_.stack)
-        plan, rate = self._student_plan(n_rows), self.student_learning_rate
-        training = train_stack(
+
+    def _distil(
+        self,
+        stack: Stack,
+        asked: _Transfer,
+        targets: Targets,
+        columns: Tensor,
+        plan: Plan,
+        rate: float,
+    ) -> dict[str, Any]:
+        start = self.temperature
+
+        def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
+            return targets.loss(prediction, batch.targets, temperature(share, start))
+
+        return train_stack(
             stack,
-            Rows(asked, columns, prepared.weight[train][centre]),
-            [torch.arange(n_asked)],
+            Rows(asked.inputs, columns, asked.weight),
+            [torch.arange(len(asked.inputs))],
             None,
             loss,
             loss,
-            [seed],
+            [asked.seed],
             Recipe(rate, 0.0, plan, verbose=self.verbose, what=self.objective),
-            epoch_rows=math.ceil(n_rows / plan.batch_size) * plan.batch_size,
+            epoch_rows=math.ceil(asked.n_rows / plan.batch_size) * plan.batch_size,
         )
-        training["teacher"] = self.teacher_.fitted_.training
-        return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
+
+    def _kinds(self, *, first: bool) -> list[MakeTargets]:
+        """What is kept of the answers: for the student, and for the Gaussian that it starts as."""
+
+        def own(k_dim: int, n_members: int) -> Targets:
+            proxy, annealed = self.target == "proxy", self.temperature > 1
+            return targets_for(self.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
+
+        def average(k_dim: int, n_members: int) -> Targets:
+            return targets_for("end", k_dim, n_members, proxy=False, annealed=False)
+
+        return [average, own] if first else [own]
 
     def _n_asked(self, n_rows: int) -> int:
         if self.n_transfer == "auto":
@@ -262,25 +406,53 @@ class DistilledRegressor(BaseRegressor):
             epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
         return Plan(epochs, size, None)
 
-    def _ask(self, inputs: Tensor) -> tuple[Targets, Tensor]:
-        """The teacher's answers, as columns for the loss."""
-        pieces: list[Tensor] = []
-        targets = None
-        for x in inputs.split(_ASKED_AT_ONCE):
-            ensemble = self.teacher_.fitted_.standard_belief(x)
-            if not isinstance(ensemble, GaussianEnsemble):
-                raise TypeError(
-                    "`teacher` must be an ensemble of Gaussians, whose members can disagree; "
-                    f"{type(self.teacher_).__name__} predicts one {type(ensemble).__name__}."
-                )
-            if targets is None:
-                targets = targets_for(
-                    self.objective,
-                    ensemble.k_dim,
-                    ensemble.n_members,
-                    proxy=self.target == "proxy",
-                    annealed=self.temperature > 1,
-                )
-            pieces.append(targets.pack(ensemble).to(inputs))
-        assert targets is not None
-        return targets, torch.cat(pieces)
+    # -- how faithful it is -----------------------------------------------------------------------
+
+    def faithfulness(
+        self, X: Any, y: Any = None, *, teacher: Any = None, seed: int = 0
+    ) -> Faithfulness:
+        """Compare the student with its teacher at rows, and at rows drawn beyond them.
+
+        Args:
+            X: Inputs, better not those of the training; the first 2000 are used.
+            y: Their targets, to score both against the truth.
+            teacher: By default the one it learnt from, which a saved student has not kept.
+            seed: Of the rows beyond, and of targets drawn from the teacher.
+        """
+        check_is_fitted(self)
+        given = getattr(self, "teacher_", None) if teacher is None else teacher
+        if given is None:
+            raise ValueError("a saved student does not keep its teacher: give `teacher`.")
+        table = check_inputs(self, plain(X), reset=False)
+        rows = np.arange(min(num_rows(table), _MOST_COMPARED))
+        targets = None if y is None else check_targets(y, table)[0][rows]
+        known = given if isinstance(given, BaseRegressor) else as_teacher(given)
+        return Comparison(self, known, take_rows(table, rows)).measure(targets, seed)
+
+    def _look_at(self, prepared: _Posed) -> None:
+        """Compare with the teacher where nothing was held out, too: beyond the rows it can."""
+        found = self.faithfulness(prepared.table, prepared.y, seed=0)
+        self.faithfulness_ = found
+        self.fitted_.training["faithfulness"] = found.to_json()
+        for problem in found.problems:
+            warnings.warn(
+                f"the student is not faithful: {problem}.", FaithfulnessWarning, stacklevel=3
+            )
+
+
+def _pack(
+    kinds: Sequence[MakeTargets], answers: Iterator[Answers], like: Tensor
+) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
+    """Answers as columns for the loss, for each kind of targets; and which inputs have one."""
+    made: list[Targets] = []
+    pieces: list[list[Tensor]] = [[] for _ in kinds]
+    kept: list[Tensor] = []
+    for answer in answers:
+        ensemble = answer.ensemble
+        made = made or [make(ensemble.k_dim, ensemble.n_members) for make in kinds]
+        for targets, own in zip(made, pieces, strict=True):
+            own.append(targets.pack(ensemble).to(like))
+        kept.append(answer.kept)
+    return [(targets, torch.cat(own)) for targets, own in zip(made, pieces, strict=True)], (
+        torch.cat(kept)
+    )

@@ -1,0 +1,155 @@
+"""How a student asks: its own kind of ensemble in standardised units, others with raw rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from priornet.distill import (
+    Answers,
+    Drawn,
+    Questions,
+    Teacher,
+    TransferSet,
+    ask,
+    start_as_average,
+)
+from priornet.distributions import GaussianEnsemble
+from priornet.estimators.base import BaseRegressor
+from priornet.estimators.targets import FloatArray, Scaling
+from priornet.nn import Stack
+
+__all__ = ["Asked", "OutsideTeacher", "OwnTeacher", "join_tables", "teacher_scaling"]
+
+_ASKED_AT_ONCE = 1 << 14  # inputs at which the teacher is asked in one go
+
+
+class Asked(Protocol):
+    """Someone to ask about inputs around a table."""
+
+    has_weights: bool
+    """Whether a student can start from its members."""
+
+    def around(
+        self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
+    ) -> tuple[Drawn, Iterator[Answers]]:
+        """Draw inputs around standardised rows, and answer in standardised units."""
+        ...
+
+    def start(self, student: Stack) -> None:
+        """Give a student its first weights, where the teacher has some to give."""
+        ...
+
+    def record(self) -> dict[str, Any]:
+        """What is kept of the teacher in a saved student."""
+        ...
+
+
+class OwnTeacher:
+    """A fitted ensemble of this library, which shares its preprocessing with the student."""
+
+    has_weights = True
+
+    def __init__(self, model: BaseRegressor) -> None:
+        self._model = model
+
+    def around(
+        self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
+    ) -> tuple[Drawn, Iterator[Answers]]:
+        """Rows never leave their standardised form."""
+        source = self._model.fitted_.preprocessor.source_
+        drawn = transfer.draw(inputs, n, generator, [s.is_continuous for s in source])
+        return drawn, self._answers(drawn.inputs)
+
+    def _answers(self, inputs: Tensor) -> Iterator[Answers]:
+        for x in inputs.split(_ASKED_AT_ONCE):
+            ensemble = checked_ensemble(self._model, self._model.fitted_.standard_belief(x))
+            yield Answers(ensemble, torch.ones(len(x), dtype=torch.bool))
+
+    def start(self, student: Stack) -> None:
+        """As the average of members, where they fit."""
+        start_as_average(student, self._model.fitted_.stack)
+
+    def record(self) -> dict[str, Any]:
+        """The teacher's training."""
+        return self._model.fitted_.training
+
+
+def checked_ensemble(model: BaseRegressor, belief: Any) -> GaussianEnsemble:
+    """A belief of several Gaussians, or an error about who has it."""
+    if not isinstance(belief, GaussianEnsemble):
+        raise TypeError(
+            "`teacher` must be an ensemble of Gaussians, whose members can disagree; "
+            f"{type(model).__name__} predicts one {type(belief).__name__}."
+        )
+    return belief
+
+
+class OutsideTeacher:
+    """Any other teacher: it gets raw rows, and answers in the units of the targets."""
+
+    has_weights = False
+
+    def __init__(self, teacher: Teacher, questions: Questions, scaling: Scaling) -> None:
+        self._teacher, self._questions = teacher, questions
+        shift, scale = (torch.from_numpy(part) for part in scaling)
+        self._shift, self._scale = -shift / scale, 1 / scale
+        self._n_members = 0
+
+    def around(
+        self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
+    ) -> tuple[Drawn, Iterator[Answers]]:
+        """A teacher that only knows rows of its own is asked about those."""
+        if self._teacher.is_stored:
+            rows = torch.arange(len(inputs))
+            return Drawn(inputs, rows, rows), self._answers(self._questions.table)
+        drawn, raw = self._questions.draw(transfer, inputs, n, generator)
+        return drawn, self._answers(raw)
+
+    def _answers(self, raw: Any) -> Iterator[Answers]:
+        for answers in ask(self._teacher, raw):
+            self._n_members = answers.ensemble.n_members
+            yield Answers(answers.ensemble.affine(self._shift, self._scale), answers.kept)
+
+    def start(self, student: Stack) -> None:
+        """It has no weights that a student could take over."""
+
+    def record(self) -> dict[str, Any]:
+        """Its kind."""
+        return {"class": type(self._teacher).__name__, "n_members": self._n_members}
+
+
+def teacher_scaling(answers: Answers) -> Scaling:
+    """Mean and standard deviation of the targets that a teacher expects at a table's rows."""
+    ensemble = answers.ensemble
+    mean = ensemble.means.mean(0)
+    variance = mean.var(0, unbiased=False)
+    total = ensemble.total_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
+    return Scaling(mean.mean(0).numpy(), (variance + total).sqrt().numpy())
+
+
+def join_tables(first: Any, second: Any) -> Any:
+    """The rows of two tables with the same columns, one after the other."""
+    if isinstance(first, np.ndarray):
+        rows: FloatArray = np.asarray(second, np.float64)
+        if rows.ndim != 2 or rows.shape[1] != first.shape[1]:
+            raise ValueError(
+                f"`unlabelled` must have {first.shape[1]} columns, as `X`; got shape {rows.shape}."
+            )
+        return np.concatenate([first, rows])
+    if type(first) is not type(second):
+        raise TypeError(
+            f"`unlabelled` must be a {type(first).__name__}, as `X`; got {type(second).__name__}."
+        )
+    if isinstance(first, Mapping):
+        return {name: np.concatenate([first[name], second[name]]) for name in first}
+    import pandas as pd
+
+    missing = [str(name) for name in first.columns if name not in second.columns]
+    if missing:
+        raise ValueError(f'`unlabelled` has no column "{missing[0]}".')
+    return pd.concat([first, second[list(first.columns)]], ignore_index=True)
