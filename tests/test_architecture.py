@@ -32,6 +32,7 @@ LAYERS = (
     ("training",),
     ("distill",),
     ("estimators",),
+    ("export",),
     ("report",),
     ("experiments",),
     ("cli",),

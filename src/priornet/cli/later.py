@@ -10,7 +10,7 @@ from priornet.cli.errors import InputError
 
 __all__ = ["reserve"]
 
-_LATER = ("distill", "export", "verify")
+_LATER = ("distill",)
 
 
 def reserve(app: typer.Typer) -> None:

@@ -16,7 +16,7 @@ def cache_pieces(n: int, rows: int, device: torch.device) -> Iterator[slice]:
 
     One slice on an accelerator, which has no such cache, and under ``torch.compile``, which fuses.
     """
-    step = max(n, 1)
-    if device.type == "cpu" and not torch.compiler.is_compiling():
-        step = max(_PER_THREAD * torch.get_num_threads() // rows, 1)
+    if device.type != "cpu" or torch.compiler.is_compiling():
+        return iter((slice(None),))  # without a look at n: a traced size may vary
+    step = max(_PER_THREAD * torch.get_num_threads() // rows, 1)
     return (slice(start, min(start + step, n)) for start in range(0, max(n, 1), step))

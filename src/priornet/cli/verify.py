@@ -1,0 +1,108 @@
+"""``priornet verify``: whether an exported file says what its model says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.inputs import check_columns, load_model, model_columns
+from priornet.cli.options import AsJson, ModelPath
+from priornet.cli.output import counted
+
+if TYPE_CHECKING:
+    from priornet.export import Comparison
+
+__all__ = ["verify"]
+
+
+def verify(
+    model: ModelPath,
+    exported: Annotated[Path, typer.Argument(help="File that `priornet export` wrote.")],
+    data: Annotated[str, typer.Argument(help='CSV or Parquet file; "-" reads CSV from stdin.')],
+    as_json: AsJson = False,
+) -> None:
+    """Compare an exported file with its model, row by row, on the CPU.
+
+    Ends with exit code 1 if an output differs by more than 1e-4 relative, and says which column and
+    row is worst.
+    """
+    fitted = load_model(model)
+    comparison = _compare(fitted, exported, data)
+    targets = fitted.fitted_.targets.names
+    summary = _summary(comparison, targets, model, exported, data)
+    typer.echo(json.dumps(summary) if as_json else _sentence(summary))
+    if not comparison.holds:
+        raise typer.Exit(1)
+
+
+def _compare(model: Any, exported: Path, data: str) -> Comparison:
+    from priornet.data.tables import TableReader, located, spelled
+    from priornet.export import Comparison, open_exported, outputs_of
+
+    comparison = Comparison()
+    prep = model.fitted_.preprocessor
+    numeric = [str(column.name) for column in prep.columns_ if column.kind == "numeric"]
+    with TableReader(data) as reader:
+        columns = model_columns(model)
+        check_columns(reader.path, columns, reader.names)
+        with blamed_on(exported):
+            file = open_exported(exported)
+        for batch in reader:
+            rows = spelled(batch.select(columns), numeric)
+            with blamed_on(called(data)), located(reader.path, comparison.n_rows):
+                expected = outputs_of(model, rows, file.about)
+            with blamed_on(exported):
+                found = file.score(model, rows)
+                _check_outputs(exported, expected, found)
+                comparison.add(expected, found)
+    return comparison
+
+
+def _check_outputs(path: Path, expected: Any, found: Any) -> None:
+    missing = sorted(set(expected) - set(found))
+    if missing:
+        raise InputError(f'{path}: it has no output "{missing[0]}"; export the model again.')
+
+
+def _summary(
+    comparison: Comparison, targets: tuple[str, ...], model: Path, exported: Path, data: str
+) -> dict[str, Any]:
+    from priornet.export import TOLERANCE
+
+    def place(name: str) -> dict[str, Any]:
+        worst = comparison.worst[name]
+        is_whole_row = name.endswith(("entropy", "information", "epkl"))
+        return {
+            "column": name,
+            "target": None if is_whole_row else targets[worst.target],
+            "row": worst.row + 1,
+            "error": worst.error,
+            "expected": worst.expected,
+            "found": worst.found,
+        }
+
+    return {
+        "model": str(model),
+        "exported": str(exported),
+        "data": data,
+        "n_rows": comparison.n_rows,
+        "tolerance": TOLERANCE,
+        "holds": comparison.holds,
+        "worst": place(comparison.output),
+        "outputs": [place(name) for name in comparison.worst],
+    }
+
+
+def _sentence(summary: dict[str, Any]) -> str:
+    worst = summary["worst"]
+    says = "agree" if summary["holds"] else "differ"
+    of = "" if worst["target"] is None else f' of "{worst["target"]}"'
+    return (
+        f"{counted(summary['n_rows'])} {says}: the largest relative difference is "
+        f"{worst['error']:.1e} (at most {summary['tolerance']:g}), in {worst['column']}{of}, row "
+        f"{worst['row']}: {worst['found']:.9g} instead of {worst['expected']:.9g}."
+    )

@@ -1,0 +1,18 @@
+"""Fitted models as files that need nothing of ours: ONNX, and torch.export."""
+
+from priornet.export.errors import ExportError
+from priornet.export.feeds import feeds
+from priornet.export.onnx_model import to_onnx
+from priornet.export.torch_program import to_torch_export
+from priornet.export.verify import TOLERANCE, Comparison, open_exported, outputs_of
+
+__all__ = [
+    "TOLERANCE",
+    "Comparison",
+    "ExportError",
+    "feeds",
+    "open_exported",
+    "outputs_of",
+    "to_onnx",
+    "to_torch_export",
+]

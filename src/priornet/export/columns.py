@@ -1,0 +1,95 @@
+"""Raw columns to the matrix that the network reads, as nodes: what the preprocessor does.
+
+Every column is an input of shape ``(rows, 1)``: numbers in double precision, nan where missing
+(dates as days since 1970, true and false as 1 and 0), labels as text, ``""`` where missing.
+A model of an array has one input ``X``, ``(rows, columns)``; columns without names that hold labels
+are called ``x0``, ``x1``, ...
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from priornet.data.preprocessing import RawColumn, TablePreprocessor
+from priornet.export.graph import Graph, Value
+
+__all__ = ["INPUT", "ROWS", "input_names", "preprocess"]
+
+ROWS = "rows"
+"""Name of the size that varies."""
+INPUT = "X"
+"""The one input of a model without column names."""
+_ML = "ai.onnx.ml"
+_LIMIT = 1e12  # where standardised numbers stop, as in the preprocessor
+
+
+def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Value:
+    """The matrix ``(rows, outputs)`` of the raw columns, in the network's type."""
+    columns = preprocessor.columns_
+    numeric = [j for j, column in enumerate(columns) if column.kind == "numeric"]
+    parts: list[Value] = []
+    places: list[tuple[int, int]] = []  # (raw column, its how manieth output) of each made column
+    raw = _inputs(graph, preprocessor)
+    if numeric:
+        values = raw[0] if len(raw) < len(columns) else graph.join([raw[j] for j in numeric])
+        holes = graph.add("IsNaN", values, dtype=bool)
+        parts.append(_standardised(graph, [columns[j] for j in numeric], values, holes, dtype))
+        places += [(j, 0) for j in numeric]
+        marked = [i for i, j in enumerate(numeric) if columns[j].has_missing]
+        if marked:
+            parts.append(holes.at(marked).cast(dtype))
+            places += [(numeric[i], 1) for i in marked]
+    for j, column in enumerate(columns):
+        if column.kind == "categorical":
+            parts.append(_labels(graph, column, raw[j], dtype))
+            places += [(j, i) for i in range(column.width)]
+    made = graph.join(parts)
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    return made if order == list(range(len(order))) else made.at(order)
+
+
+def input_names(preprocessor: TablePreprocessor) -> tuple[str, ...] | None:
+    """Names of the columns as inputs; None where one input holds them all."""
+    if preprocessor.feature_names_in_ is not None:
+        return preprocessor.feature_names_in_
+    if all(column.kind == "numeric" for column in preprocessor.columns_):
+        return None
+    return tuple(f"x{j}" for j in range(preprocessor.n_features_in_))
+
+
+def _inputs(graph: Graph, preprocessor: TablePreprocessor) -> list[Value]:
+    """The raw columns; where they are one matrix and there are several, just that."""
+    names = input_names(preprocessor)
+    if names is None:
+        return [graph.input(INPUT, np.float64, [ROWS, preprocessor.n_features_in_])]
+    kinds = [np.float64 if c.kind == "numeric" else np.object_ for c in preprocessor.columns_]
+    return [graph.input(n, kind, [ROWS, 1]) for n, kind in zip(names, kinds, strict=True)]
+
+
+def _standardised(
+    graph: Graph, columns: list[RawColumn], values: Value, holes: Value, dtype: Any
+) -> Value:
+    """In double precision: a column of large numbers close together keeps its digits."""
+    medians = np.array([column.median for column in columns])
+    filled = graph.where(holes, graph.constant(medians, np.float64), values)
+    centred = filled - np.array([column.mean for column in columns])
+    scaled = centred * np.array([1 / column.scale for column in columns])
+    limits = (graph.constant(limit, np.float64) for limit in (-_LIMIT, _LIMIT))
+    return scaled.do("Clip", *limits).cast(dtype)
+
+
+def _labels(graph: Graph, column: RawColumn, raw: Value, dtype: Any) -> Value:
+    """A 0/1 column for each label, for the pooled rare ones, and for a missing one."""
+    n_own = len(column.categories)
+    codes = graph.add(
+        "LabelEncoder",
+        raw,
+        dtype=np.int64,
+        domain=_ML,
+        keys_strings=[*column.categories, ""],
+        values_int64s=[*range(n_own), column.width - 1 if column.has_missing else -1],
+        default_int64=n_own if column.has_other else -1,
+    )
+    return codes.compare("Equal", np.arange(column.width)).cast(dtype)

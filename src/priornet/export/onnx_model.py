@@ -1,0 +1,160 @@
+"""A fitted estimator as one ONNX graph, from raw columns to mean, interval and uncertainty."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from priornet._version import __version__
+from priornet.estimators.base import BaseRegressor
+from priornet.estimators.conformal import conformal_quantile
+from priornet.estimators.fitted import Fitted
+from priornet.export.beliefs import Interval, Measures, measures
+from priornet.export.columns import ROWS, preprocess
+from priornet.export.errors import ExportError, check_fitted, need
+from priornet.export.graph import Graph, Value
+from priornet.export.network import perceptron
+
+__all__ = ["LEAST_OPSET", "check_opset", "interval_of", "make_model", "to_onnx", "write_bytes"]
+
+LEAST_OPSET = 18
+"""The oldest version of the operators that can be written."""
+_ML_OPSET = 3
+_LOCATIONS = ("mean", "lower", "upper")
+_METADATA = "priornet"
+
+
+def to_onnx(
+    model: BaseRegressor,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    coverage: float = 0.9,
+    interval: Literal["predictive", "conformal"] = "predictive",
+    opset: int = LEAST_OPSET,
+) -> Any:
+    """Write a fitted estimator as an ONNX model of plain operators, for any number of rows.
+
+    Inputs are the raw columns (:mod:`priornet.export.columns` says in which form); outputs, in
+    double precision and in units of the targets, have the names and shapes of
+    :meth:`~priornet.BaseRegressor.predict_uncertainty`, beside ``mean``, ``lower`` and ``upper``.
+
+    Args:
+        model: Fitted.
+        path: File to write; None to return the model only.
+        coverage: Of the interval from ``lower`` to ``upper``.
+        interval: Where it comes from: see :meth:`~priornet.BaseRegressor.predict_interval`.
+        opset: Version of the operators.
+
+    Returns:
+        The ``onnx.ModelProto``.
+    """
+    check_fitted(model)
+    check_opset(opset)
+    fitted = model.fitted_
+    wanted = interval_of(fitted, coverage, interval)
+    graph = Graph()
+    x = preprocess(graph, fitted.preprocessor, _dtype(fitted))
+    stack: Any = fitted.stack
+    several = stack.n_networks > 1
+    raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
+    found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
+    _give_out(graph, found, fitted)
+    about = {
+        "version": __version__,
+        "estimator": type(model).__name__,
+        "coverage": coverage,
+        "interval": interval,
+        "targets": list(fitted.targets.names),
+    }
+    proto = make_model(graph, opset, about)
+    if path is not None:
+        write_bytes(Path(path), proto.SerializeToString())
+    return proto
+
+
+def check_opset(opset: int) -> None:
+    """Refuse operators too old for the graph, or too new for the installed package."""
+    newest = need("onnx", "export a model").defs.onnx_opset_version()
+    if not LEAST_OPSET <= opset <= newest:
+        why = "too old" if opset < LEAST_OPSET else "not known to the installed onnx"
+        raise ExportError(f"opset {opset} is {why}; choose one from {LEAST_OPSET} to {newest}.")
+
+
+def interval_of(fitted: Fitted, coverage: float, method: str) -> Interval:
+    """The interval that a model is asked for."""
+    if not 0 < coverage < 1:
+        raise ExportError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+    if method == "predictive":
+        return Interval(coverage)
+    if method != "conformal":
+        raise ExportError(f'unknown interval "{method}"; choose one of: predictive, conformal.')
+    factors = conformal_quantile(fitted.calibration_scores, coverage)
+    return Interval(coverage, tuple(float(factor) for factor in factors))
+
+
+def _dtype(fitted: Fitted) -> Any:
+    """The type of the network: double for models of a few rows."""
+    return fitted.stack.weights.detach().cpu().numpy().dtype
+
+
+def _give_out(graph: Graph, found: Measures, fitted: Fitted) -> None:
+    """In units of the targets: one product and one sum for all of them."""
+    shift, scale = fitted.targets.scaling
+    k_dim = len(scale)
+    log_scale = float(np.log(scale).sum())
+    parts: dict[str, Value] = {}
+    factors: list[Any] = []
+    terms: list[Any] = []
+    for name in (field.name for field in fields(Measures)):
+        value = getattr(found, name)
+        if value is None:
+            continue
+        parts[name] = value
+        if name in _LOCATIONS:
+            factors, terms = [*factors, scale], [*terms, shift]
+        elif name.endswith("variance"):
+            factors, terms = [*factors, scale * scale], [*terms, np.zeros(k_dim)]
+        else:
+            factors = [*factors, np.ones(1)]
+            terms = [*terms, np.full(1, log_scale if name.endswith("entropy") else 0.0)]
+    joined = graph.join(list(parts.values()))
+    scaled = joined * np.concatenate(factors) + np.concatenate(terms)
+    start = 0
+    for name, width in zip(parts, (len(factor) for factor in factors), strict=True):
+        is_vector = fitted.targets.is_vector or name.endswith(("entropy", "information", "epkl"))
+        columns = start if is_vector else list(range(start, start + width))
+        shape = [ROWS] if is_vector else [ROWS, width]
+        graph.output(name, scaled.at(columns), shape)
+        start += width
+
+
+def make_model(graph: Graph, opset: int, about: dict[str, Any]) -> Any:
+    """A graph as a checked model that says where it comes from."""
+    onnx = graph.onnx
+    versions = [onnx.helper.make_opsetid("", opset)]
+    versions += [onnx.helper.make_opsetid(d, _ML_OPSET) for d in sorted(graph.domains) if d]
+    model = onnx.helper.make_model(
+        graph.proto("priornet"),
+        opset_imports=versions,
+        producer_name="priornet",
+        producer_version=__version__,
+        ir_version=onnx.helper.find_min_ir_version_for(versions),
+    )
+    onnx.helper.set_model_props(model, {_METADATA: json.dumps(about)})
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(data)
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""Exported files come out whole, with one line about what they take; else exit code 2."""
+
+import json
+import sys
+
+import onnx
+import pytest
+
+
+def test_writes_both_files_and_says_what_they_take(call, models, tmp_path):
+    graph, program = tmp_path / "new" / "m.onnx", tmp_path / "m.pt2"
+    done = call("export", models / "single", "--onnx", graph, "--torch-export", program)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0] == "Inputs: x, colour, hole"
+    assert "Outputs: mean, lower, upper, total_variance" in done.stdout
+    assert f"Written: {graph}\nWritten: {program}\n" in done.stdout
+    assert [one.name for one in onnx.load(graph).graph.input] == ["x", "colour", "hole"]
+    assert program.stat().st_size > 0
+
+
+def test_json(call, models, tmp_path):
+    done = call(
+        *("export", models / "two", "--onnx", tmp_path / "m.onnx", "--coverage", 0.8),
+        *("--opset", 20, "--json"),
+    )
+    summary = json.loads(done.stdout)
+    assert summary["coverage"] == 0.8
+    assert summary["inputs"] == ["x", "colour", "hole"]
+    assert "knowledge_variance" in summary["outputs"]
+    assert onnx.load(tmp_path / "m.onnx").opset_import[0].version == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name what to write: --onnx FILE, --torch-export FILE, or both."),
+        (["--onnx", "{}", "--opset", "9"], "opset 9 is too old; choose one from 18 to "),
+        (["--onnx", "{}", "--coverage", "1"], "`coverage` must lie between 0 and 1; got 1."),
+        (["--onnx", "{}", "--coverage", "0.999", "--interval", "conformal"], "calibration rows"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(refused, models, tmp_path, options, message):
+    path = tmp_path / "m.onnx"
+    assert message in refused("export", models / "one", *(o.format(path) for o in options))
+    assert not path.exists()
+
+
+def test_no_model_no_folder_no_permission(refused, models, tmp_path):
+    assert "no such folder" in refused("export", tmp_path / "none", "--onnx", tmp_path / "m.onnx")
+    assert "it is a folder" in refused("export", models / "one", "--onnx", tmp_path)
+
+
+def test_a_missing_extra_names_the_command(refused, models, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    message = refused("export", models / "one", "--onnx", tmp_path / "m.onnx")
+    assert message.endswith("install it with `pip install 'priornet[onnx]'`.")

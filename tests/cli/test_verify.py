@@ -1,0 +1,95 @@
+"""Agreement is exit code 0, a difference 1 with its place, anything wrong 2 with one line."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+
+@pytest.fixture
+def exported(call, models, tmp_path):
+    path = tmp_path / "m.onnx"
+    assert call("export", models / "one", "--onnx", path).exit_code == 0
+    return path
+
+
+def spoil(path, factor=1.01):
+    """Change the weights of the first layer."""
+    model = onnx.load(path)
+    for constant in model.graph.initializer:
+        values = numpy_helper.to_array(constant)
+        if values.dtype == np.float32 and values.ndim == 2:
+            constant.CopyFrom(numpy_helper.from_array(factor * values, constant.name))
+            break
+    onnx.save(model, path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_export_agrees_with_its_model(call, models, exported, table, tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    rows = table.drop(columns=["strength", "weight"]).assign(another="column")
+    rows.to_parquet(path) if ending == "parquet" else rows.to_csv(path, index=False)
+    done = call("verify", models / "one", exported, path)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("120 rows agree: the largest relative difference is ")
+    assert "(at most 0.0001), in " in done.stdout
+
+
+def test_a_program_of_torch_agrees_too(call, models, csv, tmp_path):
+    assert call("export", models / "two", "--torch-export", tmp_path / "m.pt2").exit_code == 0
+    done = call("verify", models / "two", tmp_path / "m.pt2", csv, "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    assert summary["n_rows"] == 120
+    assert summary["holds"] is True
+    assert summary["worst"]["error"] < 1e-6
+    targets = {(one["column"], one["target"]) for one in summary["outputs"]}
+    assert ("data_entropy", None) in targets
+
+
+def test_a_difference_is_told_with_its_place(call, models, exported, csv):
+    spoil(exported)
+    done = call("verify", models / "one", exported, csv)
+    assert done.exit_code == 1
+    assert "120 rows differ" in done.stdout
+    summary = json.loads(call("verify", models / "one", exported, csv, "--json").stdout)
+    assert summary["holds"] is False
+    worst = summary["worst"]
+    assert worst["error"] > 1e-4
+    assert f"in {worst['column']}" in done.stdout
+    assert f"row {worst['row']}:" in done.stdout
+    assert 1 <= worst["row"] <= 120
+
+
+def test_what_cannot_be_compared_is_refused(refused, models, exported, csv, tmp_path):
+    assert refused("verify", models / "one", csv, csv) == f"{csv}: it is no ONNX model."
+    missing = tmp_path / "none.onnx"
+    assert "No such file" in refused("verify", models / "one", missing, csv)
+    old = onnx.load(exported)
+    old.opset_import[0].version = 11
+    onnx.save(old, tmp_path / "old.onnx")
+    assert "opset 11 is too old" in refused("verify", models / "one", tmp_path / "old.onnx", csv)
+
+
+def test_an_export_of_another_model_is_refused(refused, call, models, table, csv, tmp_path):
+    from priornet import GaussianRegressor
+
+    other = GaussianRegressor(hidden=(4,), epochs=1).fit(table[["x", "weight"]], table["strength"])
+    other.save(tmp_path / "other")
+    assert call("export", tmp_path / "other", "--onnx", tmp_path / "o.onnx").exit_code == 0
+    message = refused("verify", models / "one", tmp_path / "o.onnx", csv)
+    assert message == f'{tmp_path}/o.onnx: it has other columns: only the model has "colour".'
+
+
+def test_a_table_without_the_columns_is_refused(refused, models, exported, tmp_path):
+    (tmp_path / "rows.csv").write_text("x,color,hole\n1,red,2\n")
+    message = refused("verify", models / "one", exported, tmp_path / "rows.csv")
+    assert 'did you mean "color"' in message
+
+
+def test_a_wrong_cell_is_named(refused, models, exported, tmp_path):
+    (tmp_path / "rows.csv").write_text("x,colour,hole\n1,red,2\nmuch,red,2\n")
+    message = refused("verify", models / "one", exported, tmp_path / "rows.csv")
+    assert 'column "x", row 2' in message
