@@ -88,3 +88,13 @@ def test_nothing_to_draw_is_an_error():
         draw_gammas({}, {})
     with pytest.raises(ValueError, match="at least one set"):
         draw_correlations({"with the rmse": {}}, SYMBOLS)
+
+
+def test_key_of_a_narrow_figure_has_several_rows():
+    methods = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+    values = {name: {"epkl": [0.2]} for name in methods}
+    figure = draw_correlations({"with the rmse": {"NYU": values}}, SYMBOLS)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

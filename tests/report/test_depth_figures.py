@@ -66,6 +66,14 @@ def test_tail_falls_from_everything_to_what_is_above():
     assert np.interp(2.0, x, y) == pytest.approx(0.55)
 
 
+def test_panels_begin_where_pixels_do_and_end_where_tails_do():
+    late = histogram(above=0.02)
+    late["shares"] = [0.0] * 60 + [0.98 / 60] * 60  # from 2 nats on
+    figure = draw_likelihoods({"ENSM": {"nll_histogram": late}})
+    assert [ax.get_xlim()[0] for ax in figure.axes] == [2.0, 2.0]
+    assert figure.axes[1].get_ylim()[0] == pytest.approx(0.01)
+
+
 def test_no_density_leaves_the_panel():
     peak = histogram(above=0.0)
     peak["shares"] = np.eye(120)[50].tolist()

@@ -36,6 +36,7 @@ _CURVES: dict[Curve, tuple[str, str]] = {
     "normal_intervals": ("Normal intervals", "nominal coverage"),
     "predictive_quantiles": ("Own quantiles", "quantile"),
 }
+_UNSEEN = 1e-4  # a share of pixels that no curve shows
 _DIAGONAL: dict[str, Any] = {"color": "black", "lw": 1.0, "ls": (0, (4, 2))}
 
 
@@ -55,6 +56,10 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
     for name, scores in shown.items():
         plot_likelihood(scores[f"{score}_histogram"], name, ax=left)
         plot_likelihood_tail(scores[f"{score}_histogram"], name, ax=right)
+    # Where nobody has a pixel there is nothing to see.
+    lowest = min(_lowest(scores[f"{score}_histogram"]) for scores in shown.values())
+    for ax in (left, right):
+        ax.set_xlim(left=lowest)
     add_key(figure, list(shown))
     return figure
 
@@ -94,7 +99,8 @@ def plot_likelihood_tail(
     larger = above + np.concatenate([np.cumsum(shares[::-1])[::-1], [0.0]])
     ax.plot(edges, larger, **line_of(method))
     ax.set(title="Upper tail", xlim=(edges[0], edges[-1]), yscale="log")
-    ax.set_ylim(3e-5, 1.3)
+    ends = [float(np.asarray(line.get_ydata(), float)[-1]) for line in ax.lines]
+    ax.set_ylim(max(0.5 * min(ends), 3e-5), 1.3)
     ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
     ax.set_ylabel("share of pixels above", color=TEXT)
     tidy(ax)
@@ -201,6 +207,12 @@ def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
         at = (left - 0.1) / size[0]
         figure.text(at, middle, name, ha="right", va="center", color=TEXT, fontsize=10)
     return figure
+
+
+def _lowest(histogram: Mapping[str, Any]) -> float:
+    """The whole number of nats below nearly all pixels."""
+    edges, shares, _ = _bins(histogram)
+    return float(np.floor(edges[np.argmax(np.cumsum(shares) > _UNSEEN)]))
 
 
 def _bins(histogram: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any], float]:

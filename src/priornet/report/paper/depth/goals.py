@@ -56,14 +56,15 @@ class _Ledger:
     def add(self, dataset: str, key: str, wanted: str, found: str, is_good: bool | None) -> None:
         """A goal about one set: None where a number is missing."""
         state = NOT_RUN if is_good is None else HOLDS if is_good else FAILS
-        if is_good is not None and not self._has_seeds(dataset):
+        if is_good is not None and not self.has_seeds(dataset):
             state = UNFINISHED
         wanted = f"Depth, {TITLES[dataset]}, {_SEEDS[dataset]} seeds: {wanted}"
         self.goals.append(Goal(wanted, found if is_good is not None else "", state))
         if state == FAILS:
             self.misses.append(Miss(f"depth/{dataset}/{key}", f"{TITLES[dataset]}, {found}"))
 
-    def _has_seeds(self, dataset: str) -> bool:
+    def has_seeds(self, dataset: str) -> bool:
+        """Whether as many seeds were run as are wanted."""
         return len(self.contents[dataset]["config"]["seeds"]) >= _SEEDS[dataset]
 
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
@@ -155,14 +156,16 @@ def _knowledge(ledger: _Ledger) -> None:
             cells.append(is_good)
             text = f"{shown(student, 3)} to {shown(teacher[1], 3)} ({teacher[0]})"
             texts.append(f"{title} {text}")
-            if not is_good:
+            if not is_good and ledger.has_seeds(dataset):
                 key, text = f"depth/{dataset}/ood_auc/{other}", f"AUC of EnD2's I to ENSM's {text}"
                 ledger.misses.append(Miss(key, f"{title}, {text}"))
     count = tally(cells)
     wanted = "Depth, OOD AUC: EnD2's I at least the ensemble's best of I, K and V[mu], in "
     wanted += f"{_PAIRS_NEEDED} of {count.total} pairs of sets"
     found = f"{count.good} of {count.measured}: {'; '.join(texts)}" if texts else ""
-    ledger.goals.append(Goal(wanted, found, state_of(count, _PAIRS_NEEDED)))
+    is_whole = all(ledger.has_seeds(dataset) for dataset in ledger.contents)
+    state = state_of(count, _PAIRS_NEEDED) if is_whole or not texts else UNFINISHED
+    ledger.goals.append(Goal(wanted, found, state))
 
 
 def _best(
