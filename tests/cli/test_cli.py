@@ -54,14 +54,8 @@ def test_module_runs_as_a_program():
 def test_without_a_command_it_shows_the_help(call):
     done = call()
     assert done.exit_code == 2
-    for name in ("fit", "predict", "evaluate", "demo"):
+    for name in ("fit", "predict", "evaluate", "distill", "demo"):
         assert name in done.output
-
-
-@pytest.mark.parametrize("name", ["distill"])
-@pytest.mark.parametrize("arguments", [[], ["--option", "value", "argument"]])
-def test_names_of_later_commands_are_kept(refused, name, arguments):
-    assert refused(name, *arguments) == f"`priornet {name}` arrives with a later version."
 
 
 def test_unknown_command_is_refused(call):

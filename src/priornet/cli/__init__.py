@@ -12,11 +12,11 @@ import typer
 from priornet._version import __version__
 from priornet.cli.datasets import datasets
 from priornet.cli.demo import demo
+from priornet.cli.distill import distill
 from priornet.cli.errors import Group
 from priornet.cli.evaluate import evaluate
 from priornet.cli.export import export
 from priornet.cli.fit import fit
-from priornet.cli.later import reserve
 from priornet.cli.predict import predict
 from priornet.cli.reproduce import reproduce
 from priornet.cli.verify import verify
@@ -55,8 +55,7 @@ def _options(
     pass
 
 
-for command in (fit, predict, evaluate, demo, export, verify):
+for command in (fit, predict, evaluate, distill, demo, export, verify):
     app.command()(command)
 app.add_typer(datasets, name="datasets")
 app.add_typer(reproduce, name="reproduce")
-reserve(app)

@@ -1,0 +1,302 @@
+"""``priornet distill``: from an ensemble of any kind to one small network."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.inputs import model_columns, read_features, read_labelled
+from priornet.cli.options import AsJson, Quiet
+from priornet.cli.output import check_model_folder, print_lines, rows_without_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from priornet.distill import Faithfulness
+
+__all__ = ["Request", "distil", "distill"]
+
+_FEWEST = 20  # held-out rows; with fewer the comparison is made on all
+
+
+class Objective(StrEnum):
+    """What the student predicts."""
+
+    ENDD = "endd"
+    END = "end"
+    MD_END = "md-end"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to distil, and where to put it."""
+
+    teacher: str
+    out: Path
+    data: str | None = None
+    targets: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    unlabelled: str | None = None
+    objective: Objective = Objective.ENDD
+    holdout: float = 0.15
+    seed: int = 0
+    epochs: int | None = None
+
+
+def distill(
+    teacher: Annotated[
+        str,
+        typer.Option(
+            help="Folder of an ensemble that `priornet fit` wrote; module:object, a fitted model, "
+            "a function of a table, or a function without arguments that makes one; or a Parquet "
+            "or CSV file of inputs with columns mean_0, variance_0, mean_1, ..."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the student.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="CSV or Parquet file of inputs; a file of answers has its own."),
+    ] = Request.data,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of known targets, to score both against; may repeat."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out, such as an id; may repeat.")
+    ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="More inputs, around which the teacher is asked too.")
+    ] = Request.unlabelled,
+    objective: Annotated[
+        Objective,
+        typer.Option(
+            help="endd: a prior network, which keeps total, data and knowledge uncertainty. "
+            "end: one Gaussian. md-end: a Gaussian per member."
+        ),
+    ] = Request.objective,
+    holdout: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of rows kept for the comparison; 0: none.")
+    ] = Request.holdout,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the split and of the training.")
+    ] = Request.seed,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
+    ] = Request.epochs,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Distil an ensemble into one small network, without targets, and compare the two.
+
+    The student is asked and compared on rows and beyond them. It says where it is not faithful.
+    Its folder works with `priornet predict` and `evaluate`; the teacher is not needed any more.
+    """
+    request = Request(
+        teacher,
+        out,
+        data,
+        tuple(target or ()),
+        tuple(ignore or ()),
+        unlabelled,
+        objective,
+        holdout,
+        seed,
+        epochs,
+    )
+    results, found = distil(request, verbose=not quiet)
+    for text in results["warnings"]:
+        typer.echo(f"Warning: {text}", err=True)
+    if as_json:
+        typer.echo(json.dumps(results))
+        return
+    _print_comparison(found)
+    print_lines([*results["notes"], f"Student: {results['student']}"])
+
+
+def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithfulness]:
+    """Find the teacher, read, train, compare, and only then write.
+
+    Returns:
+        What ``--json`` prints, and the comparison.
+    """
+    check_model_folder(request.out)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        start = time.perf_counter()
+        rows = _read(request)
+        student = _make(request, rows.teacher, verbose=verbose)
+        with blamed_on(called(rows.path)):
+            try:
+                student.fit(rows.training, rows.y, unlabelled=rows.unlabelled)
+                seconds = time.perf_counter() - start
+                found = student.faithfulness(rows.held, rows.held_y, seed=request.seed)
+            except TypeError as error:
+                raise InputError(f'--teacher "{request.teacher}": {error}') from error
+    student.save(request.out)
+    own = {"FaithfulnessWarning"}
+    heard = [str(w.message) for w in caught if w.category.__name__ not in own]
+    said = [f"the student is not faithful: {problem}." for problem in found.problems]
+    return {
+        "student": str(request.out),
+        "teacher": request.teacher,
+        "objective": str(request.objective),
+        "seed": request.seed,
+        "features": list(rows.training.columns),
+        "targets": list(student.fitted_.targets.names),
+        "n_training_rows": len(rows.training),
+        "n_compared_rows": found.inside.n_rows,
+        "n_rows_without_target": rows.n_left_out,
+        "seconds": round(seconds, 3),
+        "faithfulness": found.to_json(),
+        "warnings": [*dict.fromkeys(heard), *said],
+        "notes": rows_without_target(rows.n_left_out),
+    }, found
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Who to ask, and about what."""
+
+    teacher: Any
+    path: str
+    training: pd.DataFrame
+    y: Any
+    held: pd.DataFrame
+    held_y: Any
+    unlabelled: pd.DataFrame | None
+    n_left_out: int
+
+
+def _read(request: Request) -> _Rows:
+    from priornet.cli.teachers import find_teacher
+    from priornet.distill import StoredTeacher
+
+    teacher = find_teacher(request.teacher, request.targets, request.ignore)
+    path = request.data
+    if path is None:
+        if not isinstance(teacher, StoredTeacher):
+            raise InputError("--data is missing: name a table of inputs to ask the teacher about.")
+        path = request.teacher
+    names = _features(teacher)
+    n_left_out, targets = 0, None
+    if request.targets:
+        labelled = read_labelled(path, request.targets, names, request.ignore)
+        features, n_left_out = labelled.features.reset_index(drop=True), labelled.n_left_out
+        targets = labelled.y.reset_index(drop=True)
+    elif names is not None:
+        features = read_features(path, names)
+    else:
+        features = _all_columns(path, request.ignore)
+    if len(features) < 2:
+        raise InputError(f"{called(path)}: one row is not enough to learn from.")
+    more = None
+    if request.unlabelled is not None:
+        more = read_features(request.unlabelled, list(features.columns))
+    train, held = _split(len(features), request.holdout, request.seed)
+    return _Rows(
+        teacher,
+        path,
+        features.iloc[train].reset_index(drop=True),
+        None if targets is None else targets.iloc[train].reset_index(drop=True),
+        features.iloc[held].reset_index(drop=True),
+        None if targets is None else targets.iloc[held].reset_index(drop=True),
+        more,
+        n_left_out,
+    )
+
+
+def _all_columns(path: str, ignored: tuple[str, ...]) -> pd.DataFrame:
+    """All columns of a table but those to ignore."""
+    from priornet.data.tables import read_frame
+
+    frame = read_frame(path)
+    for name in ignored:
+        if name not in frame.columns:
+            raise InputError(f'{called(path)}: the column to ignore "{name}" is not in the table.')
+    return frame.drop(columns=list(ignored))
+
+
+def _features(teacher: Any) -> list[str] | None:
+    """Columns that the teacher wants; None where it does not say."""
+    from priornet.distill import Teacher
+
+    if not isinstance(teacher, Teacher):
+        return model_columns(teacher)
+    return None if teacher.feature_names is None else list(teacher.feature_names)
+
+
+def _make(request: Request, teacher: Any, *, verbose: bool) -> Any:
+    from priornet.estimators import DistilledRegressor
+
+    settings: dict[str, Any] = {} if request.epochs is None else {"student_epochs": request.epochs}
+    return DistilledRegressor(
+        teacher,
+        objective=request.objective.value,
+        random_state=request.seed,
+        verbose=verbose,
+        **settings,
+    )
+
+
+def _split(n_rows: int, holdout: float, seed: int) -> tuple[Any, Any]:
+    """Rows to train on and to compare on: the same where there are few."""
+    import numpy as np
+
+    n_held = round(holdout * n_rows)
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if n_held < _FEWEST:
+        return np.sort(order), np.sort(order)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def _print_comparison(found: Faithfulness) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"The student on {found.inside.n_rows} rows, and on as many beyond them"
+    if found.outside is None:
+        title = f"The student on {found.inside.n_rows} rows"
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for header in ("", "student", "teacher", "meaning"):
+        table.add_column(header, justify="left" if header in ("", "meaning") else "right")
+    for row in _comparison_rows(found):
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _comparison_rows(found: Faithfulness) -> list[tuple[str, str, str, str]]:
+    inside, everywhere = found.inside, found.everywhere
+    rows = [
+        ("R2", _number(inside.r2), "1", "of the student's mean as that of the teacher"),
+        ("rank, total", _number(everywhere.rank_total), "1", "correlation of total uncertainty"),
+        ("rank, knowledge", _number(everywhere.rank_knowledge), "1", "of knowledge uncertainty"),
+        ("NLL", _number(inside.nll), _number(inside.nll_teacher), "of the teacher's own targets"),
+    ]
+    if found.truth is not None:
+        ours, theirs = found.truth["student"], found.truth["teacher"]
+        for name, words in (("rmse", "error in target units"), ("nll", "of the true targets")):
+            title = f"true {name.upper()}"
+            rows.append((title, _number(ours[name]), _number(theirs[name]), words))
+    size = "-" if found.bytes_teacher is None else _number(found.bytes_teacher / 1000)
+    smaller = found.times_smaller
+    times = "" if smaller is None else f"; 1/{smaller:.3g} of the teacher's"
+    rows.append(("kB", _number(found.bytes_student / 1000), size, f"size{times}"))
+    speeds = (found.rows_per_second_student, found.rows_per_second_teacher)
+    faster = f"here; {found.times_faster:.3g} times the teacher's"
+    rows.append(("rows per second", _number(speeds[0]), _number(speeds[1]), faster))
+    return rows
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
