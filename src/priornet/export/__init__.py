@@ -1,5 +1,6 @@
 """Fitted models as files that need nothing of ours: ONNX, and torch.export."""
 
+from priornet.export.depth import depth_to_onnx
 from priornet.export.errors import ExportError
 from priornet.export.feeds import feeds
 from priornet.export.onnx_model import to_onnx
@@ -10,6 +11,7 @@ __all__ = [
     "TOLERANCE",
     "Comparison",
     "ExportError",
+    "depth_to_onnx",
     "feeds",
     "open_exported",
     "outputs_of",

@@ -14,13 +14,23 @@ from priornet._version import __version__
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.conformal import conformal_quantile
 from priornet.estimators.fitted import Fitted
+from priornet.estimators.targets import Scaling
 from priornet.export.beliefs import Interval, Measures, measures
 from priornet.export.columns import ROWS, preprocess
 from priornet.export.errors import ExportError, check_fitted, need
 from priornet.export.graph import Graph, Value
 from priornet.export.network import perceptron
 
-__all__ = ["LEAST_OPSET", "check_opset", "interval_of", "make_model", "to_onnx", "write_bytes"]
+__all__ = [
+    "LEAST_OPSET",
+    "check_opset",
+    "describe",
+    "give_out",
+    "interval_of",
+    "make_model",
+    "to_onnx",
+    "write_bytes",
+]
 
 LEAST_OPSET = 18
 """The oldest version of the operators that can be written."""
@@ -63,7 +73,7 @@ def to_onnx(
     several = stack.n_networks > 1
     raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
     found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
-    _give_out(graph, found, fitted)
+    give_out(graph, found, fitted.targets.scaling, [ROWS], is_vector=fitted.targets.is_vector)
     about = {
         "version": __version__,
         "estimator": type(model).__name__,
@@ -102,11 +112,20 @@ def _dtype(fitted: Fitted) -> Any:
     return fitted.stack.weights.detach().cpu().numpy().dtype
 
 
-def _give_out(graph: Graph, found: Measures, fitted: Fitted) -> None:
-    """In units of the targets: one product and one sum for all of them."""
-    shift, scale = fitted.targets.scaling
-    k_dim = len(scale)
-    log_scale = float(np.log(scale).sum())
+def give_out(
+    graph: Graph, found: Measures, scaling: Scaling, sizes: list[Any], *, is_vector: bool
+) -> None:
+    """Outputs in units of the targets: one product and one sum for all of them.
+
+    Args:
+        graph: Gets the outputs.
+        found: Of standardised targets.
+        scaling: Their mean and standard deviation.
+        sizes: Shape of the batch.
+        is_vector: Whether a single target has no axis of its own.
+    """
+    shift, scale = scaling
+    nothing, log_scale = np.zeros(len(scale)), np.log(scale).sum(keepdims=True)
     parts: dict[str, Value] = {}
     factors: list[Any] = []
     terms: list[Any] = []
@@ -116,20 +135,21 @@ def _give_out(graph: Graph, found: Measures, fitted: Fitted) -> None:
             continue
         parts[name] = value
         if name in _LOCATIONS:
-            factors, terms = [*factors, scale], [*terms, shift]
+            factor, term = scale, shift
         elif name.endswith("variance"):
-            factors, terms = [*factors, scale * scale], [*terms, np.zeros(k_dim)]
+            factor, term = scale * scale, nothing
         else:
-            factors = [*factors, np.ones(1)]
-            terms = [*terms, np.full(1, log_scale if name.endswith("entropy") else 0.0)]
+            factor, term = np.ones(1), log_scale * name.endswith("entropy")
+        factors.append(factor)
+        terms.append(term)
     joined = graph.join(list(parts.values()))
     scaled = joined * np.concatenate(factors) + np.concatenate(terms)
     start = 0
-    for name, width in zip(parts, (len(factor) for factor in factors), strict=True):
-        is_vector = fitted.targets.is_vector or name.endswith(("entropy", "information", "epkl"))
-        columns = start if is_vector else list(range(start, start + width))
-        shape = [ROWS] if is_vector else [ROWS, width]
-        graph.output(name, scaled.at(columns), shape)
+    for name, factor in zip(parts, factors, strict=True):
+        width = len(factor)
+        is_row = is_vector or name.endswith(("entropy", "information", "epkl"))
+        columns = start if is_row else list(range(start, start + width))
+        graph.output(name, scaled.at(columns), [*sizes] if is_row else [*sizes, width])
         start += width
 
 
@@ -145,9 +165,14 @@ def make_model(graph: Graph, opset: int, about: dict[str, Any]) -> Any:
         producer_version=__version__,
         ir_version=onnx.helper.find_min_ir_version_for(versions),
     )
+    describe(onnx, model, about)
+    return model
+
+
+def describe(onnx: Any, model: Any, about: dict[str, Any]) -> None:
+    """Let a model say where it comes from, and check it."""
     onnx.helper.set_model_props(model, {_METADATA: json.dumps(about)})
     onnx.checker.check_model(model, full_check=True)
-    return model
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -1,0 +1,143 @@
+"""Networks with a prediction per pixel as ONNX: images in, depth and its uncertainty out."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from priornet._version import __version__
+from priornet.estimators.targets import Scaling
+from priornet.export.beliefs import Interval, measures
+from priornet.export.errors import ExportError, need
+from priornet.export.graph import Graph
+from priornet.export.onnx_model import (
+    LEAST_OPSET,
+    check_opset,
+    describe,
+    give_out,
+    make_model,
+    write_bytes,
+)
+from priornet.nn import DenseDepth
+
+__all__ = ["depth_to_onnx"]
+
+_IMAGES, _FEATURES, _RAW, _BATCH = "images", "features", "raw", "batch"
+
+
+class _Body(nn.Module):
+    """The network up to the head's raw outputs."""
+
+    def __init__(self, net: DenseDepth) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Raw outputs ``(B, H / 2, W / 2, n)``."""
+        return self.net.raw(images)
+
+
+def depth_to_onnx(
+    net: DenseDepth,
+    size: tuple[int, int],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    coverage: float = 0.9,
+    shift: float = 0.0,
+    scale: float = 1.0,
+    opset: int = LEAST_OPSET,
+) -> Any:
+    """Write a depth network as an ONNX model, for any number of images of one size.
+
+    The input ``images`` is RGB in [0, 1], ``(batch, 3, H, W)``, single precision. Outputs are those
+    of :func:`~priornet.export.to_onnx` per pixel, ``(batch, H / 2, W / 2)``.
+
+    Args:
+        net: With a head of one target that says its uncertainty.
+        size: Height and width of the images.
+        path: File to write; None to return the model only.
+        coverage: Of the interval from ``lower`` to ``upper``.
+        shift: Depth that the network's 0 stands for.
+        scale: Depth that a step of 1 stands for.
+        opset: Version of the operators.
+
+    Returns:
+        The ``onnx.ModelProto``.
+    """
+    check_opset(opset)
+    if not 0 < coverage < 1:
+        raise ExportError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+    height, width = (-(-side // 2) for side in size)
+    graph = Graph()
+    raw = graph.input(_RAW, np.float32, [_BATCH, height, width, net.head.n_outputs])
+    found = measures(graph, net.head, raw, 4, Interval(coverage))
+    scaling = Scaling(np.full(1, shift), np.full(1, scale))
+    give_out(graph, found, scaling, [_BATCH, height, width], is_vector=True)
+    about = {
+        "version": __version__,
+        "network": type(net).__name__,
+        "coverage": coverage,
+        "interval": "predictive",
+    }
+    tail = make_model(graph, opset, about)
+    body = _traced(net, size, opset)
+    tail.ir_version = body.ir_version
+    compose = graph.onnx.compose
+    body = compose.add_prefix(body, "body/", rename_inputs=False, rename_outputs=False)
+    whole = compose.merge_models(body, tail, io_map=[(_FEATURES, _RAW)])
+    whole.producer_name, whole.producer_version = tail.producer_name, tail.producer_version
+    describe(graph.onnx, whole, about)
+    if path is not None:
+        write_bytes(Path(path), whole.SerializeToString())
+    return whole
+
+
+def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
+    """The body as torch exports it, without notes about where its code lies."""
+    need("onnxscript", "export a depth network")
+    was_training = net.training
+    weight = next(net.parameters())
+    example = weight.new_zeros(2, 3, *size)
+    body = _Body(net).eval()
+    try:
+        with torch.no_grad(), _quiet():
+            program: Any = torch.onnx.export(
+                body,
+                (example,),
+                dynamo=True,
+                opset_version=opset,
+                dynamic_shapes={_IMAGES: {0: torch.export.Dim(_BATCH)}},
+                input_names=[_IMAGES],
+                output_names=[_FEATURES],
+                verbose=False,
+            )
+    finally:
+        net.train(was_training)
+    model = program.model_proto
+    graph = model.graph
+    for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, graph):
+        del part.metadata_props[:]
+    return model
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Without torch's words about itself, and about packages that nobody needs here."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
