@@ -1,5 +1,7 @@
 """A depth network's graph says what the network says, at every pixel."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -38,7 +40,8 @@ def test_every_pixel_agrees(make_head, tmp_path):
     with torch.no_grad():
         raw = net.eval().raw(images)
     assert raw.std() > 0.1  # a network that says something
-    belief = net.head.distribution(raw.double()).affine(3.0, 2.0)
+    head: Any = net.head
+    belief = head.distribution(raw.double()).affine(3.0, 2.0)
     predictive = belief.predictive()
     expected = {name: v for name, v in vars(uncertainty(belief)).items() if v is not None}
     edge = torch.full_like(predictive.mean, 0.95)

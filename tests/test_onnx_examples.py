@@ -1,0 +1,76 @@
+"""The examples for onnxruntime score the same file, in Python and in Node, as the model does."""
+
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import priornet
+from priornet.export import Comparison, outputs_of, to_onnx
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NODE = shutil.which("node")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A model of numbers with holes, labels with commas, and dates; the file of it; and rows."""
+    folder = tmp_path_factory.mktemp("exported")
+    rng = np.random.default_rng(0)
+    n = 150
+    table = pd.DataFrame(
+        {
+            "x": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "colour": rng.choice(["red", "blue, light", 'so-called "green"'], n),
+            "day": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 50, n), "D"),
+            "is_new": rng.random(n) < 0.5,
+        }
+    )
+    y = pd.DataFrame({"a": rng.normal(size=n), "b": 1e4 + rng.normal(size=n)})
+    model = priornet.EvidentialRegressor(hidden=(16,), epochs=3, random_state=0).fit(table, y)
+    to_onnx(model, folder / "model.onnx")
+    rows = table.head(40).astype({"colour": object})
+    rows.loc[3, "colour"] = "unheard of"
+    rows.to_csv(folder / "rows.csv", index=False)
+    return model, rows, folder
+
+
+def check(exported, command):
+    model, rows, folder = exported
+    done = subprocess.run(
+        [*command, folder / "model.onnx", folder / "rows.csv"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    scored = pd.read_csv(io.StringIO(done.stdout))
+    expected = outputs_of(model, rows, {"coverage": 0.9, "interval": "predictive"})
+    found = {
+        name: scored[name].to_numpy()
+        if values.ndim == 1
+        else scored[[f"{name}_{k}" for k in range(values.shape[1])]].to_numpy()
+        for name, values in expected.items()
+    }
+    comparison = Comparison()
+    comparison.add(expected, found)
+    assert comparison.n_rows == 40
+    assert comparison.holds, comparison.worst
+
+
+def test_python(exported):
+    check(exported, [sys.executable, EXAMPLES / "onnx_python.py"])
+
+
+def test_node(exported):
+    folder = EXAMPLES / "onnx_node"
+    if NODE is None:
+        pytest.skip("node is not installed")
+    if not (folder / "node_modules" / "onnxruntime-node").is_dir():
+        pytest.skip("run `npm install --ignore-scripts` in examples/onnx_node first")
+    check(exported, [NODE, folder / "score.mjs"])
