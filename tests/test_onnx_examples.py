@@ -1,6 +1,8 @@
-"""The examples for onnxruntime score the same file, in Python and in Node, as the model does."""
+"""What the page about export says works when typed; the examples score as the model does."""
 
 import io
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,11 +11,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from typer.testing import CliRunner
 
 import priornet
+from priornet.cli import app
 from priornet.export import Comparison, outputs_of, to_onnx
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+PAGE = (ROOT / "docs" / "export.md").read_text()
 NODE = shutil.which("node")
 
 
@@ -74,3 +81,31 @@ def test_node(exported):
     if not (folder / "node_modules" / "onnxruntime-node").is_dir():
         pytest.skip("run `npm install --ignore-scripts` in examples/onnx_node first")
     check(exported, [NODE, folder / "score.mjs"])
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_python_blocks_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__page__"}
+    with torch.random.fork_rng(devices=[]):
+        for number, block in enumerate(blocks("python"), start=1):
+            exec(compile(block, f"docs/export.md block {number}", "exec"), namespace)
+    assert {path.name for path in tmp_path.iterdir()} == {"model.onnx", "depth.onnx"}
+
+
+def test_commands_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"area": rng.normal(size=200), "town": rng.choice(["Graz", "Linz"], 200)})
+    table.to_csv("new.csv", index=False)
+    table.assign(price=table["area"]).to_csv("houses.csv", index=False)
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("priornet ")]
+    assert {command[0] for command in commands} == {"fit", "export", "verify"}
+    for command in commands:
+        quick = ["--method", "single"] if command[0] == "fit" else []
+        done = CliRunner().invoke(app, [*command, *quick])
+        assert done.exit_code == 0, done.output
