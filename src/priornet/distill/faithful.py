@@ -31,7 +31,7 @@ __all__ = [
 _LEAST_R2, _LEAST_RANK, _MOST_NATS = 0.9, 0.6, 0.25
 _N_DRAWS = 16  # of the teacher's predictive, at each input
 _FLAT = 0.01  # uncertainty that varies by less, relative to itself, has no ranks worth keeping
-_REPEATS = 3
+_REPEATS = 7
 
 
 class FaithfulnessWarning(UserWarning):

@@ -115,7 +115,8 @@ class DistilledRegressor(BaseRegressor):
         student_hidden: Width of the student's hidden layers; by default twice ``hidden``. Where
             they are a multiple of the teacher's, the student starts as the average of members.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
-            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000.
+            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000, and
+            12 000 at least with a teacher from elsewhere.
         student_learning_rate: Adam's learning rate at the start; twice as much with a teacher from
             elsewhere, whose student first learns one Gaussian, at five times as much.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
@@ -329,7 +330,8 @@ class DistilledRegressor(BaseRegressor):
         targets, columns = packed[-1]
         network = self._network(asked.inputs.shape[1], targets)
         stack = network.build([seed], prepared.inputs)
-        plan, rate = self._student_plan(n_rows), self.student_learning_rate
+        least = 6000 if prepared.asked.has_weights else 12_000
+        plan, rate = self._student_plan(n_rows, least), self.student_learning_rate
         if prepared.asked.has_weights:
             prepared.asked.start(stack)
         else:  # first a Gaussian, which learns quickly where the members are
@@ -397,12 +399,12 @@ class DistilledRegressor(BaseRegressor):
             return max(min(max(64 * n_rows, 20_000), 200_000), n_rows)
         return self.n_transfer
 
-    def _student_plan(self, n_rows: int) -> Plan:
+    def _student_plan(self, n_rows: int, least: int = 6000) -> Plan:
         """Batches of 256, and more steps on larger tables, which have more to say."""
         size = 256 if self.batch_size == "auto" else self.batch_size
         epochs = self.student_epochs
         if epochs == "auto":
-            n_steps = min(max(5 * n_rows, 6000), 24_000)
+            n_steps = min(max(5 * n_rows, least), 24_000)
             epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
         return Plan(epochs, size, None)
 
