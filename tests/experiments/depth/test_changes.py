@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from priornet.experiments.depth.changes import changes_for, enlarge, jitter, mix
+from priornet.experiments.depth.changes import changes_for, enlarge, jitter, mix, upset
 from priornet.experiments.depth.config import Config, recipes
 
 SIZE = (16, 24)
@@ -59,11 +59,22 @@ def test_foreign_images_have_no_depth(images):
     assert found.shape == images.shape
 
 
-def test_only_students_see_stranger_images(images, depth):
-    settings = {"flip": 0.0, "swap": 0.0, "jitter": 0.0, "zoom": 1.0, "transfer": 0.5}
+@pytest.mark.parametrize("extra", ["transfer", "strange"])
+def test_only_students_see_stranger_images(images, depth, extra):
+    settings = {"flip": 0.0, "swap": 0.0, "jitter": 0.0, "zoom": 1.0, "transfer": 0.0, extra: 0.5}
     own = images.float() / 255
     assert torch.equal(change("Single", **settings)(images, depth, source())[0], own)
     assert not torch.equal(change("EnD2", **settings)(images, depth, source())[0], own)
+
+
+def test_strange_images_are_of_three_kinds():
+    images = torch.rand((3000, 3, 4, 6), generator=source())
+    found = upset(images, 0.6, source())
+    kinds = (images.flip(-2), 1 - images, images.roll((2, 3), (-2, -1)))
+    same = [(found == kind).flatten(1).all(1).float().mean() for kind in (images, *kinds)]
+    for share, expected in zip(same, (0.4, 0.2, 0.2, 0.2), strict=True):
+        assert abs(share - expected) < 4 * (expected * (1 - expected) / 3000) ** 0.5
+    assert sum(same) == pytest.approx(1.0)
 
 
 def test_what_is_enlarged_is_nearer():

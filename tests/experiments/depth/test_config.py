@@ -30,6 +30,7 @@ def test_presets_follow_the_data_set():
         ({"gamma": 0.5}, {"NWPN"}),
         ({"coefficient": 0.5}, {"DER"}),
         ({"early_split": True}, {"MD-EnD"}),
+        ({"strange": 0.5}, {"EnD2", "EnD", "MD-EnD"}),
         ({"student_start": "imagenet"}, {"EnD2", "EnD", "MD-EnD"}),
         ({"n_members": 3}, {"ENSM", "EnD2", "EnD", "MD-EnD"}),
         ({"seeds": (9,), "gammas": (), "n_test": 3}, set()),

@@ -18,7 +18,7 @@ from priornet.data.depth import Augment
 from priornet.experiments.depth.batches import Changes
 from priornet.experiments.depth.config import STUDENTS, Recipe
 
-__all__ = ["changes_for", "enlarge", "jitter", "mix"]
+__all__ = ["changes_for", "enlarge", "jitter", "mix", "upset"]
 
 
 def changes_for(recipe: Recipe) -> Changes:
@@ -28,7 +28,8 @@ def changes_for(recipe: Recipe) -> Changes:
     answer for any image, and have different opinions where they have not learnt by heart.
     """
     config = recipe.config
-    farther = config.transfer if recipe.method in STUDENTS else 0.0
+    is_student = recipe.method in STUDENTS
+    farther = config.transfer if is_student else 0.0
     return functools.partial(
         _change,
         flip=config.flip,
@@ -36,6 +37,7 @@ def changes_for(recipe: Recipe) -> Changes:
         colour=config.jitter + 0.4 * farther,
         zoom=config.zoom + farther,
         mixing=0.5 * farther,
+        strange=config.strange if is_student else 0.0,
     )
 
 
@@ -49,11 +51,14 @@ def _change(
     colour: float,
     zoom: float,
     mixing: float,
+    strange: float,
 ) -> tuple[Tensor, Tensor | None]:
     images, depth = Augment(generator, flip=flip, swap=swap)(images, depth)
     images = images.float() / 255
     if mixing > 0:
         images = mix(images, mixing, generator)
+    if strange > 0:
+        images = upset(images, strange, generator)
     if zoom > 1:
         images, depth = enlarge(images, depth, zoom, generator)
     return (jitter(images, colour, generator) if colour > 0 else images), depth
@@ -122,3 +127,20 @@ def mix(images: Tensor, share: float, generator: Generator) -> Tensor:
     other = torch.randperm(len(images), generator=generator).to(images.device, non_blocking=True)
     weight = _draw(len(images), 0.0, share, generator, images)
     return torch.lerp(images, images[other], weight)
+
+
+def upset(images: Tensor, share: float, generator: Generator) -> Tensor:
+    """Some images, about that share, such as nobody took: a student asks what to think of those.
+
+    Each is put upside down, turned into its negative, or cut in four and put together crosswise.
+    """
+    dice = _draw(len(images), 0.0, 3 / share, generator, images)  # below 3: which of the three
+    height, width = images.shape[-2:]
+    changed = (
+        images.flip(-2),
+        1 - images,
+        images.roll((height // 2, width // 2), (-2, -1)),
+    )
+    for kind, other in enumerate(changed):
+        images = torch.where((dice >= kind) & (dice < kind + 1), other, images)
+    return images

@@ -39,6 +39,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
     "transfer": STUDENTS,
+    "strange": STUDENTS,
     "gamma": ("NWPN",),
     "gamma_epochs": ("NWPN",),
     "beta": ("NWPN",),
@@ -147,6 +148,8 @@ class Config:
     transfer: float = 0.3
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""
+    strange: float = 0.0
+    """Share of those images that are made strange: upside down, negative, rearranged."""
     gamma: float = 0.01
     """Weight of NWPN's out-of-domain images."""
     gamma_epochs: float = 5.0
@@ -222,7 +225,7 @@ def _check_numbers(config: Config) -> None:
             raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
     if not config.holdout < 1:
         raise ValueError(f"`holdout` must be below 1; got {config.holdout:g}.")
-    for name in ("warm_up", "flip", "swap", "dropout"):
+    for name in ("warm_up", "flip", "swap", "dropout", "strange"):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")
     for name, least in _LEAST.items():
