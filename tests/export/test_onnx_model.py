@@ -12,7 +12,14 @@ import pytest
 
 from _onnx import run_onnx
 from priornet import EvidentialRegressor, GaussianRegressor
-from priornet.export import Comparison, ExportError, feeds, outputs_of, to_onnx
+from priornet.export import (
+    Comparison,
+    ExportError,
+    feeds,
+    open_exported,
+    outputs_of,
+    to_onnx,
+)
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
 
@@ -159,3 +166,31 @@ def test_a_missing_package_names_its_extra(model_of, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ExportError, match=r"pip install 'priornet\[onnx\]'"):
         to_onnx(model_of("single", 1))
+
+
+def test_columns_may_have_the_names_of_outputs_and_of_nodes(tmp_path):
+    rng = np.random.default_rng(0)
+    names = ["mean", "epkl", "add_12", "constant_0", "gemm_3"]
+    X = pd.DataFrame(rng.normal(size=(60, 5)), columns=names)
+    model = EvidentialRegressor(hidden=(8,), epochs=2, random_state=0).fit(X, X["mean"])
+    proto = to_onnx(model, tmp_path / "m.onnx")
+    assert [one.name for one in proto.graph.input] == names
+    assert proto.graph.output[0].name == "priornet_mean"
+    file = open_exported(tmp_path / "m.onnx")
+    comparison = Comparison()
+    comparison.add(outputs_of(model, X, file.about), file.score(model, X))
+    assert comparison.holds
+
+
+def test_a_column_without_a_name_is_refused():
+    X = pd.DataFrame({"": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0]})
+    model = GaussianRegressor(hidden=(4,), epochs=1).fit(X, X["b"])
+    with pytest.raises(ExportError, match="empty name"):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "endd"])
+def test_no_rows_give_no_scores(kind, model_of, rows):
+    fed = feeds(model_of(kind, 1).fitted_.preprocessor, rows.iloc[:0])
+    found = run_onnx(to_onnx(model_of(kind, 1)), fed)
+    assert {len(values) for values in found.values()} == {0}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from priornet.data.preprocessing import RawColumn, TablePreprocessor
+from priornet.export.errors import ExportError
 from priornet.export.graph import Graph, Value
 
 __all__ = ["INPUT", "ROWS", "input_names", "preprocess"]
@@ -62,6 +63,8 @@ def input_names(preprocessor: TablePreprocessor) -> tuple[str, ...] | None:
 def _inputs(graph: Graph, preprocessor: TablePreprocessor) -> list[Value]:
     """The raw columns; where they are one matrix and there are several, just that."""
     names = input_names(preprocessor)
+    if names is not None and "" in names:
+        raise ExportError("a column has an empty name, which ONNX does not know; rename it.")
     if names is None:
         return [graph.input(INPUT, np.float64, [ROWS, preprocessor.n_features_in_])]
     kinds = [np.float64 if c.kind == "numeric" else np.object_ for c in preprocessor.columns_]

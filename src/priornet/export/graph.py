@@ -11,6 +11,8 @@ from priornet.export.errors import need
 
 __all__ = ["Graph", "Number", "Value", "log1p"]
 
+_OWN = "/priornet/"  # begins the names that no input or output has
+
 Number: TypeAlias = "Value | float | NDArray[Any]"
 
 
@@ -125,7 +127,7 @@ class Graph:
         root = self._root
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in root._constants:
-            name = f"constant_{len(root._constants)}"
+            name = f"{_OWN}constant_{len(root._constants)}"
             root._constants[key] = self.onnx.numpy_helper.from_array(array, name)
         return Value(self, root._constants[key].name, array.dtype)
 
@@ -142,7 +144,7 @@ class Graph:
         """A node with an output per type."""
         root = self._root
         root.domains.add(domain)
-        names = [f"{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
+        names = [f"{_OWN}{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
         root._count += len(dtypes)
         node = self.onnx.helper.make_node(
             kind, [value.name for value in inputs], names, domain=domain, **attributes
@@ -170,16 +172,16 @@ class Graph:
                 the values of the next step.
         """
         body = Graph(self)
-        number = body.input(f"step_{self._root._count}", np.int64, [])
-        going = body.input(f"going_{self._root._count}", bool, [])
+        number = body.input(f"{_OWN}step_{self._root._count}", np.int64, [])
+        going = body.input(f"{_OWN}going_{self._root._count}", bool, [])
         del number, going
         carried = [
-            body.input(f"carried_{self._root._count}_{i}", value.dtype, None)  # pyright: ignore[reportArgumentType] (any rank)
+            body.input(f"{_OWN}carried_{self._root._count}_{i}", value.dtype, None)  # pyright: ignore[reportArgumentType] (any rank)
             for i, value in enumerate(start)
         ]
         go_on, after = step(body, carried)
         for i, value in enumerate([go_on, *after]):
-            body.output(f"next_{self._root._count}_{i}", value, None)
+            body.output(f"{_OWN}next_{self._root._count}_{i}", value, None)
         count = self.constant(most, np.int64)
         yes = self.constant(True, bool)
         return self.add_many(

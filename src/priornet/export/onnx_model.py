@@ -16,13 +16,14 @@ from priornet.estimators.conformal import conformal_quantile
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.targets import Scaling
 from priornet.export.beliefs import Interval, Measures, measures
-from priornet.export.columns import ROWS, preprocess
+from priornet.export.columns import ROWS, input_names, preprocess
 from priornet.export.errors import ExportError, check_fitted, need
 from priornet.export.graph import Graph, Value
 from priornet.export.network import perceptron
 
 __all__ = [
     "LEAST_OPSET",
+    "PREFIX",
     "check_opset",
     "describe",
     "give_out",
@@ -34,6 +35,8 @@ __all__ = [
 
 LEAST_OPSET = 18
 """The oldest version of the operators that can be written."""
+PREFIX = "priornet_"
+"""Begins the names of all outputs where a column has the name of one."""
 _ML_OPSET = 3
 _LOCATIONS = ("mean", "lower", "upper")
 _METADATA = "priornet"
@@ -52,6 +55,7 @@ def to_onnx(
     Inputs are the raw columns (:mod:`priornet.export.columns` says in which form); outputs, in
     double precision and in units of the targets, have the names and shapes of
     :meth:`~priornet.BaseRegressor.predict_uncertainty`, beside ``mean``, ``lower`` and ``upper``.
+    Where a column has one of these names, all outputs begin with ``priornet_``.
 
     Args:
         model: Fitted.
@@ -73,13 +77,17 @@ def to_onnx(
     several = stack.n_networks > 1
     raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
     found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
-    give_out(graph, found, fitted.targets.scaling, [ROWS], is_vector=fitted.targets.is_vector)
+    taken = input_names(fitted.preprocessor) or ()
+    prefix = PREFIX if {field.name for field in fields(Measures)} & set(taken) else ""
+    targets = fitted.targets
+    give_out(graph, found, targets.scaling, [ROWS], is_vector=targets.is_vector, prefix=prefix)
     about = {
         "version": __version__,
         "estimator": type(model).__name__,
         "coverage": coverage,
         "interval": interval,
-        "targets": list(fitted.targets.names),
+        "targets": list(targets.names),
+        "prefix": prefix,
     }
     proto = make_model(graph, opset, about)
     if path is not None:
@@ -113,7 +121,13 @@ def _dtype(fitted: Fitted) -> Any:
 
 
 def give_out(
-    graph: Graph, found: Measures, scaling: Scaling, sizes: list[Any], *, is_vector: bool
+    graph: Graph,
+    found: Measures,
+    scaling: Scaling,
+    sizes: list[Any],
+    *,
+    is_vector: bool,
+    prefix: str = "",
 ) -> None:
     """Outputs in units of the targets: one product and one sum for all of them.
 
@@ -123,6 +137,7 @@ def give_out(
         scaling: Their mean and standard deviation.
         sizes: Shape of the batch.
         is_vector: Whether a single target has no axis of its own.
+        prefix: Begins the names of the outputs.
     """
     shift, scale = scaling
     nothing, log_scale = np.zeros(len(scale)), np.log(scale).sum(keepdims=True)
@@ -149,7 +164,8 @@ def give_out(
         width = len(factor)
         is_row = is_vector or name.endswith(("entropy", "information", "epkl"))
         columns = start if is_row else list(range(start, start + width))
-        graph.output(name, scaled.at(columns), [*sizes] if is_row else [*sizes, width])
+        shape = [*sizes] if is_row else [*sizes, width]
+        graph.output(prefix + name, scaled.at(columns), shape)
         start += width
 
 

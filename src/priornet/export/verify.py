@@ -186,7 +186,8 @@ class _Graph:
                     f'{self._path}: the column "{name}" is a {kinds[name]} there, but not in the '
                     "model; export it again."
                 )
-        outputs = [one.name for one in self._session.get_outputs()]
+        prefix = self.about.get("prefix", "")
+        outputs = [one.name.removeprefix(prefix) for one in self._session.get_outputs()]
         return dict(zip(outputs, self._session.run(None, fed), strict=True))
 
 
