@@ -5,8 +5,8 @@ One run prints images per second, and ratios against the paper's public code on 
 
 1. A training step of a Gaussian model: float32; bfloat16 with channels last; the whole step as a
    CUDA graph; the same compiled.
-2. An EnD2 step with live teachers, one after the other, on streams of their own, or as one batched
-   network; and with their averages kept from an earlier epoch instead.
+2. An EnD2 step with live teachers, one after the other or on streams of their own; and with their
+   averages kept from an earlier epoch instead.
 3. Inference with every measure of uncertainty: the student against the ensemble, and the memory of
    their weights.
 
@@ -250,7 +250,7 @@ def training_part(b: Bench) -> None:
 
 
 def distillation_part(b: Bench) -> None:
-    for how in (PLAIN, HALF, GRAPH, STREAMS, replace(GRAPH, teachers="batched")):
+    for how in (PLAIN, HALF, GRAPH, STREAMS):
         b.measure("distillation", LIVE.format(how.teachers), b.steps.distillation, how)
     b.measure("distillation", KEPT, b.steps.cached, GRAPH)
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
+from torch import Tensor
 
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, precision_averages
@@ -49,7 +48,7 @@ class How:
     tuned: bool = False
     """cuDNN tries its algorithms before it chooses one."""
     teachers: str = "in turn"
-    """Or "streams", or "batched"."""
+    """Or "streams"."""
 
     def __str__(self) -> str:
         words = ["bfloat16 channels last" if self.half else "float32"]
@@ -118,17 +117,6 @@ def student_measures(net: DenseDepth, features: Tensor) -> list[Tensor]:
 
 def ensemble_measures(raw: Tensor, head: Any) -> list[Tensor]:
     return all_measures(ensemble_of(raw, head))
-
-
-class _Raw(nn.Module):
-    """Raw outputs as a forward pass, for ``functional_call``."""
-
-    def __init__(self, net: DenseDepth) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.net.raw(images)
 
 
 class Steps:
@@ -235,8 +223,6 @@ class Steps:
         def one(teacher: DenseDepth) -> Tensor:
             return teacher.outputs(body(teacher, images, how.half))
 
-        if how.teachers == "batched":
-            return self._batched(images, how)
         if how.teachers == "streams" and self.on_gpu:
             return self._on_streams(one)
 
@@ -247,21 +233,6 @@ class Steps:
             yield answers
 
         return in_turn
-
-    def _batched(self, images: Tensor, how: How) -> Callable[[], Any]:
-        """All teachers as one network whose weights have one axis more."""
-        parameters, buffers = stack_module_state([_Raw(t) for t in self.teachers])
-        template = _Raw(self.teachers[0])
-        parameters = {name: value.detach() for name, value in parameters.items()}
-
-        @contextlib.contextmanager
-        def together() -> Iterator[list[Tensor]]:
-            with torch.no_grad(), torch.autocast(self.device, torch.bfloat16, enabled=how.half):
-                call = vmap(lambda *state: functional_call(template, state, (images,)))
-                answers = call(parameters, buffers)
-            yield list(answers)
-
-        return together
 
     def _on_streams(self, one: Callable[[DenseDepth], Tensor]) -> Callable[[], Any]:
         """Each teacher beside the others: small kernels of one fill the gaps of another."""
