@@ -111,7 +111,7 @@ def networks_teacher(X: np.ndarray, y: np.ndarray) -> Teacher:
     for seed in range(5):
         torch.manual_seed(seed)
         net = Net(X.shape[1], float(y.mean()), float(y.std()))
-        n_steps, size = 6000, 128
+        n_steps, size = min(max(100 * len(x) // 128, 1500), 6000), 128  # longer would overfit
         optimizer = torch.optim.Adam(net.parameters(), lr=3e-3, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, n_steps)
         for _ in range(n_steps):
