@@ -72,7 +72,7 @@ def test_commands_run_one_after_the_other(page, tmp_path, monkeypatch):
     make_tables(tmp_path)
     for command in commands:
         arguments = shlex.split(command, comments=True)[1:]
-        if arguments[0] == "fit":
+        if arguments[0] in ("fit", "distill"):
             arguments += ["--epochs", "2"]  # the command as it stands, for a moment
         if arguments[0] == "reproduce":
             # Minutes to an hour, and tables to download: here only that it is understood. What it
