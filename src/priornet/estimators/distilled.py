@@ -131,6 +131,10 @@ class DistilledRegressor(BaseRegressor):
         (200,)
     """
 
+    teacher_: Any
+    """Who was asked: a fitted ensemble, or a teacher."""
+    faithfulness_: Faithfulness
+
     def __init__(
         self,
         teacher: Any = None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +21,7 @@ Y = X[:, 0] ** 2 + NOISE * RNG.standard_normal(600)
 
 @pytest.mark.parametrize("kind", [RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor])
 def test_members_average_to_the_forest(kind):
-    settings = {} if kind is BaggingRegressor else {"min_samples_leaf": 5}
+    settings: dict[str, Any] = {} if kind is BaggingRegressor else {"min_samples_leaf": 5}
     model = kind(n_estimators=20, random_state=0, **settings).fit(X, Y)
     teacher = ForestTeacher(model, X, Y)
     means, _ = teacher.gaussians(X)

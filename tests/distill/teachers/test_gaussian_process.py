@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -14,6 +16,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (60, 2))
 Y = 5 + 3 * np.sin(X[:, 0]) + 0.3 * RNG.standard_normal(60)
 AT = np.concatenate([X[:10] + 0.1, 5 * X[:10]])
+FIXED: Any = {"optimizer": None, "normalize_y": True}  # the stubs know no None
 KERNELS = {
     "rbf": ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.02),
     "matern": Matern(1.0, nu=1.5) + 0.3 * RBF(5.0) + WhiteKernel(0.05),
@@ -21,7 +24,7 @@ KERNELS = {
 
 
 def fitted(kernel, **settings):
-    return GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True, **settings).fit(X, Y)
+    return GaussianProcessRegressor(kernel, **FIXED, **settings).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -51,7 +54,7 @@ def test_a_member_is_one_function():
 
 def test_alpha_is_noise_too_and_several_targets_are_scaled():
     y = np.column_stack([Y, 100 * Y + RNG.standard_normal(60)])
-    model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True)
+    model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, **FIXED)
     means, variances = GaussianProcessTeacher(model.fit(X, y), n_members=30).gaussians(AT)
     assert means.shape == (30, 20, 2)
     np.testing.assert_allclose(variances[0, 0], 0.1 * y.var(0), rtol=1e-3)
