@@ -70,7 +70,11 @@ def uci(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Annotated[
-        int, typer.Option(min=0, help="Processes, one core each; 0 for as many as there are cores.")
+        int,
+        typer.Option(
+            min=0,
+            help="Processes side by side; 0 for as many as there are cores, one on a GPU.",
+        ),
     ] = 0,
     again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
     quiet: Quiet = False,
@@ -143,7 +147,7 @@ def _one(
             methods=methods,
             folder=parts,
             device=device,
-            workers=1 if device != "cpu" else workers or available_cores(),
+            workers=workers or (available_cores() if device == "cpu" else 1),
             progress=progress,
         )
     write_results(path, results)
