@@ -62,7 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             until=time.time() + 60 * given.minutes,
         )
         started = time.monotonic()
-        found = run(order, wanted, given.preset, workers=given.workers, report=_Log(started).report)
+        found = run(
+            order,
+            wanted,
+            given.preset,
+            workers=given.workers,
+            report=_Log(started).report,
+            again=given.again,
+        )
         path = given.out / file_name(given.dataset, given.preset)
         if found:
             write_results(path, with_others(path, found))
@@ -101,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--nodes", type=int, default=1, help="machines")
     add("--workers", type=int, default=1, help="trainings side by side on one device")
     add("--minutes", type=float, default=float("inf"), help="stop at an epoch's end after these")
+    add("--again", action="store_true", help="begin anew what is there already")
     add("--no-capture", action="store_true", help="no CUDA graphs")
     add("--compile", action="store_true", help="torch.compile (GPU)")
     return parser
