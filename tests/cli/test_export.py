@@ -54,3 +54,15 @@ def test_a_missing_extra_names_the_command(refused, models, tmp_path, monkeypatc
     monkeypatch.setitem(sys.modules, "onnx", None)
     message = refused("export", models / "one", "--onnx", tmp_path / "m.onnx")
     assert message.endswith("install it with `pip install 'priornet[onnx]'`.")
+
+
+def test_two_files_of_one_name_are_refused(refused, models, tmp_path):
+    path, same = tmp_path / "m", f"{tmp_path}/./m"
+    message = refused("export", models / "one", "--onnx", path, "--torch-export", same)
+    assert message.endswith("--onnx and --torch-export name the same file; name two.")
+    assert not path.exists()
+
+
+def test_a_refused_export_leaves_no_folder(refused, models, tmp_path):
+    refused("export", models / "one", "--onnx", tmp_path / "new" / "m.onnx", "--opset", "9")
+    assert list(tmp_path.iterdir()) == []

@@ -93,3 +93,19 @@ def test_a_wrong_cell_is_named(refused, models, exported, tmp_path):
     (tmp_path / "rows.csv").write_text("x,colour,hole\n1,red,2\nmuch,red,2\n")
     message = refused("verify", models / "one", exported, tmp_path / "rows.csv")
     assert 'column "x", row 2' in message
+
+
+def test_a_broken_program_is_one_line(refused, call, models, csv, tmp_path, caplog):
+    path = tmp_path / "m.pt2"
+    assert call("export", models / "one", "--torch-export", path).exit_code == 0
+    path.write_bytes(path.read_bytes()[:3000])
+    message = refused("verify", models / "one", path, csv)
+    assert message == f"{path}: it is no program of torch.export."
+    logged = [record for record in caplog.records if record.name == "torch.export"]
+    assert not logged  # torch has a traceback to tell
+
+
+def test_one_row_agrees(call, models, exported, tmp_path):
+    (tmp_path / "row.csv").write_text("x,colour,hole\n1,red,2\n")
+    done = call("verify", models / "one", exported, tmp_path / "row.csv")
+    assert done.stdout.startswith("1 row agrees: the largest ")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from _onnx import run_onnx
-from priornet import EvidentialRegressor, GaussianRegressor
+from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegressor
 from priornet.export import (
     Comparison,
     ExportError,
@@ -20,6 +20,7 @@ from priornet.export import (
     outputs_of,
     to_onnx,
 )
+from priornet.export.onnx_model import write_bytes
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
 
@@ -182,6 +183,23 @@ def test_columns_may_have_the_names_of_outputs_and_of_nodes(tmp_path):
     assert comparison.holds
 
 
+@pytest.mark.parametrize("kind", ["der", "ensemble"])
+def test_columns_may_have_the_names_that_outputs_and_nodes_get_instead(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    names = ["mean", "priornet_mean", "/priornet/constant_0", "/priornet/add_3", "rows"]
+    X = pd.DataFrame(rng.normal(size=(60, 5)), columns=names)
+    model = {"der": EvidentialRegressor, "ensemble": DeepEnsembleRegressor}[kind](
+        hidden=(8,), epochs=2, random_state=0
+    ).fit(X, X["mean"])
+    proto = to_onnx(model, tmp_path / "m.onnx")
+    assert [one.name for one in proto.graph.input] == names
+    assert proto.graph.output[0].name == "priornet_priornet_mean"
+    file = open_exported(tmp_path / "m.onnx")
+    comparison = Comparison()
+    comparison.add(outputs_of(model, X, file.about), file.score(model, X))
+    assert comparison.holds
+
+
 def test_a_column_without_a_name_is_refused():
     X = pd.DataFrame({"": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0]})
     model = GaussianRegressor(hidden=(4,), epochs=1).fit(X, X["b"])
@@ -194,3 +212,12 @@ def test_no_rows_give_no_scores(kind, model_of, rows):
     fed = feeds(model_of(kind, 1).fitted_.preprocessor, rows.iloc[:0])
     found = run_onnx(to_onnx(model_of(kind, 1)), fed)
     assert {len(values) for values in found.values()} == {0}
+
+
+def test_a_file_that_cannot_be_written_is_called_by_its_name(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        write_bytes(path, b"")
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == [path]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from priornet.export.series import evidence_series, normal_quantile
+from priornet.export.errors import ExportError
+from priornet.export.series import check_coverage, evidence_series, normal_quantile
 
 EXCESS = np.concatenate([[1e-6, 1e-3], np.geomspace(0.1, 1e4, 40)])
 
@@ -16,7 +17,7 @@ def functions(k_dim, coverage):
     return found[0] * v, found[1] * v, np.exp(found[2]) * normal_quantile(coverage)
 
 
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 6])
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 6, 100])
 def test_digamma_and_log_gamma_parts(k_dim):
     df = EXCESS + k_dim + 1
     x = df[:, None] / 2 - np.arange(k_dim) / 2
@@ -41,3 +42,15 @@ def test_quantile_of_the_student_t(coverage):
     expected = stats.t.ppf((1 + coverage) / 2, EXCESS + 2)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert normal_quantile(coverage) == pytest.approx(stats.norm.ppf((1 + coverage) / 2), rel=1e-9)
+
+
+def test_coverages_next_to_0_and_1_have_a_series_or_are_refused():
+    for coverage in (1e-12, 1 - 1e-12):
+        check_coverage(coverage)
+        assert np.isfinite(evidence_series(2, coverage)).all()
+    for coverage in (1e-300, 1 - 1e-16):
+        with pytest.raises(ExportError, match="between 0 and 1, 1e-12 away from both; got"):
+            check_coverage(coverage)
+    for coverage in (0.0, 1.0, -1.0, 90.0, float("nan")):
+        with pytest.raises(ExportError, match="between 0 and 1; got"):
+            check_coverage(coverage)

@@ -45,6 +45,8 @@ def export(
     """
     if onnx is None and torch_export is None:
         raise InputError("name what to write: --onnx FILE, --torch-export FILE, or both.")
+    if onnx is not None and torch_export is not None and onnx.resolve() == torch_export.resolve():
+        raise InputError(f"{onnx}: --onnx and --torch-export name the same file; name two.")
     for path in (onnx, torch_export):
         if path is not None:
             check_writable(path)
@@ -88,13 +90,11 @@ def _write(
     summary: dict[str, Any] = {"model": str(model), **settings}
     with blamed_on(model), _refusing(ExportError):
         if onnx is not None:
-            onnx.absolute().parent.mkdir(parents=True, exist_ok=True)
             graph = to_onnx(fitted, onnx, opset=opset, **settings).graph
             summary["inputs"] = [one.name for one in graph.input]
             summary["outputs"] = [one.name for one in graph.output]
             summary["onnx"] = str(onnx)
         if torch_export is not None:
-            torch_export.absolute().parent.mkdir(parents=True, exist_ok=True)
             to_torch_export(fitted, torch_export, **settings)
             summary["torch_export"] = str(torch_export)
     return summary

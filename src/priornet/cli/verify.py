@@ -100,6 +100,7 @@ def _summary(
 def _sentence(summary: dict[str, Any]) -> str:
     worst = summary["worst"]
     says = "agree" if summary["holds"] else "differ"
+    says += "s" if summary["n_rows"] == 1 else ""
     of = "" if worst["target"] is None else f' of "{worst["target"]}"'
     return (
         f"{counted(summary['n_rows'])} {says}: the largest relative difference is "

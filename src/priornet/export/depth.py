@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ from torch import Tensor, nn
 from priornet._version import __version__
 from priornet.estimators.targets import Scaling
 from priornet.export.beliefs import Interval, measures
-from priornet.export.errors import ExportError, need
+from priornet.export.errors import need
 from priornet.export.graph import Graph
 from priornet.export.onnx_model import (
     LEAST_OPSET,
@@ -27,6 +23,8 @@ from priornet.export.onnx_model import (
     make_model,
     write_bytes,
 )
+from priornet.export.quiet import quiet
+from priornet.export.series import check_coverage
 from priornet.nn import DenseDepth
 
 __all__ = ["depth_to_onnx"]
@@ -74,8 +72,7 @@ def depth_to_onnx(
         The ``onnx.ModelProto``.
     """
     check_opset(opset)
-    if not 0 < coverage < 1:
-        raise ExportError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+    check_coverage(coverage)
     height, width = (-(-side // 2) for side in size)
     graph = Graph()
     raw = graph.input(_RAW, np.float32, [_BATCH, height, width, net.head.n_outputs])
@@ -109,7 +106,7 @@ def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
     example = weight.new_zeros(2, 3, *size)
     body = _Body(net).eval()
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet("torch.onnx"):
             program: Any = torch.onnx.export(
                 body,
                 (example,),
@@ -127,17 +124,3 @@ def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
     for part in (*graph.node, *graph.input, *graph.output, *graph.value_info, graph):
         del part.metadata_props[:]
     return model
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Without torch's words about itself, and about packages that nobody needs here."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from priornet.export.errors import need
 
-__all__ = ["Graph", "Number", "Value", "log1p"]
+__all__ = ["Graph", "Number", "Value", "log1p", "unlike"]
 
-_OWN = "/priornet/"  # begins the names that no input or output has
+_OWN = "/priornet/"  # begins the names of what is in between
 
 Number: TypeAlias = "Value | float | NDArray[Any]"
 
@@ -92,11 +93,13 @@ class Graph:
 
     Args:
         parent: For the body of a loop: the graph around it, which holds the constants.
+        taken: Names of inputs and outputs: nothing in between is called so.
     """
 
-    def __init__(self, parent: Graph | None = None) -> None:
+    def __init__(self, parent: Graph | None = None, taken: Iterable[str] = ()) -> None:
         self.onnx: Any = need("onnx", "export a model")
         self._root = self if parent is None else parent._root
+        self._own = unlike(taken, _OWN) if parent is None else parent._own
         self._nodes: list[Any] = []
         self._constants: dict[tuple[Any, ...], Any] = {}
         self._inputs: list[Any] = []
@@ -127,7 +130,7 @@ class Graph:
         root = self._root
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in root._constants:
-            name = f"{_OWN}constant_{len(root._constants)}"
+            name = f"{self._own}constant_{len(root._constants)}"
             root._constants[key] = self.onnx.numpy_helper.from_array(array, name)
         return Value(self, root._constants[key].name, array.dtype)
 
@@ -144,7 +147,7 @@ class Graph:
         """A node with an output per type."""
         root = self._root
         root.domains.add(domain)
-        names = [f"{_OWN}{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
+        names = [f"{self._own}{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
         root._count += len(dtypes)
         node = self.onnx.helper.make_node(
             kind, [value.name for value in inputs], names, domain=domain, **attributes
@@ -172,16 +175,16 @@ class Graph:
                 the values of the next step.
         """
         body = Graph(self)
-        number = body.input(f"{_OWN}step_{self._root._count}", np.int64, [])
-        going = body.input(f"{_OWN}going_{self._root._count}", bool, [])
+        number = body.input(f"{self._own}step_{self._root._count}", np.int64, [])
+        going = body.input(f"{self._own}going_{self._root._count}", bool, [])
         del number, going
         carried = [
-            body.input(f"{_OWN}carried_{self._root._count}_{i}", value.dtype, None)  # pyright: ignore[reportArgumentType] (any rank)
+            body.input(f"{self._own}carried_{self._root._count}_{i}", value.dtype, None)  # pyright: ignore[reportArgumentType] (any rank)
             for i, value in enumerate(start)
         ]
         go_on, after = step(body, carried)
         for i, value in enumerate([go_on, *after]):
-            body.output(f"{_OWN}next_{self._root._count}_{i}", value, None)
+            body.output(f"{self._own}next_{self._root._count}_{i}", value, None)
         count = self.constant(most, np.int64)
         yes = self.constant(True, bool)
         return self.add_many(
@@ -196,6 +199,14 @@ class Graph:
         return self.onnx.helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, list(self._constants.values())
         )
+
+
+def unlike(taken: Iterable[str], start: str) -> str:
+    """A beginning of names that none of those taken has: this one, as often as it takes."""
+    taken, beginning = tuple(taken), start
+    while any(name.startswith(beginning) for name in taken):
+        beginning += start
+    return beginning
 
 
 def log1p(graph: Graph, x: Value) -> Value:

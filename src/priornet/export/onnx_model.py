@@ -18,8 +18,9 @@ from priornet.estimators.targets import Scaling
 from priornet.export.beliefs import Interval, Measures, measures
 from priornet.export.columns import ROWS, input_names, preprocess
 from priornet.export.errors import ExportError, check_fitted, need
-from priornet.export.graph import Graph, Value
+from priornet.export.graph import Graph, Value, unlike
 from priornet.export.network import perceptron
+from priornet.export.series import check_coverage
 
 __all__ = [
     "LEAST_OPSET",
@@ -71,14 +72,15 @@ def to_onnx(
     check_opset(opset)
     fitted = model.fitted_
     wanted = interval_of(fitted, coverage, interval)
-    graph = Graph()
+    taken = input_names(fitted.preprocessor) or ()
+    graph = Graph(taken=taken)
     x = preprocess(graph, fitted.preprocessor, _dtype(fitted))
     stack: Any = fitted.stack
     several = stack.n_networks > 1
     raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
     found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
-    taken = input_names(fitted.preprocessor) or ()
-    prefix = PREFIX if {field.name for field in fields(Measures)} & set(taken) else ""
+    is_taken = {field.name for field in fields(Measures)} & set(taken)
+    prefix = unlike(taken, PREFIX) if is_taken else ""
     targets = fitted.targets
     give_out(graph, found, targets.scaling, [ROWS], is_vector=targets.is_vector, prefix=prefix)
     about = {
@@ -105,8 +107,7 @@ def check_opset(opset: int) -> None:
 
 def interval_of(fitted: Fitted, coverage: float, method: str) -> Interval:
     """The interval that a model is asked for."""
-    if not 0 < coverage < 1:
-        raise ExportError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+    check_coverage(coverage)
     if method == "predictive":
         return Interval(coverage)
     if method != "conformal":
@@ -192,10 +193,14 @@ def describe(onnx: Any, model: Any, about: dict[str, Any]) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all, in a folder that is made where there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_bytes(data)
         os.replace(unfinished, path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # not the name of the unfinished file
+        raise
     finally:
         unfinished.unlink(missing_ok=True)

@@ -15,16 +15,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from priornet.export.errors import ExportError
 from priornet.special.gamma import digamma_gap, entropy_gap
 from priornet.special.student_t import student_t_icdf
 
-__all__ = ["evidence_series", "normal_quantile"]
+__all__ = ["check_coverage", "evidence_series", "normal_quantile"]
 
 FloatArray = NDArray[np.float64]
 
-_DEGREES = range(8, 41, 4)
+_DEGREES = (*range(8, 41, 4), 48, 64, 96, 128, 192, 256)  # the last ones for K in the hundreds
 _CLOSE = 2e-8  # below what float32 can show
+_EDGE = 1e-12  # least distance of a coverage from 0 and 1
 _LEAST = 1e-14  # v where the degrees of freedom count as infinite
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse intervals that are all or nothing, or that double precision cannot tell from that."""
+    if not _EDGE <= coverage <= 1 - _EDGE:
+        near = f", {_EDGE:g} away from both" if 0 < coverage < 1 else ""
+        raise ExportError(f"`coverage` must lie between 0 and 1{near}; got {coverage!r}.")
 
 
 def normal_quantile(coverage: float) -> float:
@@ -55,7 +64,7 @@ def evidence_series(k_dim: int, coverage: float) -> FloatArray:
         found = np.polynomial.chebyshev.chebval(check, coefficients).T
         if (np.abs(found - expected) <= _CLOSE * np.maximum(np.abs(expected), 1)).all():
             return coefficients
-    raise AssertionError(f"no series for K = {k_dim}, coverage {coverage}")
+    raise ExportError(f"a model of {k_dim} targets together cannot be exported; fit fewer at once.")
 
 
 def _functions(u: FloatArray, k_dim: int, coverage: float) -> FloatArray:

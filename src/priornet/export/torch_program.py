@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +28,7 @@ from priornet.estimators.fitted import Fitted
 from priornet.export.beliefs import Interval
 from priornet.export.errors import check_fitted
 from priornet.export.onnx_model import interval_of, write_bytes
+from priornet.export.quiet import quiet
 from priornet.export.series import evidence_series, normal_quantile
 from priornet.uncertainty import uncertainty
 
@@ -153,8 +153,7 @@ def to_torch_export(
     part = NumericPart(fitted, interval_of(fitted, coverage, interval)).eval()
     example = torch.zeros(3, fitted.network.n_inputs, dtype=torch.float64)
     rows = torch.export.Dim("rows", min=1)
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, about itself
+    with torch.no_grad(), quiet("torch.export"):
         program = torch.export.export(part, (example,), dynamic_shapes={"inputs": {0: rows}})
     if path is not None:
         about = {

@@ -22,6 +22,7 @@ from priornet.export.columns import INPUT, input_names
 from priornet.export.errors import ExportError, need
 from priornet.export.feeds import feeds
 from priornet.export.onnx_model import LEAST_OPSET
+from priornet.export.quiet import quiet
 
 __all__ = ["TOLERANCE", "Comparison", "Worst", "open_exported", "outputs_of"]
 
@@ -202,7 +203,8 @@ class _Program:
         self._path = path
         texts = {METADATA: ""}
         try:
-            self._program: Any = torch.export.load(path, extra_files=texts).module()
+            with quiet("torch.export"):
+                self._program: Any = torch.export.load(path, extra_files=texts).module()
         except Exception as error:  # torch raises what its parts do
             raise ExportError(f"{path}: it is no program of torch.export.") from error
         self.about = _about(path, texts[METADATA])
