@@ -30,6 +30,9 @@ MODULE = """
     def missing(rows):
         return rows["price"], rows["price"]
 
+    def constant(rows):
+        return np.full((2, len(rows)), 3.0), np.full((2, len(rows)), 1e-30)
+
     three = 3
 """
 
@@ -64,6 +67,9 @@ def test_a_function_of_a_module_is_distilled_without_targets(call, here, table):
     found, _ = results(call, "--teacher", "mine:committee", "--data", "x.csv", "--out", "student")
     assert found["features"] == FEATURES
     assert found["n_training_rows"] == 120  # 18 held-out rows would be too few
+    assert found["notes"] == [
+        "Compared on the rows of the training: fewer than 20 would be held out."
+    ]
     assert found["faithfulness"]["inside"]["r2"] > 0.9
     assert found["faithfulness"]["truth"] is None
     student = load(here / "student")
@@ -91,6 +97,7 @@ def test_targets_score_both(call, here):
     assert found["targets"] == ["strength"]
     assert found["n_training_rows"] == 90
     assert found["n_compared_rows"] == 30
+    assert found["notes"] == []
     assert set(found["faithfulness"]["truth"]) == {"student", "teacher"}
 
 
@@ -130,9 +137,20 @@ def test_an_unfaithful_student_is_written_with_a_warning(call, here):
     assert done.exit_code == 0
     assert "Warning: the student is not faithful: R2 of the mean is" in done.stderr
     assert "worst where" in done.stderr
+    assert "1/0" not in done.stdout  # a student larger than its teacher is so many times its size
     for text in ("rank, knowledge", "rows per second", "times the teacher's", "Student: student"):
         assert text in done.stdout
     assert load(here / "student").predict_belief is not None
+
+
+def test_figures_of_any_size_fit_the_table(call, here):
+    done = call(
+        *("distill", "--teacher", "mine:constant", "--data", "both.csv", "--target", "strength"),
+        *("--out", "student", "--epochs", 1, "--quiet"),
+    )
+    assert done.exit_code == 0, done.output
+    (nll,) = [line for line in done.stdout.splitlines() if "true NLL" in line]
+    assert "e+" in nll
 
 
 @pytest.mark.parametrize(
@@ -144,7 +162,7 @@ def test_an_unfaithful_student_is_written_with_a_warning(call, here):
         (["mine:three", "--data", "x.csv"], "TypeError: `teacher` must be a teacher of"),
         (["mine:committee"], "--data is missing"),
         (["mine:committee", "--data", "y.csv"], "y.csv: No such file"),
-        (["mine:broken", "--data", "x.csv"], "x.csv: variances must be positive; that of member 0"),
+        (["mine:broken", "--data", "x.csv"], '--teacher "mine:broken": variances must be positive'),
         (["mine:missing", "--data", "x.csv"], "failed: KeyError: 'price'"),
         (["mine:committee", "--data", "x.csv", "--target", "z"], 'the target "z" is not in'),
         (["mine:committee", "--data", "x.csv", "--ignore", "z"], 'the column to ignore "z"'),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, Quiet
 from priornet.cli.output import check_model_folder, print_lines, rows_without_target
@@ -128,6 +128,8 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         What ``--json`` prints, and the comparison.
     """
     check_model_folder(request.out)
+    from priornet.distill import TeacherError
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         start = time.perf_counter()
@@ -138,8 +140,9 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
                 student.fit(rows.training, rows.y, unlabelled=rows.unlabelled)
                 seconds = time.perf_counter() - start
                 found = student.faithfulness(rows.held, rows.held_y, seed=request.seed)
-            except TypeError as error:
-                raise InputError(f'--teacher "{request.teacher}": {error}') from error
+            except (TeacherError, TypeError) as error:
+                message = one_line(error)
+                raise InputError(f'--teacher "{request.teacher}": {message}') from error
     student.save(request.out)
     own = {"FaithfulnessWarning"}
     heard = [str(w.message) for w in caught if w.category.__name__ not in own]
@@ -157,13 +160,13 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         "seconds": round(seconds, 3),
         "faithfulness": found.to_json(),
         "warnings": [*dict.fromkeys(heard), *said],
-        "notes": rows_without_target(rows.n_left_out),
+        "notes": rows_without_target(rows.n_left_out) + _seen(rows),
     }, found
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Who to ask, and about what."""
+    """Who to ask, and about what; ``is_seen`` where the held-out rows are those of the training."""
 
     teacher: Any
     path: str
@@ -171,8 +174,16 @@ class _Rows:
     y: Any
     held: pd.DataFrame
     held_y: Any
+    is_seen: bool
     unlabelled: pd.DataFrame | None
     n_left_out: int
+
+
+def _seen(rows: _Rows) -> list[str]:
+    """A sentence where the comparison knows the rows already, or none."""
+    if not rows.is_seen:
+        return []
+    return [f"Compared on the rows of the training: fewer than {_FEWEST} would be held out."]
 
 
 def _read(request: Request) -> _Rows:
@@ -208,6 +219,7 @@ def _read(request: Request) -> _Rows:
         None if targets is None else targets.iloc[train].reset_index(drop=True),
         features.iloc[held].reset_index(drop=True),
         None if targets is None else targets.iloc[held].reset_index(drop=True),
+        len(train) == len(features),
         more,
         n_left_out,
     )
@@ -287,16 +299,21 @@ def _comparison_rows(found: Faithfulness) -> list[tuple[str, str, str, str]]:
             title = f"true {name.upper()}"
             rows.append((title, _number(ours[name]), _number(theirs[name]), words))
     size = "-" if found.bytes_teacher is None else _number(found.bytes_teacher / 1000)
-    smaller = found.times_smaller
-    times = "" if smaller is None else f"; 1/{smaller:.3g} of the teacher's"
-    rows.append(("kB", _number(found.bytes_student / 1000), size, f"size{times}"))
+    rows.append(("kB", _number(found.bytes_student / 1000), size, _size(found.times_smaller)))
     speeds = (found.rows_per_second_student, found.rows_per_second_teacher)
     faster = f"here; {found.times_faster:.3g} times the teacher's"
     rows.append(("rows per second", _number(speeds[0]), _number(speeds[1]), faster))
     return rows
 
 
+def _size(smaller: float | None) -> str:
+    if smaller is None:
+        return "size"
+    part = f"1/{smaller:.3g} of" if smaller > 1 else f"{1 / smaller:.3g} times"
+    return f"size; {part} the teacher's"
+
+
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"
