@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import numpy as np
 import onnxruntime
 
-MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."}
 
 
 def number(text):
@@ -22,7 +22,7 @@ def number(text):
     if word in ("true", "false"):
         return float(word == "true")
     try:
-        return float(word)
+        return float(word.replace(",", ".", 1))  # a decimal comma
     except ValueError:
         moment = datetime.fromisoformat(word.upper())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / 86400

@@ -26,7 +26,7 @@ NODE = shutil.which("node")
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A model of numbers with holes, labels with commas, and dates; the file of it; and rows."""
+    """A model of numbers with holes, labels, dates, decimal commas; the file of it; and rows."""
     folder = tmp_path_factory.mktemp("exported")
     rng = np.random.default_rng(0)
     n = 150
@@ -36,6 +36,7 @@ def exported(tmp_path_factory):
             "colour": rng.choice(["red", "blue, light", 'so-called "green"'], n),
             "day": pd.Timestamp("2021-03-01") + pd.to_timedelta(rng.integers(0, 50, n), "D"),
             "is_new": rng.random(n) < 0.5,
+            "weight": [f"{kg:.2f}".replace(".", ",") for kg in rng.normal(70, 9, n)],
         }
     )
     y = pd.DataFrame({"a": rng.normal(size=n), "b": 1e4 + rng.normal(size=n)})
@@ -43,6 +44,7 @@ def exported(tmp_path_factory):
     to_onnx(model, folder / "model.onnx")
     rows = table.head(40).astype({"colour": object})
     rows.loc[3, "colour"] = "unheard of"
+    rows.loc[4:7, "weight"] = ["-", "#N/A", " . ", "71"]
     rows.to_csv(folder / "rows.csv", index=False)
     return model, rows, folder
 

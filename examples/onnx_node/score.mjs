@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs";
 import * as ort from "onnxruntime-node";
 
-const MISSING = new Set(["", "na", "n/a", "nan", "null", "none", "?"]);
+const MISSING = new Set(["", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."]);
 
 /** The rows of a CSV file, as arrays of texts; quoted values may hold commas and line breaks. */
 function parseCsv(text) {
@@ -30,7 +30,7 @@ function number(text) {
   const word = text.trim().toLowerCase();
   if (MISSING.has(word)) return NaN;
   if (word === "true" || word === "false") return word === "true" ? 1 : 0;
-  const value = Number(word);
+  const value = Number(word.replace(",", ".")); // a decimal comma
   if (!Number.isNaN(value)) return value;
   const iso = word.toUpperCase().replace(" ", "T");
   const zoned = /(Z|[+-]\d\d:?\d\d)$/.test(iso) || !iso.includes("T") ? iso : `${iso}Z`;
