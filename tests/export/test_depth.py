@@ -67,3 +67,19 @@ def test_bad_settings_are_refused():
         depth_to_onnx(network(normal_wishart), (32, 32), opset=11)
     with pytest.raises(ExportError, match="between 0 and 1"):
         depth_to_onnx(network(normal_wishart), (32, 32), coverage=90)
+
+
+@pytest.mark.parametrize(
+    ("size", "units", "message"),
+    [
+        ((0, 32), {}, r"height and a width in pixels; got \(0, 32\)"),
+        ((32,), {}, "height and a width in pixels"),
+        ((32, 32.5), {}, "height and a width in pixels"),
+        ((32, 32), {"scale": -1.0}, "`scale` positive; got 0 and -1"),
+        ((32, 32), {"scale": float("inf")}, "`scale` positive"),
+        ((32, 32), {"shift": float("nan")}, "`shift` must be finite"),
+    ],
+)
+def test_sizes_and_units_that_make_no_sense_are_refused(size: Any, units, message):
+    with pytest.raises(ExportError, match=message):
+        depth_to_onnx(network(normal_wishart), size, **units)

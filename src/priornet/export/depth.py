@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from priornet._version import __version__
 from priornet.estimators.targets import Scaling
 from priornet.export.beliefs import Interval, measures
-from priornet.export.errors import need
+from priornet.export.errors import ExportError, need
 from priornet.export.graph import Graph
 from priornet.export.onnx_model import (
     LEAST_OPSET,
@@ -73,6 +74,7 @@ def depth_to_onnx(
     """
     check_opset(opset)
     check_coverage(coverage)
+    _check_units(size, shift, scale)
     height, width = (-(-side // 2) for side in size)
     graph = Graph()
     raw = graph.input(_RAW, np.float32, [_BATCH, height, width, net.head.n_outputs])
@@ -96,6 +98,15 @@ def depth_to_onnx(
     if path is not None:
         write_bytes(Path(path), whole.SerializeToString())
     return whole
+
+
+def _check_units(size: tuple[int, ...], shift: float, scale: float) -> None:
+    if len(size) != 2 or not all(side >= 1 and side == int(side) for side in size):
+        raise ExportError(f"`size` must be a height and a width in pixels; got {size}.")
+    if not (math.isfinite(shift) and 0 < scale < math.inf):
+        raise ExportError(
+            f"`shift` must be finite and `scale` positive; got {shift:g} and {scale:g}."
+        )
 
 
 def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
