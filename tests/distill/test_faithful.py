@@ -37,6 +37,12 @@ def test_r2_is_that_of_the_means():
     assert agreement(shifted, TEACHER).r2 == pytest.approx(expected)
 
 
+def test_a_constant_teacher_is_measured_by_its_noise():
+    teacher = GaussianEnsemble(torch.full((2, 50, 1), 7.0).double(), torch.ones(2, 50, 1).double())
+    near = GaussianEnsemble(teacher.means + 0.1, torch.ones(2, 50, 1).double())
+    assert agreement(near, teacher).r2 == pytest.approx(0.99)
+
+
 def test_nll_against_the_teacher_is_a_cross_entropy():
     teacher = GaussianEnsemble(torch.zeros(1, 4000, 1).double(), torch.ones(1, 4000, 1).double())
     student = Gaussian(torch.ones(4000, 1).double(), variance=torch.full((4000, 1), 2.0).double())

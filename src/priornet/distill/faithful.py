@@ -30,6 +30,7 @@ __all__ = [
 # From here on a student counts as faithful.
 _LEAST_R2, _LEAST_RANK, _MOST_NATS = 0.9, 0.6, 0.25
 _N_DRAWS = 16  # of the teacher's predictive, at each input
+_CONSTANT = 1e-6  # means that vary by less, relative to their noise, do not vary
 _FLAT = 0.01  # uncertainty that varies by less, relative to itself, has no ranks worth keeping
 _REPEATS = 7
 
@@ -111,8 +112,11 @@ def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agre
     mean = teacher.means.mean(0)
     spread = (mean - mean.mean(0)).square().sum(0)
     error = (student.predictive().mean - mean).square().sum(0)
-    r2 = (1 - error / spread.clamp(min=torch.finfo(mean.dtype).tiny)).min()
-    unit = mean.var(0) + teacher.data_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
+    noise = teacher.data_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
+    total_noise = len(mean) * noise
+    # A teacher that says the same everywhere has no spread: its noise is the measure then.
+    r2 = (1 - error / torch.where(spread > _CONSTANT * total_noise, spread, total_noise)).min()
+    unit = mean.var(0) + noise
     y = teacher.predictive().sample((_N_DRAWS,), generator=Generator().manual_seed(seed))
     nll = [float(-belief.predictive().log_prob(y).mean()) for belief in (student, teacher)]
     return Agreement(

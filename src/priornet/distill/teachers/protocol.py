@@ -100,7 +100,7 @@ class Answers:
 def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[Answers]:
     """Ask a teacher at every row of a table, in pieces, and check what comes.
 
-    Rows without a finite answer are left out; beyond 1 % of them it is an error. Where all members
+    Rows without a finite answer are left out; beyond 1 % and one it is an error. Where all members
     agree at all rows there is a warning, after the last piece.
 
     Args:
@@ -112,7 +112,8 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
     for rows in batches(X, at_once):
         answers = _asked(teacher, rows)
         n_failed += int((~answers.kept).sum())
-        if n_failed > _MOST_FAILED * n_rows:
+        # One input is no reason to stop, however few there are, unless it is all of them.
+        if n_failed == n_rows or n_failed > max(_MOST_FAILED * n_rows, 1):
             raise TeacherError(
                 f"the teacher has no finite answer for {n_failed} or more of {n_rows} inputs; at "
                 f"most {_MOST_FAILED:.0%} may be left out. Look at holes and at values far from "
