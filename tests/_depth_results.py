@@ -59,12 +59,13 @@ def depth_content(dataset, n_seeds=None, **more):
     """A results file: every method, EnD2 with T = 1 and one more prior network."""
     n = n_seeds or N_SEEDS[dataset]
     methods = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
-    config = config_for(dataset, "fast").to_json() | {"seeds": list(range(n))}
+    preset = config_for(dataset, "fast")
+    config = preset.to_json() | {"seeds": list(range(n))}
     return {
         "dataset": dataset,
         "preset": "fast",
         "config": config,
-        "protocol": PROTOCOLS[dataset].record((config["height"], config["width"])),
+        "protocol": PROTOCOLS[dataset].record((preset.height, preset.width)),
         "n_train": 795,
         "n_test": 654,
         "foreign": dict.fromkeys(FOREIGN[dataset], 300),

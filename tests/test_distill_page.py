@@ -4,6 +4,7 @@ import re
 import shlex
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ def blocks(language):
 
 def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__page__"}
+    namespace: dict[str, Any] = {"__name__": "__page__"}
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore", FaithfulnessWarning)  # a forest on few rows: as it may be
         for number, block in enumerate(blocks("python"), start=1):

@@ -26,7 +26,9 @@ def run(name, *arguments):
 
 def after(word, line):
     """The number behind a word."""
-    return float(re.search(rf"{word} (-?[\d.]+)", line)[1])
+    found = re.search(rf"{word} (-?[\d.]+)", line)
+    assert found, f"no {word} in: {line}"
+    return float(found[1])
 
 
 def test_own_network():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from priornet.report.depth_charts import draw_correlations, draw_detection, draw_gammas, plot_dots
 from priornet.report.palette import COLOURS
@@ -14,6 +15,10 @@ def data(line):
     return np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
 
 
+def bars_of(axes):
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
 def test_bars_grow_from_chance_in_the_methods_colour():
     values = {
         "ENSM": {"total_variance": [0.2, 0.4], "epkl": [0.9, 0.9]},
@@ -22,12 +27,11 @@ def test_bars_grow_from_chance_in_the_methods_colour():
     printed = {"NYU against KITTI": {"ENSM": {"epkl": 0.779}}}
     figure = draw_detection({"NYU against KITTI": values}, printed, SYMBOLS)
     ax = figure.axes[0]
-    tops = {
-        round(bar.get_y() + bar.get_height(), 6): to_hex(bar.get_facecolor()) for bar in ax.patches
-    }
+    bars = bars_of(ax)
+    tops = {round(bar.get_y() + bar.get_height(), 6): to_hex(bar.get_facecolor()) for bar in bars}
     assert set(tops) == {0.3, 0.9, 0.7}
     assert tops[0.7] == COLOURS["Single"].lower()
-    assert all(bar.get_y() == 0.5 for bar in ax.patches)
+    assert all(bar.get_y() == 0.5 for bar in bars)
     drawn = [data(line) for line in ax.lines]
     assert any(np.array_equal(y, [0.2, 0.4]) and x[0] < 0.5 for x, y in drawn)
     assert [y.tolist() for _, y in drawn].count([0.779]) == 1
@@ -36,7 +40,7 @@ def test_bars_grow_from_chance_in_the_methods_colour():
 
 def test_failed_seeds_are_left_out():
     figure = draw_detection({"a": {"DER": {"epkl": [np.nan, 0.8]}}}, {}, SYMBOLS)
-    (bar,) = figure.axes[0].patches
+    (bar,) = bars_of(figure.axes[0])
     assert bar.get_height() == pytest.approx(0.3)
 
 
