@@ -50,7 +50,7 @@ def main() -> None:
     out = parser.parse_args().out
     rng = np.random.default_rng(0)
     x, y = throws(500, rng)
-    model = DistilledRegressor(random_state=0, n_members=5).fit(x, y)
+    model = DistilledRegressor(n_members=5, student_epochs=200, random_state=0).fit(x, y)
     belief = model.predict_belief(SHOWN)
     total, data = belief.total_covariance().numpy(), belief.data_covariance().numpy()
     means = model.predict(SHOWN)
