@@ -173,7 +173,7 @@ class StackedMLP(Stack):
         kilobytes go back to the system each time and come back page by page.
         """
         work = self._workspace(x)
-        self._step = [x]
+        self._step = [x]  # the layers, for the way back
         *hidden, (weight, bias, outputs) = zip(work.matrices, work.biases, work.layers, strict=True)
         for w, b, layer in hidden:
             x = torch.bmm(x, w, out=layer).add_(b).relu_()
@@ -184,7 +184,7 @@ class StackedMLP(Stack):
     @torch.no_grad()
     def finish_step(self, outputs: Tensor) -> None:
         """Backpropagation, written out."""
-        work, delta = self._workspace(self._step[0]), outputs.grad
+        work, delta = self._work, outputs.grad
         assert delta is not None
         last = len(self._step) - 1
         for i, x in reversed(list(enumerate(self._step))):

@@ -48,6 +48,7 @@ class StackedAdam:
         # precision: 1 - 0.999 loses four digits in single.
         self._count: int | Tensor = 0
         self._scratch = torch.empty_like(weights)  # kept: fresh memory costs more than arithmetic
+        self._step = torch.zeros(())  # the count, as the fused kernel wants it
 
     def _column(self, name: str, value: float | Sequence[float]) -> Tensor:
         column = torch.as_tensor(value, dtype=self.weights.dtype, device=self.weights.device)
@@ -116,7 +117,7 @@ class StackedAdam:
             [self._average],
             [self._square],
             [],
-            [torch.tensor(float(self._count))],
+            [self._step.fill_(self._count)],
             lr=rate,
             beta1=first,
             beta2=second,
