@@ -30,7 +30,7 @@ The share is a number, or on CUDA a tensor without dimensions: the schedules tak
 Validation: TypeAlias = Callable[[Stack], Tensor]
 """``stack -> loss per network (S,)`` on rows that it does not train on."""
 
-_SMALL = 1 << 17  # numbers in the widest layer of a step below which one thread is safer
+_SMALL = 1 << 20  # numbers in the widest layer of a step below which one thread is safer
 
 
 class Tick(NamedTuple):
