@@ -49,7 +49,7 @@ def exported(tmp_path_factory):
     return model, rows, folder
 
 
-def check(exported, command):
+def assert_scores(exported, command):
     model, rows, folder = exported
     done = subprocess.run(
         [*command, folder / "model.onnx", folder / "rows.csv"],
@@ -73,7 +73,7 @@ def check(exported, command):
 
 
 def test_python(exported):
-    check(exported, [sys.executable, EXAMPLES / "onnx_python.py"])
+    assert_scores(exported, [sys.executable, EXAMPLES / "onnx_python.py"])
 
 
 def test_node(exported):
@@ -82,7 +82,7 @@ def test_node(exported):
         pytest.skip("node is not installed")
     if not (folder / "node_modules" / "onnxruntime-node").is_dir():
         pytest.skip("run `npm install --ignore-scripts` in examples/onnx_node first")
-    check(exported, [NODE, folder / "score.mjs"])
+    assert_scores(exported, [NODE, folder / "score.mjs"])
 
 
 def blocks(language):

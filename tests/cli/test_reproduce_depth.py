@@ -5,22 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from _depth_files import write_pairs, write_split
+from _depth_files import SETTINGS
 from priornet.experiments.results import read_results
-
-SETTINGS = ("height=32", "width=64", "n_decoder=16", "epochs=1", "norm=batch")
-
-
-@pytest.fixture(scope="module")
-def sets(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sets")
-    names = [f"{i:04d}" for i in range(8)]
-    write_pairs(folder / "nyu", names, shape=(32, 64))
-    write_split(folder / "nyu", {n: "test" if i > 4 else "train" for i, n in enumerate(names)})
-    roads = [f"um_{i:06d}" for i in (0, 1, 2, 93, 94)]
-    write_pairs(folder / "kitti", roads, shape=(32, 64), dtype=np.uint16)
-    write_pairs(folder / "lsun", ["a", "b"], shape=(32, 64), with_depth=False)
-    return folder
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def matrix(preprocessor, rows):
     return run_onnx(make_model(graph, 18, {}), feeds(preprocessor, rows))["matrix"]
 
 
-def check(training, rows, **options):
+def assert_same_matrix(training, rows, **options):
     preprocessor = TablePreprocessor(**options).fit(training)
     expected = preprocessor.transform(rows)
     np.testing.assert_allclose(matrix(preprocessor, rows), expected, rtol=1e-12, atol=1e-12)
@@ -27,19 +27,19 @@ def check(training, rows, **options):
 
 def test_a_table_with_everything(table, rows):
     names = list(rows.columns)
-    assert check(table[names], rows).shape[1] > len(names)
+    assert assert_same_matrix(table[names], rows).shape[1] > len(names)
 
 
 def test_columns_in_another_order(table, rows):
     names = list(rows.columns)
-    check(table[names], rows[names[::-1]])
+    assert_same_matrix(table[names], rows[names[::-1]])
 
 
 @pytest.mark.parametrize("holes", [True, False])
 def test_rare_labels_are_pooled_with_unknown_ones(holes):
     labels = [f"label {i}" for i in range(9)] * 3 + ([None] if holes else [])
     rows = {"a": ["label 3", "label 8", "unheard of", None, "  label 3 "]}
-    expected = check({"a": labels}, rows, max_categories=4)
+    expected = assert_same_matrix({"a": labels}, rows, max_categories=4)
     assert expected[2].sum() == 1  # the pooled column
 
 
@@ -54,12 +54,12 @@ def test_rare_labels_are_pooled_with_unknown_ones(holes):
     ids=["comma", "boolean", "date", "number"],
 )
 def test_text_that_spells_numbers(words):
-    check({"a": words, "b": list("wxyz")}, {"a": words[::-1], "b": list("zzxq")})
+    assert_same_matrix({"a": words, "b": list("wxyz")}, {"a": words[::-1], "b": list("zzxq")})
 
 
 def test_numbers_where_training_had_labels():
-    check({"a": ["1", "2", "x"]}, {"a": np.array([1.0, 2.0, 7.0, np.nan])})
+    assert_same_matrix({"a": ["1", "2", "x"]}, {"a": np.array([1.0, 2.0, 7.0, np.nan])})
 
 
 def test_only_labels():
-    check({"a": ["u", "v"], "b": ["s", "s"]}, {"a": ["v", "w"], "b": ["s", "t"]})
+    assert_same_matrix({"a": ["u", "v"], "b": ["s", "s"]}, {"a": ["v", "w"], "b": ["s", "t"]})

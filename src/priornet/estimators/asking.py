@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from priornet.distill import (
     Answers,
     Drawn,
     Questions,
+    Targets,
     Teacher,
     TransferSet,
     ask,
@@ -23,7 +24,18 @@ from priornet.estimators.base import BaseRegressor
 from priornet.estimators.targets import FloatArray, Scaling
 from priornet.nn import Stack
 
-__all__ = ["Asked", "OutsideTeacher", "OwnTeacher", "join_tables", "teacher_scaling"]
+__all__ = [
+    "Asked",
+    "MakeTargets",
+    "OutsideTeacher",
+    "OwnTeacher",
+    "join_tables",
+    "pack_answers",
+    "teacher_scaling",
+]
+
+MakeTargets = Callable[[int, int], Targets]
+"""``(number of targets, number of members) -> what is kept of answers``."""
 
 _ASKED_AT_ONCE = 1 << 14  # inputs at which the teacher is asked in one go
 
@@ -153,3 +165,21 @@ def join_tables(first: Any, second: Any) -> Any:
     if missing:
         raise ValueError(f'`unlabelled` has no column "{missing[0]}".')
     return pd.concat([first, second[list(first.columns)]], ignore_index=True)
+
+
+def pack_answers(
+    kinds: Sequence[MakeTargets], answers: Iterator[Answers], like: Tensor
+) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
+    """Answers as columns for the loss, for each kind of targets; and which inputs have one."""
+    made: list[Targets] = []
+    pieces: list[list[Tensor]] = [[] for _ in kinds]
+    kept: list[Tensor] = []
+    for answer in answers:
+        ensemble = answer.ensemble
+        made = made or [make(ensemble.k_dim, ensemble.n_members) for make in kinds]
+        for targets, own in zip(made, pieces, strict=True):
+            own.append(targets.pack(ensemble).to(like))
+        kept.append(answer.kept)
+    return [(targets, torch.cat(own)) for targets, own in zip(made, pieces, strict=True)], (
+        torch.cat(kept)
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -17,7 +16,6 @@ from torch import Generator, Tensor
 
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.distill import (
-    Answers,
     Faithfulness,
     FaithfulnessWarning,
     Questions,
@@ -32,9 +30,11 @@ from priornet.distill import (
 from priornet.distill.tables import plain
 from priornet.estimators.asking import (
     Asked,
+    MakeTargets,
     OutsideTeacher,
     OwnTeacher,
     join_tables,
+    pack_answers,
     teacher_scaling,
 )
 from priornet.estimators.base import BaseRegressor, Prepared
@@ -51,7 +51,7 @@ from priornet.estimators.inputs import (
 from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, Split, check_count, network_seeds, split_rows
 from priornet.estimators.recipe import Recipe, train_stack
-from priornet.estimators.targets import TargetColumns
+from priornet.estimators.targets import FloatArray, TargetColumns
 from priornet.nn import Stack
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
@@ -59,12 +59,12 @@ from priornet.training.schedules import temperature
 __all__ = ["DistilledRegressor"]
 
 Objective = Literal["endd", "end", "md-end"]
-MakeTargets = Callable[[int, int], Targets]
 
 _HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
 # A student without a member's weights begins as one Gaussian: for this share of its epochs, with so
 # many times the learning rate; what follows has further to go than from an ensemble's average.
 _FIRST_SHARE, _FIRST, _THEN = 0.3, 5.0, 2.0
+_LEAST_STEPS, _LEAST_OUTSIDE = 6000, 12_000  # also of small tables; the second without weights
 _MOST_COMPARED = 2000  # rows; more tell nothing new about a student
 
 
@@ -272,19 +272,13 @@ class DistilledRegressor(BaseRegressor):
         rng, n_rows = check_random_state(self.random_state), num_rows(table)
         scaling = teacher_scaling(ask_all(teacher, table))
         k_dim = len(scaling.shift)
-        if y is None:
-            values = np.zeros((n_rows, k_dim))
-            names = ("y",) if k_dim == 1 else tuple(f"y{k}" for k in range(k_dim))
-            columns = TargetColumns(names, k_dim == 1, scaling)
-            split = Split(torch.arange(n_rows), torch.arange(0))
-        else:
-            values, names, is_vector = check_targets(y, table)
-            if len(names) != k_dim:
-                raise ValueError(
-                    f"`y` has {len(names)} columns; the teacher predicts {k_dim} targets."
-                )
-            columns = TargetColumns(names, is_vector, scaling)
-            split = split_rows(n_rows, self.calibration_fraction, rng)
+        names = ("y",) if k_dim == 1 else tuple(f"y{k}" for k in range(k_dim))
+        unnamed = TargetColumns(names, k_dim == 1, scaling)
+        values, columns, split = self._targets(y, table, unnamed, rng)
+        if len(columns.names) != k_dim:
+            raise ValueError(
+                f"`y` has {len(columns.names)} columns; the teacher predicts {k_dim} targets."
+            )
         given = check_weight(sample_weight, values)
         train = split.train.numpy()
         weight = np.ones(n_rows) if given is None else given / given[train].mean()
@@ -299,22 +293,27 @@ class DistilledRegressor(BaseRegressor):
         return _Posed(**vars(prepared), asked=asked, centres=centres, table=table, y=y)
 
     def _prepare_for(self, teacher: BaseRegressor, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """The table in the teacher's own units; without targets nothing is held out."""
+        """The table in the teacher's own units."""
         fitted = teacher.fitted_
         table = check_inputs(self, X, reset=True)
         rng = check_random_state(self.random_state)
-        columns, n_rows = fitted.targets, num_rows(table)
-        if y is None:
-            values = np.zeros((n_rows, len(columns.names)))
-            split = Split(torch.arange(n_rows), torch.arange(0))
-        else:
-            values, names, is_vector = check_targets(y, table)
-            columns = TargetColumns(names, is_vector, columns.scaling)
-            split = split_rows(n_rows, self.calibration_fraction, rng)
+        values, columns, split = self._targets(y, table, fitted.targets, rng)
         weight = check_weight(sample_weight, values)
-        weight = np.ones(n_rows) if weight is None else weight / weight.mean()
+        weight = np.ones(num_rows(table)) if weight is None else weight / weight.mean()
         prep = fitted.preprocessor
         return self._prepared(prep, columns, table, values, weight, split, rng)
+
+    def _targets(
+        self, y: Any, table: Any, known: TargetColumns, rng: Any
+    ) -> tuple[FloatArray, TargetColumns, Split]:
+        """Targets in the units that are known; without them nothing is held out."""
+        n_rows = num_rows(table)
+        if y is None:
+            split = Split(torch.arange(n_rows), torch.arange(0))
+            return np.zeros((n_rows, len(known.names))), known, split
+        values, names, is_vector = check_targets(y, table)
+        columns = TargetColumns(names, is_vector, known.scaling)
+        return values, columns, split_rows(n_rows, self.calibration_fraction, rng)
 
     # -- the student ------------------------------------------------------------------------------
 
@@ -327,14 +326,14 @@ class DistilledRegressor(BaseRegressor):
             prepared.centres, self._n_asked(n_rows), transfer, Generator().manual_seed(source)
         )
         kinds = self._kinds(first=not prepared.asked.has_weights)
-        packed, kept = _pack(kinds, answers, prepared.centres)
+        packed, kept = pack_answers(kinds, answers, prepared.centres)
         weight = prepared.weight.new_ones(n_rows)
         weight[: len(prepared.split.train)] = prepared.weight[prepared.split.train]
         asked = _Transfer(drawn.inputs[kept], weight[drawn.centre[kept]], n_rows, seed)
         targets, columns = packed[-1]
         network = self._network(asked.inputs.shape[1], targets)
         stack = network.build([seed], prepared.inputs)
-        least = 6000 if prepared.asked.has_weights else 12_000
+        least = _LEAST_STEPS if prepared.asked.has_weights else _LEAST_OUTSIDE
         plan, rate = self._student_plan(n_rows, least), self.student_learning_rate
         if prepared.asked.has_weights:
             prepared.asked.start(stack)
@@ -403,7 +402,7 @@ class DistilledRegressor(BaseRegressor):
             return max(min(max(64 * n_rows, 20_000), 200_000), n_rows)
         return self.n_transfer
 
-    def _student_plan(self, n_rows: int, least: int = 6000) -> Plan:
+    def _student_plan(self, n_rows: int, least: int = _LEAST_STEPS) -> Plan:
         """Batches of 256, and more steps on larger tables, which have more to say."""
         size = 256 if self.batch_size == "auto" else self.batch_size
         epochs = self.student_epochs
@@ -444,21 +443,3 @@ class DistilledRegressor(BaseRegressor):
             warnings.warn(
                 f"the student is not faithful: {problem}.", FaithfulnessWarning, stacklevel=3
             )
-
-
-def _pack(
-    kinds: Sequence[MakeTargets], answers: Iterator[Answers], like: Tensor
-) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
-    """Answers as columns for the loss, for each kind of targets; and which inputs have one."""
-    made: list[Targets] = []
-    pieces: list[list[Tensor]] = [[] for _ in kinds]
-    kept: list[Tensor] = []
-    for answer in answers:
-        ensemble = answer.ensemble
-        made = made or [make(ensemble.k_dim, ensemble.n_members) for make in kinds]
-        for targets, own in zip(made, pieces, strict=True):
-            own.append(targets.pack(ensemble).to(like))
-        kept.append(answer.kept)
-    return [(targets, torch.cat(own)) for targets, own in zip(made, pieces, strict=True)], (
-        torch.cat(kept)
-    )
