@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.estimators.distilled import Objective
+from priornet.estimators.student import Objective
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
@@ -123,13 +122,6 @@ def test_a_student_starts_as_members_side_by_side(objective, n_members):
 
 def test_students_are_twice_as_wide_as_members_by_default():
     assert student().fitted_.network.widths == (64,)
-
-
-@pytest.mark.parametrize(("n_rows", "n_steps"), [(30, 6000), (3000, 15_000), (40_000, 24_000)])
-def test_students_of_larger_tables_train_for_longer(n_rows, n_steps):
-    model = DistilledRegressor(teacher(), batch_size=256)
-    plan = model._student_plan(n_rows)
-    assert plan.epochs * math.ceil(n_rows / 256) == pytest.approx(n_steps, rel=0.01)
 
 
 def test_knowledge_reaches_outside_where_members_hardly_see_noise():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -33,13 +33,13 @@ from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import (
     SMALL,
     Auto,
-    Split,
     check_count,
     make_plan,
     split_rows,
     validation_split,
     weight_decay_for,
 )
+from priornet.estimators.prepared import Prepared, standardised
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
 from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
@@ -49,23 +49,7 @@ from priornet.uncertainty import Uncertainty, uncertainty
 if TYPE_CHECKING:
     from torch.distributions import Distribution
 
-__all__ = ["BaseRegressor", "Prepared"]
-
-
-@dataclass
-class Prepared:
-    """A table ready for training, in standardised units."""
-
-    preprocessor: TablePreprocessor
-    columns: TargetColumns
-    inputs: Tensor
-    """``(N, D)``."""
-    targets: Tensor
-    """``(N, K)``."""
-    weight: Tensor
-    """``(N,)``, of mean 1 over the training rows."""
-    split: Split
-    rng: np.random.RandomState
+__all__ = ["BaseRegressor"]
 
 
 class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -167,34 +151,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         scaling = target_scaling(values[train], train_weight, names)
         weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
         columns = TargetColumns(names, is_vector, scaling)
-        return self._prepared(preprocessor, columns, table, values, weight, split, rng)
-
-    def _prepared(
-        self,
-        preprocessor: TablePreprocessor,
-        columns: TargetColumns,
-        table: Any,
-        values: FloatArray,
-        weight: FloatArray,
-        split: Split,
-        rng: np.random.RandomState,
-    ) -> Prepared:
-        # Tables of a few rows afford double precision: weighting and repeating a row then agree.
-        dtype = torch.float64 if len(values) < SMALL else torch.float32
-        shift, scale = columns.scaling
-
-        def tensor(array: NDArray[Any]) -> Tensor:
-            return torch.as_tensor(array, dtype=dtype, device=self.device)
-
-        return Prepared(
-            preprocessor,
-            columns,
-            tensor(preprocessor.transform(table)),
-            tensor((values - shift) / scale),
-            tensor(weight),
-            split,
-            rng,
-        )
+        return standardised(preprocessor, columns, table, values, weight, split, rng, self.device)
 
     def _train_networks(
         self,

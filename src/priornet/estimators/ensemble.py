@@ -7,9 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from priornet import losses
-from priornet.estimators.base import BaseRegressor, Prepared
+from priornet.estimators.base import BaseRegressor
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.plan import Auto, network_seeds
+from priornet.estimators.prepared import Prepared
 from priornet.training import Batch
 
 __all__ = ["DeepEnsembleRegressor", "GaussianRegressor"]

@@ -11,10 +11,11 @@ from torch import Generator, Tensor
 from priornet import losses
 from priornet.data.generators import FactorAnalysisGenerator
 from priornet.distributions import NormalWishart
-from priornet.estimators.base import BaseRegressor, Prepared
+from priornet.estimators.base import BaseRegressor
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs
 from priornet.estimators.plan import Auto, network_seeds
+from priornet.estimators.prepared import Prepared
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Rows
 from priornet.training.schedules import linear_ramp

@@ -1,0 +1,159 @@
+"""The training of a student: what it keeps of the answers, how it starts, and for how long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from priornet.distill import Targets, TransferSet, start_as_members, targets_for
+from priornet.estimators.asking import MakeTargets, pack_answers
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.network import HeadKind, Network
+from priornet.estimators.plan import Auto, Plan, network_seeds
+from priornet.estimators.posing import Posed
+from priornet.estimators.recipe import Recipe, train_stack
+from priornet.nn import Stack
+from priornet.training import Batch, Rows
+from priornet.training.schedules import temperature
+
+__all__ = ["Objective", "StudentSettings", "student_plan", "train_student"]
+
+Objective = Literal["endd", "end", "md-end"]
+
+_HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
+# A student without a member's weights begins as one Gaussian: for this share of its epochs, with so
+# many times the learning rate; what follows has further to go than from an ensemble's average.
+_FIRST_SHARE, _FIRST, _THEN = 0.3, 5.0, 2.0
+_LEAST_STEPS, _LEAST_OUTSIDE = 6000, 12_000  # also of small tables; the second without weights
+
+
+@dataclass(frozen=True)
+class StudentSettings:
+    """How to train a student; :class:`~priornet.DistilledRegressor` says what they mean."""
+
+    objective: Objective
+    target: Literal["proxy", "likelihood"]
+    temperature: float
+    transfer: TransferSet
+    n_transfer: int | Auto
+    hidden: tuple[int, ...]
+    """Of the student."""
+    epochs: int | Auto
+    batch_size: int | Auto
+    learning_rate: float
+    verbose: bool
+
+
+class _Transfer(NamedTuple):
+    """Inputs at which a teacher has answered."""
+
+    inputs: Tensor
+    weight: Tensor
+    n_rows: int
+    """Of the table around which they were drawn."""
+    seed: int
+
+
+def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
+    """Ask around a table, and learn the answers."""
+    seed, source = network_seeds(posed.rng, 2)
+    n_rows, has_weights = len(posed.centres), posed.asked.has_weights
+    drawn, answers = posed.asked.around(
+        posed.centres,
+        _n_asked(settings, n_rows),
+        settings.transfer,
+        Generator().manual_seed(source),
+    )
+    packed, kept = pack_answers(_kinds(settings, first=not has_weights), answers, posed.centres)
+    weight = posed.weight.new_ones(n_rows)
+    weight[: len(posed.split.train)] = posed.weight[posed.split.train]
+    asked = _Transfer(drawn.inputs[kept], weight[drawn.centre[kept]], n_rows, seed)
+    targets, columns = packed[-1]
+    network = _network(settings, asked.inputs.shape[1], targets)
+    stack = network.build([seed], posed.inputs)
+    least = _LEAST_STEPS if has_weights else _LEAST_OUTSIDE
+    plan = student_plan(n_rows, settings.epochs, settings.batch_size, least)
+    rate = settings.learning_rate
+    if has_weights:
+        posed.asked.start(stack)
+    else:  # first a Gaussian, which learns quickly where the members are
+        first = replace(network, head="gaussian", n_members=1).build([seed], posed.inputs)
+        n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
+        _distil(settings, first, asked, *packed[0], replace(plan, epochs=n_first), _FIRST * rate)
+        start_as_members(stack, first, [0])
+        plan, rate = replace(plan, epochs=max(plan.epochs - n_first, 1)), _THEN * rate
+    training = _distil(settings, stack, asked, targets, columns, plan, rate)
+    training["teacher"] = posed.asked.record()
+    return Fitted(posed.preprocessor, posed.columns, network, stack, training)
+
+
+def student_plan(
+    n_rows: int, epochs: int | Auto, batch_size: int | Auto, least: int = _LEAST_STEPS
+) -> Plan:
+    """Batches of 256, and more steps on larger tables, which have more to say."""
+    size = 256 if batch_size == "auto" else batch_size
+    if epochs == "auto":
+        n_steps = min(max(5 * n_rows, least), 24_000)
+        epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
+    return Plan(epochs, size, None)
+
+
+def _n_asked(settings: StudentSettings, n_rows: int) -> int:
+    if settings.n_transfer == "auto":
+        return max(min(max(64 * n_rows, 20_000), 200_000), n_rows)
+    return settings.n_transfer
+
+
+def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
+    """What is kept of the answers: for the student, and for the Gaussian that it starts as."""
+
+    def own(k_dim: int, n_members: int) -> Targets:
+        proxy, annealed = settings.target == "proxy", settings.temperature > 1
+        return targets_for(settings.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
+
+    def average(k_dim: int, n_members: int) -> Targets:
+        return targets_for("end", k_dim, n_members, proxy=False, annealed=False)
+
+    return [average, own] if first else [own]
+
+
+def _network(settings: StudentSettings, n_inputs: int, targets: Targets) -> Network:
+    return Network(
+        n_inputs,
+        settings.hidden,
+        targets.n_targets,
+        _HEADS[settings.objective],
+        n_members=targets.n_members if settings.objective == "md-end" else 1,
+        min_excess=1.0,  # members that differ wildly ask for less, where variances explode
+        min_belief=1e-10,  # members without noise, far outside: sure of different means
+    )
+
+
+def _distil(
+    settings: StudentSettings,
+    stack: Stack,
+    asked: _Transfer,
+    targets: Targets,
+    columns: Tensor,
+    plan: Plan,
+    rate: float,
+) -> dict[str, Any]:
+    def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
+        annealed = temperature(share, settings.temperature)
+        return targets.loss(prediction, batch.targets, annealed)
+
+    return train_stack(
+        stack,
+        Rows(asked.inputs, columns, asked.weight),
+        [torch.arange(len(asked.inputs))],
+        None,
+        loss,
+        loss,
+        [asked.seed],
+        Recipe(rate, 0.0, plan, verbose=settings.verbose, what=settings.objective),
+        epoch_rows=math.ceil(asked.n_rows / plan.batch_size) * plan.batch_size,
+    )
