@@ -18,7 +18,7 @@ from priornet.data.depth import Augment
 from priornet.experiments.depth.batches import Changes
 from priornet.experiments.depth.config import STUDENTS, Recipe
 
-__all__ = ["changes_for", "enlarge", "jitter", "mix", "upset"]
+__all__ = ["changes_for", "enlarge", "jitter", "mix", "turn", "upset"]
 
 
 def changes_for(recipe: Recipe) -> Changes:
@@ -132,15 +132,33 @@ def mix(images: Tensor, share: float, generator: Generator) -> Tensor:
 def upset(images: Tensor, share: float, generator: Generator) -> Tensor:
     """Some images, about that share, such as nobody took: a student asks what to think of those.
 
-    Each is put upside down, turned into its negative, or cut in four and put together crosswise.
+    Each is turned and scaled, made its negative, cut in four and put together crosswise, or half
+    covered by another image.
     """
-    dice = _draw(len(images), 0.0, 3 / share, generator, images)  # below 3: which of the three
     height, width = images.shape[-2:]
     changed = (
-        images.flip(-2),
+        turn(images, generator),
         1 - images,
         images.roll((height // 2, width // 2), (-2, -1)),
+        0.5 * (images + images.roll(1, 0)),
     )
+    dice = _draw(len(images), 0.0, len(changed) / share, generator, images)
     for kind, other in enumerate(changed):
         images = torch.where((dice >= kind) & (dice < kind + 1), other, images)
     return images
+
+
+def turn(images: Tensor, generator: Generator) -> Tensor:
+    """Images turned by any angle, at half to twice their size, mirrored at the borders."""
+    n, (height, width) = len(images), images.shape[-2:]
+    angle = _draw(n, -math.pi, math.pi, generator, images)
+    size = _draw(n, -math.log(2), math.log(2), generator, images).exp()
+    zero = torch.zeros_like(angle)
+    # Coordinates run from -1 to 1 in both directions: an angle is one only in pixels.
+    rows = [
+        torch.cat([size * angle.cos(), -size * angle.sin() * height / width, zero], -1),
+        torch.cat([size * angle.sin() * width / height, size * angle.cos(), zero], -1),
+    ]
+    where = torch.cat(rows, -2).squeeze(1)  # (B, 2, 3)
+    grid = functional.affine_grid(where, [*images.shape], align_corners=False)
+    return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)

@@ -149,7 +149,7 @@ class Config:
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""
     strange: float = 0.0
-    """Share of those images that are made strange: upside down, negative, rearranged."""
+    """Share of those images that are made strange: turned, negative, rearranged, overlaid."""
     gamma: float = 0.01
     """Weight of NWPN's out-of-domain images."""
     gamma_epochs: float = 5.0
