@@ -111,7 +111,7 @@ class DistilledRegressor(BaseRegressor):
         )
         self.teacher = teacher
         self.objective: Objective = objective
-        self.target = target
+        self.target: Literal["proxy", "likelihood"] = target
         self.temperature = temperature
         self.transfer = transfer
         self.n_transfer: int | Auto = n_transfer
