@@ -49,11 +49,7 @@ HOMES = {
     "rich": ("priornet.cli", "priornet.training.progress"),
     "pandas": ("priornet.data", "priornet.estimators", "priornet.report", "priornet.cli"),
     "pyarrow": ("priornet.data", "priornet.cli"),
-    "safetensors": (
-        "priornet.estimators",
-        "priornet.nn.weights",
-        "priornet.experiments.depth.checkpoint",
-    ),
+    "safetensors": ("priornet.estimators", "priornet.nn.weights", "priornet.nn.tensor_files"),
 }
 
 # Calls that change the process for everybody; only the outermost layers may make them, and the one

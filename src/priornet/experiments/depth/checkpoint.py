@@ -1,89 +1,25 @@
 """What a training needs to go on where it stopped, one file per epoch.
 
-A file holds the tensors (weights, their averages, the optimiser's moments) in the safetensors
-format and everything else as JSON in its header: reading it executes nothing. It is written beside
-its place and renamed, so that a process may be killed at any moment; the bytes are summed up in the
-header, so that a file damaged later is noticed, named, and passed over for the one before it.
+A file holds the tensors (weights, their averages, the optimiser's moments) and everything else as
+:mod:`priornet.nn.tensor_files` writes it: a process may be killed at any moment, and a file damaged
+later is noticed, named, and passed over for the one before it.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import zlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
+
+from priornet.nn.tensor_files import TensorFile as Checkpoint
+from priornet.nn.tensor_files import read_tensors, write_tensors
 
 __all__ = ["Checkpoint", "Checkpoints", "read_tensors", "write_tensors"]
 
 _KEPT = 2  # the newest, and one to fall back on
-_STATE = "state"
-
-
-class Checkpoint(NamedTuple):
-    """Tensors by name, and the plain data that goes with them."""
-
-    tensors: dict[str, Tensor]
-    state: dict[str, Any]
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write one file, whole or not at all.
-
-    Raises:
-        OSError: It cannot be written, as on a full disk; the message names it.
-    """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
-
-    own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {_STATE: json.dumps({**state, "crc32": _checksum(own)}, allow_nan=False)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        save_file(own, unfinished, header)
-        unfinished.replace(path)
-    except SafetensorError as error:  # its name for what the system says
-        raise OSError(f"{path}: it cannot be written ({error})") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def read_tensors(path: Path) -> Checkpoint:
-    """Read what :func:`write_tensors` wrote.
-
-    Raises:
-        ValueError: The file is damaged, or another kind of file; the message names it.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            state: Any = json.loads((file.metadata() or {})[_STATE])
-            names = file.keys()  # it is no mapping: it cannot be gone through itself
-            tensors = {name: file.get_tensor(name) for name in names}
-        if state.pop("crc32") != _checksum(tensors):
-            raise ValueError("its numbers have changed since it was written")
-    except FileNotFoundError:
-        raise
-    except KeyError as error:
-        raise ValueError(f"{path}: not one of our files (no {error} in it).") from error
-    except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path}: damaged ({error}).") from error
-    return Checkpoint(tensors, state)
-
-
-def _checksum(tensors: Mapping[str, Tensor]) -> int:
-    total = 0
-    for name in sorted(tensors):
-        flat = tensors[name].reshape(-1).contiguous()
-        total = zlib.crc32(flat.view(torch.uint8).numpy().data, total) if flat.numel() else total
-    return total
 
 
 class Checkpoints:

@@ -37,6 +37,7 @@ from priornet.experiments.depth.sets import Sets, Sources
 from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
+from priornet.nn.depth_file import depth_record
 from priornet.nn.efficientnet import EfficientNetLite0
 
 __all__ = ["Event", "Order", "Task", "Workshop"]
@@ -230,6 +231,7 @@ class Workshop:
             "fingerprint": fingerprint,
             "losses": outcome.losses,
             "seconds": round(outcome.seconds, 2),
+            **self._described(network, task.recipe),
             **provenance(),
         }
         if self.fabric.is_global_zero:
@@ -237,6 +239,12 @@ class Workshop:
             shutil.rmtree(training.folder, ignore_errors=True)
         self.fabric.barrier()
         return state
+
+    def _described(self, network: nn.Module, recipe: Recipe) -> dict[str, Any]:
+        """What ``priornet export`` must know of the weights; DD has units of its own."""
+        scale = Scale(0.0, 1.0) if recipe.method == "DD" else self.sets.scale
+        size = (recipe.config.height, recipe.config.width)
+        return depth_record(network, size, scale.mean, scale.std)
 
     def _with_room(
         self, task: Task, objective: Objective, run: Callable[[Objective], Outcome]

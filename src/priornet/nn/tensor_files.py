@@ -1,0 +1,83 @@
+"""Tensors by name with plain data beside them, in one file.
+
+The tensors lie in the safetensors format and everything else as JSON in its header: reading it
+executes nothing. A file is written beside its place and renamed, so that a process may be killed
+at any moment; the bytes are summed up in the header, so that damage is noticed and named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["TensorFile", "read_tensors", "write_tensors"]
+
+_STATE = "state"
+
+
+class TensorFile(NamedTuple):
+    """Tensors by name, and the plain data that goes with them."""
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Write one file, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written, as on a full disk; the message names it.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {_STATE: json.dumps({**state, "crc32": _checksum(own)}, allow_nan=False)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        save_file(own, unfinished, header)
+        unfinished.replace(path)
+    except SafetensorError as error:  # its name for what the system says
+        raise OSError(f"{path}: it cannot be written ({error})") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_tensors(path: Path) -> TensorFile:
+    """Read what :func:`write_tensors` wrote.
+
+    Raises:
+        ValueError: The file is damaged, or another kind of file; the message names it.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            state: Any = json.loads((file.metadata() or {})[_STATE])
+            names = file.keys()  # it is no mapping: it cannot be gone through itself
+            tensors = {name: file.get_tensor(name) for name in names}
+        if state.pop("crc32") != _checksum(tensors):
+            raise ValueError("its numbers have changed since it was written")
+    except FileNotFoundError:
+        raise
+    except KeyError as error:
+        raise ValueError(f"{path}: not one of our files (no {error} in it).") from error
+    except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path}: damaged ({error}).") from error
+    return TensorFile(tensors, state)
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    total = 0
+    for name in sorted(tensors):
+        flat = tensors[name].reshape(-1).contiguous()
+        total = zlib.crc32(flat.view(torch.uint8).numpy().data, total) if flat.numel() else total
+    return total

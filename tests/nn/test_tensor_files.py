@@ -1,0 +1,46 @@
+"""What was written comes back; another kind of file is named."""
+
+import pytest
+import torch
+
+from priornet.nn.tensor_files import read_tensors, write_tensors
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "file.safetensors"
+
+
+def test_what_was_written_comes_back(path, generator):
+    tensors = {"a": torch.randn(3, 4, generator=generator), "n": torch.tensor(5)}
+    state = {"losses": [0.1, 1e-300], "name": "grün", "size": [2, 3], "none": None}
+    write_tensors(path, tensors, state)
+    found = read_tensors(path)
+    assert found.state == state
+    assert found.tensors.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(found.tensors[name], tensor)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_damage_is_named(path):
+    write_tensors(path, {"a": torch.ones(9)}, {})
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"file\.safetensors: damaged \(its numbers have changed"):
+        read_tensors(path)
+
+
+def test_other_files_are_refused(path):
+    from safetensors.torch import save_file
+
+    path.parent.mkdir()
+    save_file({"a": torch.ones(2)}, path)
+    with pytest.raises(ValueError, match="not one of our files"):
+        read_tensors(path)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="damaged"):
+        read_tensors(path)
+    with pytest.raises(FileNotFoundError):
+        read_tensors(path.with_name("none"))
