@@ -82,18 +82,21 @@ class Scorer:
 
         fitted = self._fitted
         inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=tally)
-        belief = fitted.belief(torch.from_numpy(inputs))
-        predictive, record = belief.predictive(), self._measured(belief)
+        standard = fitted.standard_belief(torch.from_numpy(inputs))
+        predictive, record = fitted.moved(standard).predictive(), self._measured(standard)
+        scale = torch.from_numpy(fitted.targets.scaling.scale)
         parts = [
             predictive.mean,
             *fitted.interval(predictive, self._coverage, self._method),
-            record.total_variance.sqrt(),
-            record.data_variance.sqrt(),
-            record.knowledge_variance.sqrt(),
+            record.total_variance.sqrt() * scale,
+            record.data_variance.sqrt() * scale,
+            record.knowledge_variance.sqrt() * scale,
         ]  # each (N, K)
         columns = [pa.array(part[:, k].numpy()) for k in range(len(self.targets)) for part in parts]
         columns.append(pa.array(fitted.familiarity(record), from_pandas=True))  # nan: no answer
         columns.append(pa.array(fitted.verdict(record), pa.string()))
+        if self._entropies:
+            record = fitted.in_units(record)
         for name in self._entropies:
             value = getattr(record, name)
             known = None if value is None else value.numpy()
@@ -103,7 +106,7 @@ class Scorer:
         return columns
 
     def _measured(self, belief: Any) -> Any:
-        """Variances, and the entropies, which take longer, only where they are wanted."""
+        """Of standardised targets: variances, and the slower entropies where they are wanted."""
         from priornet.uncertainty import uncertainty
 
         if self._entropies:

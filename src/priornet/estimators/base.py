@@ -225,7 +225,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def predict_uncertainty(self, X: Any) -> RowUncertainty:
         """Total, data and knowledge uncertainty of each row, in units of the targets."""
-        record, columns = uncertainty(self.predict_belief(X)), self.fitted_.targets
+        standard, columns = self._standard_uncertainty(X), self.fitted_.targets
+        record = self.fitted_.in_units(standard)
         arrays: dict[str, Any] = {}
         for name in (field.name for field in fields(Uncertainty)):
             value = getattr(record, name)
@@ -263,14 +264,14 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Between 0 (unheard of) and 1; nan for models without knowledge uncertainty.
         """
-        return self.fitted_.familiarity(uncertainty(self.predict_belief(X)))
+        return self.fitted_.familiarity(self._standard_uncertainty(X))
 
     def predict_verdict(self, X: Any) -> NDArray[np.object_]:
         """One word per row: ``trust``, ``noisy`` or ``unfamiliar``.
 
         :mod:`priornet.estimators.verdict` says what they mean.
         """
-        return self.fitted_.verdict(uncertainty(self.predict_belief(X)))
+        return self.fitted_.verdict(self._standard_uncertainty(X))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder; :func:`priornet.load` reads it.
@@ -282,6 +283,11 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         save(self, Path(path))
+
+    def _standard_uncertainty(self, X: Any) -> Uncertainty:
+        """Uncertainty of standardised targets."""
+        inputs = self._inputs(X)
+        return uncertainty(self.fitted_.standard_belief(inputs))
 
     def _inputs(self, X: Any) -> Tensor:
         """Preprocessed inputs."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,12 +21,26 @@ from priornet.estimators.verdict import Reference
 from priornet.nn import Stack
 from priornet.uncertainty import Uncertainty, uncertainty
 
-__all__ = ["Fitted", "stack_belief"]
+__all__ = ["Fitted", "Variances", "stack_belief"]
 
 FloatArray = NDArray[np.float64]
 
 _CHUNK = 1 << 14  # rows that pass through the networks at once
 _FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
+
+
+class Variances(Protocol):
+    """The part of a record of uncertainty that says how familiar a row is."""
+
+    @property
+    def knowledge_variance(self) -> Tensor:
+        """``(N, K)``."""
+        ...
+
+    @property
+    def data_variance(self) -> Tensor:
+        """``(N, K)``."""
+        ...
 
 
 @dataclass
@@ -66,11 +80,33 @@ class Fitted:
         """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``."""
         return stack_belief(self.stack, inputs)
 
-    @torch.no_grad()
     def belief(self, inputs: Tensor) -> Any:
         """Belief about targets in their own units."""
+        return self.moved(self.standard_belief(inputs))
+
+    @torch.no_grad()
+    def moved(self, belief: Any) -> Any:
+        """A belief about standardised targets as one about targets in their own units."""
         shift, scale = (torch.from_numpy(part) for part in self.targets.scaling)
-        return self.standard_belief(inputs).affine(shift, scale)
+        return belief.affine(shift, scale)
+
+    def in_units(self, record: Uncertainty) -> Uncertainty:
+        """The uncertainty of standardised targets as that of targets in their own units.
+
+        Measured before they are moved: far from zero, members would lose the digits in which they
+        differ.
+        """
+        scale = torch.from_numpy(self.targets.scaling.scale)
+        square, log_scale = scale.square(), scale.log().sum()
+        total = record.total_entropy
+        return replace(
+            record,
+            total_entropy=None if total is None else total + log_scale,
+            data_entropy=record.data_entropy + log_scale,
+            total_variance=record.total_variance * square,
+            data_variance=record.data_variance * square,
+            knowledge_variance=record.knowledge_variance * square,
+        )
 
     def interval(self, predictive: Any, coverage: float, method: str) -> tuple[Tensor, Tensor]:
         """Bounds of each target at a coverage, ``(N, K)``."""
@@ -93,22 +129,19 @@ class Fitted:
         """Whether enough rows were held out for conformal intervals of this coverage."""
         return conformal_rank(len(self.calibration_scores), coverage) is not None
 
-    def familiarity(self, record: Uncertainty) -> FloatArray:
-        """In-domain score of rows, from their uncertainty in target units."""
-        return self.reference.familiarity(self._variances(record, self.targets.scaling.scale)[0])
+    def familiarity(self, record: Variances) -> FloatArray:
+        """In-domain score of rows, from the uncertainty of their standardised targets."""
+        return self.reference.familiarity(self._variances(record)[0])
 
-    def verdict(self, record: Uncertainty) -> NDArray[np.object_]:
-        """One word per row, from its uncertainty in target units."""
-        return self.reference.words(*self._variances(record, self.targets.scaling.scale))
+    def verdict(self, record: Variances) -> NDArray[np.object_]:
+        """One word per row, from the uncertainty of its standardised targets."""
+        return self.reference.words(*self._variances(record))
 
     @staticmethod
-    def _variances(record: Uncertainty, scale: Any = 1.0) -> tuple[FloatArray, FloatArray]:
+    def _variances(record: Variances) -> tuple[FloatArray, FloatArray]:
         """Knowledge and data variance of a row: the average over standardised targets."""
-        square = torch.as_tensor(np.square(scale))
-        knowledge, data = (
-            (variance / square).mean(-1).numpy()
-            for variance in (record.knowledge_variance, record.data_variance)
-        )
+        parts = (record.knowledge_variance, record.data_variance)
+        knowledge, data = (variance.mean(-1).numpy() for variance in parts)
         return knowledge, data
 
 

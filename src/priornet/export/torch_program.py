@@ -64,11 +64,17 @@ class NumericPart(nn.Module):
 
     def forward(self, inputs: Tensor) -> dict[str, Tensor]:
         """Outputs by name, for inputs ``(rows, features)``."""
-        belief = self._belief(inputs).affine(self.shift, self.scale)
-        record, mean = uncertainty(belief), belief.predictive().mean
-        lower, upper = self._bounds(belief, mean, record.total_variance)
-        found = {"mean": mean, "lower": lower, "upper": upper}
-        found |= {name: value for name, value in vars(record).items() if value is not None}
+        standard = self._belief(inputs)
+        belief, record = standard.affine(self.shift, self.scale), uncertainty(standard)
+        measured = {name: value for name, value in vars(record).items() if value is not None}
+        for name in measured:  # measured before the shift, which costs members their digits
+            if name.endswith("variance"):
+                measured[name] = measured[name] * self.scale.square()
+            elif name.endswith("entropy"):
+                measured[name] = measured[name] + self.scale.log().sum()
+        mean = belief.predictive().mean
+        lower, upper = self._bounds(belief, mean, measured["total_variance"])
+        found = {"mean": mean, "lower": lower, "upper": upper, **measured}
         if not self._is_vector:
             return found
         return {name: v.squeeze(-1) if v.dim() > 1 else v for name, v in found.items()}
