@@ -14,6 +14,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from priornet.estimators.targets import check_magnitude
+
 __all__ = [
     "check_inputs",
     "check_targets",
@@ -78,6 +80,7 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
     values = values.reshape(len(values), -1)
     if len(names) != values.shape[1]:
         names = tuple(f"y{k}" for k in range(values.shape[1]))
+    check_magnitude(values, names)
     return values, names, is_vector
 
 

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Scaling", "TargetColumns", "target_scaling"]
+__all__ = ["Scaling", "TargetColumns", "check_magnitude", "target_scaling"]
 
 FloatArray = NDArray[np.float64]
+
+# Squares, and sums of squares over many rows, stay far from the ends of double precision.
+_LARGEST, _SMALLEST = 1e140, 1e-140
 
 
 class Scaling(NamedTuple):
@@ -36,10 +39,31 @@ class TargetColumns:
         return array[:, 0] if self.is_vector else array
 
 
+def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
+    """Refuse finite targets ``(N, K)`` whose variance is no number that a computer can hold."""
+    if not y.size:
+        return
+    for name, largest in zip(names, np.abs(y).max(axis=0), strict=True):
+        if largest > _LARGEST:
+            raise ValueError(
+                f"the target {name!r} is too large ({largest:.3g}; at most {_LARGEST:g}), for its "
+                "variance would be infinite: divide it by a power of ten, and fit again."
+            )
+
+
 def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, ...]) -> Scaling:
     """Scaling of training targets ``(N, K)``; a constant one cannot be learnt from."""
     shift = np.average(y, axis=0, weights=weight)
     scale = np.sqrt(np.average((y - shift) ** 2, axis=0, weights=weight))
+    apart = np.abs(y - shift).max(axis=0)
+    too_close = (apart < _SMALLEST) & (apart > 1e-12 * np.abs(shift))  # their squares vanish
+    if too_close.any():
+        k = int(np.argmax(too_close))
+        raise ValueError(
+            f"the values of the target {names[k]!r} are {apart[k]:.3g} from their mean at most (at "
+            f"least {_SMALLEST:g} is needed), and their variance would be zero: multiply it by a "
+            "power of ten, and fit again."
+        )
     constant = scale <= 1e-12 * np.maximum(np.abs(shift), np.finfo(float).tiny)
     if constant.any():
         k = int(np.argmax(constant))

@@ -1,0 +1,58 @@
+"""Scaling of targets, and those whose variance is no number."""
+
+import numpy as np
+import pytest
+
+from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet.estimators.targets import target_scaling
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(150, 2))
+Y = X[:, 0] ** 2 + 0.1 * RNG.normal(size=150)
+QUICK = {"hidden": (8,), "epochs": 3, "random_state": 0}
+
+
+def test_scaling_is_that_of_weighted_rows():
+    shift, scale = target_scaling(np.array([[1.0], [3.0]]), np.array([3.0, 1.0]), ("y",))
+    assert shift == pytest.approx([1.5])
+    assert scale == pytest.approx([np.sqrt(0.75)])
+
+
+@pytest.mark.parametrize("factor", [1e141, 1e300])
+def test_targets_whose_variance_overflows_are_refused(factor):
+    with pytest.raises(ValueError, match=r"'y' is too large \(.*divide it by a power of ten"):
+        GaussianRegressor(**QUICK).fit(X, factor * Y)
+    teacher = DeepEnsembleRegressor(2, **QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match="'y' is too large"):
+        DistilledRegressor(teacher).fit(X, factor * Y)
+
+
+@pytest.mark.parametrize("factor", [1e-145, 1e-200, 1e-300])
+def test_targets_whose_variance_vanishes_are_refused(factor):
+    with pytest.raises(ValueError, match=r"'y' are .*multiply it by a power of ten"):
+        GaussianRegressor(**QUICK).fit(X, factor * Y)
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5, 1e-200, 1e139])
+def test_a_constant_target_is_called_constant(value):
+    with pytest.raises(ValueError, match="'y' is constant"):
+        GaussianRegressor(**QUICK).fit(X, np.full(len(X), value))
+
+
+@pytest.mark.parametrize("factor", [1e-130, 1e130])
+def test_units_do_not_matter(factor):
+    plain = DeepEnsembleRegressor(2, **QUICK).fit(X, Y)
+    scaled = DeepEnsembleRegressor(2, **QUICK).fit(X, factor * Y)
+    np.testing.assert_allclose(scaled.predict(X), factor * plain.predict(X), rtol=1e-3)
+    one, other = (m.predict_uncertainty(X).knowledge_variance for m in (plain, scaled))
+    np.testing.assert_allclose(other, factor * one * factor, rtol=1e-2)
+
+
+def test_an_offset_does_not_cost_members_their_differences():
+    model = DeepEnsembleRegressor(3, **QUICK).fit(X, Y)
+    before, mean = model.predict_uncertainty(X), model.predict(X)
+    model.fitted_.targets.scaling.shift[:] += 2.0**40
+    after = model.predict_uncertainty(X)
+    for name in ("knowledge_variance", "total_variance", "epkl", "data_entropy"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    np.testing.assert_allclose(model.predict(X), mean + 2.0**40, rtol=1e-15)
