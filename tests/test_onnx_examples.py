@@ -62,7 +62,7 @@ def assert_scores(exported, command):
     expected = outputs_of(model, rows, {"coverage": 0.9, "interval": "predictive"})
     found = {
         name: scored[name].to_numpy()
-        if values.ndim == 1
+        if len(values.shape) == 1
         else scored[[f"{name}_{k}" for k in range(values.shape[1])]].to_numpy()
         for name, values in expected.items()
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from priornet import DeepEnsembleRegressor
@@ -49,6 +50,18 @@ def test_beyond_all_of_few_reference_rows_is_unfamiliar():
     known = reference(20)
     words = known.words(np.array([20.0, 20.1]), np.array([4.0, 4.0]))
     assert words.tolist() == ["trust", "unfamiliar"]
+
+
+@pytest.mark.parametrize("n", [1, 20, 98, 99, 100, 199, 200, 999, 2000])
+def test_the_limit_is_where_the_word_changes(n):
+    """By the definition: fewer than 1 % of the rows as uncertain, or none of them all."""
+    known = reference(n)
+    knowledge = np.arange(0.5, n + 1.5, 0.5)
+    score = known.familiarity(knowledge)
+    expected = (score < UNFAMILIAR) | (knowledge > n)
+    words = known.words(knowledge, np.full(len(knowledge), 4.0))
+    assert ((words == "unfamiliar") == expected).all()
+    assert expected.any()
 
 
 def test_without_knowledge_uncertainty_nothing_is_unfamiliar():

@@ -75,7 +75,7 @@ def _summary(
 
     def place(name: str) -> dict[str, Any]:
         worst = comparison.worst[name]
-        is_whole_row = name.endswith(("entropy", "information", "epkl"))
+        is_whole_row = name.endswith(("entropy", "information", "epkl", "in_domain", "verdict"))
         return {
             "column": name,
             "target": None if is_whole_row else targets[worst.target],
@@ -105,5 +105,9 @@ def _sentence(summary: dict[str, Any]) -> str:
     return (
         f"{counted(summary['n_rows'])} {says}: the largest relative difference is "
         f"{worst['error']:.1e} (at most {summary['tolerance']:g}), in {worst['column']}{of}, row "
-        f"{worst['row']}: {worst['found']:.9g} instead of {worst['expected']:.9g}."
+        f"{worst['row']}: {_shown(worst['found'])} instead of {_shown(worst['expected'])}."
     )
+
+
+def _shown(value: float | str) -> str:
+    return f'"{value}"' if isinstance(value, str) else f"{value:.9g}"

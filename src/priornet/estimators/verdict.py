@@ -11,6 +11,7 @@ Reference rows are rows of the training table, the held-out ones where there are
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,11 +67,19 @@ class Reference:
         as_uncertain = n - np.searchsorted(self.knowledge, knowledge, side="left")
         return (1 + as_uncertain) / (1 + n)
 
+    @property
+    def limit(self) -> float:
+        """Knowledge variance above which a row is unfamiliar.
+
+        With few reference rows the smallest score is not below 1 %: beyond all of them counts then.
+        """
+        if not self.has_knowledge:
+            return math.inf
+        n = len(self.knowledge)
+        n_rare = int(((1 + np.arange(n)) / (1 + n) < UNFAMILIAR).sum())
+        return float(self.knowledge[-max(n_rare, 1)])
+
     def words(self, knowledge: FloatArray, data: FloatArray) -> NDArray[np.object_]:
         """``trust``, ``noisy`` or ``unfamiliar`` for each row."""
-        familiar = self.familiarity(knowledge)
-        # With few reference rows the smallest score is above 1 %: beyond all of them also counts.
-        beyond = knowledge > self.knowledge[-1] if self.has_knowledge else familiar < 0
-        unfamiliar = (familiar < UNFAMILIAR) | (beyond & (1 + len(self.knowledge) < 1 / UNFAMILIAR))
-        noisy = np.sqrt(data) > NOISY * self.data
+        unfamiliar, noisy = knowledge > self.limit, np.sqrt(data) > NOISY * self.data
         return np.where(unfamiliar, WORDS[2], np.where(noisy, WORDS[1], WORDS[0])).astype(object)

@@ -2,10 +2,11 @@
 
 from priornet.export.depth import depth_to_onnx
 from priornet.export.errors import ExportError
+from priornet.export.exported import open_exported
 from priornet.export.feeds import feeds
 from priornet.export.onnx_model import to_onnx
 from priornet.export.torch_program import to_torch_export
-from priornet.export.verify import TOLERANCE, Comparison, open_exported, outputs_of
+from priornet.export.verify import TOLERANCE, Comparison, outputs_of
 
 __all__ = [
     "TOLERANCE",

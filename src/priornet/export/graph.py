@@ -128,7 +128,8 @@ class Graph:
             return value
         array = np.asarray(value, dtype)
         root = self._root
-        key = (array.dtype.str, array.shape, array.tobytes())
+        content = tuple(array.flat) if array.dtype == object else array.tobytes()  # texts, numbers
+        key = (array.dtype.str, array.shape, content)
         if key not in root._constants:
             name = f"{self._own}constant_{len(root._constants)}"
             root._constants[key] = self.onnx.numpy_helper.from_array(array, name)

@@ -21,6 +21,7 @@ from priornet.export.errors import ExportError, check_fitted, need
 from priornet.export.graph import Graph, Value, unlike
 from priornet.export.network import perceptron
 from priornet.export.series import check_coverage
+from priornet.export.standing import STANDING, standing
 
 __all__ = [
     "LEAST_OPSET",
@@ -55,7 +56,8 @@ def to_onnx(
 
     Inputs are the raw columns (:mod:`priornet.export.columns` says in which form); outputs, in
     double precision and in units of the targets, have the names and shapes of
-    :meth:`~priornet.BaseRegressor.predict_uncertainty`, beside ``mean``, ``lower`` and ``upper``.
+    :meth:`~priornet.BaseRegressor.predict_uncertainty`, beside ``mean``, ``lower`` and ``upper``;
+    ``in_domain`` and ``verdict`` are those of ``predict_familiarity`` and ``predict_verdict``.
     Where a column has one of these names, all outputs begin with ``priornet_``.
 
     Args:
@@ -79,10 +81,15 @@ def to_onnx(
     several = stack.n_networks > 1
     raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
     found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
-    is_taken = {field.name for field in fields(Measures)} & set(taken)
+    is_taken = {*(field.name for field in fields(Measures)), *STANDING} & set(taken)
     prefix = unlike(taken, PREFIX) if is_taken else ""
     targets = fitted.targets
     give_out(graph, found, targets.scaling, [ROWS], is_vector=targets.is_vector, prefix=prefix)
+    variances = (found.knowledge_variance, found.data_variance)
+    stands = standing(graph, fitted.reference, *variances, len(targets.names))
+    for name, value in stands._asdict().items():
+        if value is not None:
+            graph.output(prefix + name, value, [ROWS])
     about = {
         "version": __version__,
         "estimator": type(model).__name__,

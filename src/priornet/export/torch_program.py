@@ -25,12 +25,13 @@ from priornet.distributions.quantiles import (
 )
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.fitted import Fitted
+from priornet.estimators.verdict import NOISY, WORDS
 from priornet.export.beliefs import Interval
 from priornet.export.errors import check_fitted
 from priornet.export.onnx_model import interval_of, write_bytes
 from priornet.export.quiet import quiet
 from priornet.export.series import evidence_series, normal_quantile
-from priornet.uncertainty import uncertainty
+from priornet.uncertainty import Uncertainty, uncertainty
 
 __all__ = ["METADATA", "NumericPart", "to_torch_export"]
 
@@ -51,6 +52,8 @@ class NumericPart(nn.Module):
     scale: Tensor
     series: Tensor
     """Of the quantile of a Student-T: see :mod:`priornet.export.series`."""
+    usual: Tensor
+    """Knowledge variances of reference rows, sorted; none where the model has no such thing."""
 
     def __init__(self, fitted: Fitted, interval: Interval) -> None:
         super().__init__()
@@ -61,6 +64,10 @@ class NumericPart(nn.Module):
             self.register_buffer(name, torch.from_numpy(part))
         coefficients = evidence_series(fitted.network.n_targets, interval.coverage)[:, 2]
         self.register_buffer("series", torch.from_numpy(coefficients.copy()))
+        reference = fitted.reference
+        self._noisy, self._limit = NOISY * reference.data, reference.limit
+        usual = reference.knowledge if reference.has_knowledge else reference.knowledge[:0]
+        self.register_buffer("usual", torch.tensor(usual))
 
     def forward(self, inputs: Tensor) -> dict[str, Tensor]:
         """Outputs by name, for inputs ``(rows, features)``."""
@@ -75,9 +82,20 @@ class NumericPart(nn.Module):
         mean = belief.predictive().mean
         lower, upper = self._bounds(belief, mean, measured["total_variance"])
         found = {"mean": mean, "lower": lower, "upper": upper, **measured}
-        if not self._is_vector:
-            return found
-        return {name: v.squeeze(-1) if v.dim() > 1 else v for name, v in found.items()}
+        if self._is_vector:
+            found = {name: v.squeeze(-1) if v.dim() > 1 else v for name, v in found.items()}
+        return found | self._standing(record)
+
+    def _standing(self, record: Uncertainty) -> dict[str, Tensor]:
+        """Score and number of the word, ``(rows,)``."""
+        knowledge, data = record.knowledge_variance.mean(-1), record.data_variance.mean(-1)
+        verdict = (data.sqrt() > self._noisy).long()
+        if not len(self.usual):
+            return {"verdict": verdict}
+        n = len(self.usual)
+        below = torch.searchsorted(self.usual, knowledge)
+        verdict = torch.where(knowledge > self._limit, 2, verdict)
+        return {"in_domain": (1 + n - below) / (1 + n), "verdict": verdict}
 
     def _belief(self, inputs: Tensor) -> Any:
         """As the estimator has it: networks in their own precision, the rest in double."""
@@ -169,6 +187,7 @@ def to_torch_export(
             "interval": interval,
             "targets": list(fitted.targets.names),
             "inputs": list(fitted.preprocessor.feature_names_out_),
+            "verdicts": list(WORDS),
         }
         buffer = io.BytesIO()
         torch.export.save(program, buffer, extra_files={METADATA: json.dumps(about)})

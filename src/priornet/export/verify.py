@@ -2,32 +2,28 @@
 
 The yardstick of an error is the value itself; of a mean or an end of an interval at least the
 standard deviation of the row (a mean may be zero), of an entropy at least 1 nat. Knowledge
-uncertainty far below what single precision tells from none counts as that.
+uncertainty far below what single precision tells from none counts as that. Counts and words jump:
+there, what uncertainties within the tolerance would have made of a row is right too.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
-from priornet.export.columns import INPUT, input_names
-from priornet.export.errors import ExportError, need
-from priornet.export.feeds import feeds
-from priornet.export.onnx_model import LEAST_OPSET
-from priornet.export.quiet import quiet
+from priornet.estimators.records import RowUncertainty
+from priornet.export.errors import ExportError
+from priornet.export.exported import Outputs
 
-__all__ = ["TOLERANCE", "Comparison", "Worst", "open_exported", "outputs_of"]
+__all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of"]
 
 FloatArray = NDArray[np.float64]
-Outputs = Mapping[str, FloatArray]
 
 TOLERANCE = 1e-4
 """Largest relative difference that counts as equal."""
@@ -36,17 +32,34 @@ _KNOWLEDGE = ("knowledge_variance", "mutual_information", "epkl")
 _LEAST_KNOWLEDGE = 1e-8  # of the total variance, and in nats
 
 
-class Exported(Protocol):
-    """A file that scores rows."""
+@dataclass(frozen=True)
+class Jumping:
+    """An output that jumps where what it depends on passes a limit.
+
+    Attributes:
+        value: Of each row, numbers or texts.
+        others: What it is when that is a little smaller, or larger.
+    """
+
+    value: NDArray[Any]
+    others: tuple[NDArray[Any], ...]
 
     @property
-    def about(self) -> dict[str, Any]:
-        """Coverage and method of its interval."""
-        ...
+    def shape(self) -> tuple[int, ...]:
+        """Of the value."""
+        return self.value.shape
 
-    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Its outputs for rows of a table that the model can read."""
-        ...
+    def errors(self, found: NDArray[Any]) -> FloatArray:
+        """0 where it is one of these, or between them; 1 for another text."""
+        if self.value.dtype == object:
+            same = np.any([found == one for one in (self.value, *self.others)], axis=0)
+            return np.where(same, 0.0, 1.0)
+        low, high = (f.reduce([self.value, *self.others]) for f in (np.minimum, np.maximum))
+        nearest = np.where(np.isnan(found), self.value, np.clip(found, low, high))
+        return _relative(nearest, found, np.abs(self.value))
+
+
+Expected = Mapping[str, FloatArray | Jumping]
 
 
 @dataclass(frozen=True)
@@ -56,8 +69,8 @@ class Worst:
     error: float
     row: int
     target: int
-    expected: float
-    found: float
+    expected: float | str
+    found: float | str
 
 
 @dataclass
@@ -82,27 +95,34 @@ class Comparison:
         """Whether every difference is within the tolerance."""
         return self.worst[self.output].error <= TOLERANCE
 
-    def add(self, expected: Outputs, found: Outputs) -> None:
+    def add(self, expected: Expected, found: Outputs) -> None:
         """Compare some more rows."""
         deviations = np.sqrt(_as_matrix(expected["total_variance"]))
-        for name, value in expected.items():
-            if found[name].shape != value.shape:
+        for name, right in expected.items():
+            value, given = right.value if isinstance(right, Jumping) else right, found[name]
+            if given.shape != value.shape:
                 raise ExportError(
-                    f'the output "{name}" has shape {found[name].shape}, not {value.shape}.'
+                    f'the output "{name}" has shape {given.shape}, not {value.shape}.'
                 )
-            right, given = _as_matrix(value), _as_matrix(found[name])
-            errors = _errors(name, right, given, deviations)
-            row, target = np.unravel_index(int(np.argmax(errors)), errors.shape)
-            worst = self.worst.get(name)
-            if worst is None or errors[row, target] > worst.error:
-                self.worst[name] = Worst(
-                    float(errors[row, target]),
-                    self.n_rows + int(row),
-                    int(target),
-                    float(right[row, target]),
-                    float(given[row, target]),
-                )
+            if isinstance(right, Jumping):
+                errors = right.errors(given)
+            else:
+                errors = _errors(name, _as_matrix(value), _as_matrix(given), deviations)
+            self._note(name, errors.reshape(len(given), -1), value, given)
         self.n_rows += len(deviations)
+
+    def _note(
+        self, name: str, errors: FloatArray, expected: NDArray[Any], found: NDArray[Any]
+    ) -> None:
+        """Keep the place if it is worse than those before it."""
+        row, target = (int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
+        worst = self.worst.get(name)
+        if worst is None or errors[row, target] > worst.error:
+            right, given = (v.reshape(len(v), -1)[row, target] for v in (expected, found))
+            if expected.dtype != object:
+                right, given = float(right), float(given)
+            place = self.n_rows + row
+            self.worst[name] = Worst(float(errors[row, target]), place, target, right, given)
 
 
 def _as_matrix(values: Any) -> FloatArray:
@@ -122,119 +142,36 @@ def _errors(
     elif name in _KNOWLEDGE:
         is_variance = name.endswith("variance")
         scale = np.maximum(scale, _LEAST_KNOWLEDGE * (deviations**2 if is_variance else 1.0))
+    return _relative(expected, found, scale)
+
+
+def _relative(expected: FloatArray, found: FloatArray, scale: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         errors = np.abs(found - expected) / scale
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     return np.where(same, 0.0, np.where(np.isfinite(errors), errors, math.inf))
 
 
-def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Outputs:
+def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Expected:
     """What the model says: the outputs that an export of it has."""
     record = model.predict_uncertainty(rows)
     lower, upper = model.predict_interval(rows, about["coverage"], about["interval"])
-    found = {"mean": model.predict(rows), "lower": lower, "upper": upper}
+    found: dict[str, Any] = {"mean": model.predict(rows), "lower": lower, "upper": upper}
     measures = {name: value for name, value in vars(record).items() if name != "target_names"}
-    return found | {name: value for name, value in measures.items() if value is not None}
+    found |= {name: value for name, value in measures.items() if value is not None}
+    return found | _standing(model, rows, record)
 
 
-def open_exported(path: Path) -> Exported:
-    """A file that :func:`to_onnx` or :func:`to_torch_export` wrote, whatever its name."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(2)
-    except OSError as error:
-        raise ExportError(f"{path}: {error.strerror}.") from error
-    return _Program(path) if start == b"PK" else _Graph(path)  # torch writes a zip archive
-
-
-class _Graph:
-    """An ONNX file."""
-
-    def __init__(self, path: Path) -> None:
-        purpose = "run an exported model"
-        onnx, runtime = need("onnx", purpose), need("onnxruntime", purpose)
-        self._path = path
-        try:
-            model = onnx.load_model(path)
-        except Exception as error:  # whatever protobuf makes of such bytes
-            raise ExportError(f"{path}: it is no ONNX model.") from error
-        versions = {entry.domain: entry.version for entry in model.opset_import}
-        if not versions or not model.graph.node:
-            raise ExportError(f"{path}: it is no ONNX model.")
-        if versions.get("", 0) < LEAST_OPSET:
-            raise ExportError(
-                f"{path}: its opset {versions.get('', 0)} is too old; export the model again, with "
-                f"opset {LEAST_OPSET} or newer."
-            )
-        self.about = _about(path, {p.key: p.value for p in model.metadata_props}.get("priornet"))
-        try:
-            self._session = runtime.InferenceSession(
-                model.SerializeToString(), providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime has a class of its own for every kind
-            raise ExportError(f"{path}: onnxruntime cannot load it: {error}") from error
-
-    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Run the graph on raw columns."""
-        names = input_names(model.fitted_.preprocessor) or (INPUT,)
-        given = [one.name for one in self._session.get_inputs()]
-        _check_same(self._path, "columns", names, given)
-        fed = feeds(model.fitted_.preprocessor, rows)
-        kinds = {one.name: one.type for one in self._session.get_inputs()}
-        for name, values in fed.items():
-            if kinds[name] != ("tensor(string)" if values.dtype == object else "tensor(double)"):
-                raise ExportError(
-                    f'{self._path}: the column "{name}" is a {kinds[name]} there, but not in the '
-                    "model; export it again."
-                )
-        prefix = self.about.get("prefix", "")
-        outputs = [one.name.removeprefix(prefix) for one in self._session.get_outputs()]
-        return dict(zip(outputs, self._session.run(None, fed), strict=True))
-
-
-class _Program:
-    """A file of ``torch.export``."""
-
-    def __init__(self, path: Path) -> None:
-        import torch
-
-        from priornet.export.torch_program import METADATA
-
-        self._path = path
-        texts = {METADATA: ""}
-        try:
-            with quiet("torch.export"):
-                self._program: Any = torch.export.load(path, extra_files=texts).module()
-        except Exception as error:  # torch raises what its parts do
-            raise ExportError(f"{path}: it is no program of torch.export.") from error
-        self.about = _about(path, texts[METADATA])
-
-    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Run the program on preprocessed columns."""
-        import torch
-
-        prep = model.fitted_.preprocessor
-        _check_same(self._path, "columns", prep.feature_names_out_, self.about["inputs"])
-        return {
-            k: v.numpy() for k, v in self._program(torch.from_numpy(prep.transform(rows))).items()
-        }
-
-
-def _about(path: Path, text: str | None) -> dict[str, Any]:
-    try:
-        about = json.loads(text or "")
-        coverage, method = about["coverage"], about["interval"]
-        known = 0 < coverage < 1 and method in ("predictive", "conformal")
-    except (ValueError, TypeError, KeyError):
-        known, about = False, {}
-    if not known:
-        raise ExportError(f"{path}: `priornet export` did not write it: it names no coverage.")
-    return about
-
-
-def _check_same(path: Path, what: str, wanted: Any, given: Any) -> None:
-    missing = [name for name in wanted if name not in set(given)]
-    extra = [name for name in given if name not in set(wanted)]
-    if missing or extra:
-        name, where = (missing[0], "the model") if missing else (extra[0], "the file")
-        raise ExportError(f'{path}: it has other {what}: only {where} has "{name}".')
+def _standing(model: BaseRegressor, rows: Any, record: RowUncertainty) -> dict[str, Jumping]:
+    """Score and word of each row, and what a little more or less uncertainty would make of it."""
+    reference = model.fitted_.reference
+    square = np.square(model.fitted_.targets.scaling.scale)
+    parts = (record.knowledge_variance, record.data_variance)
+    knowledge, data = ((_as_matrix(part) / square).mean(-1) for part in parts)
+    nearby = (1 - TOLERANCE, 1 + TOLERANCE)
+    words = tuple(reference.words(a * knowledge, b * data) for a in nearby for b in nearby)
+    found = {"verdict": Jumping(model.predict_verdict(rows), words)}
+    if reference.has_knowledge:
+        scores = tuple(reference.familiarity(factor * knowledge) for factor in nearby)
+        found["in_domain"] = Jumping(model.predict_familiarity(rows), scores)
+    return found

@@ -1,0 +1,150 @@
+"""Files that score rows: exported graphs and programs, opened again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.estimators.base import BaseRegressor
+from priornet.estimators.verdict import WORDS
+from priornet.export.columns import INPUT, input_names
+from priornet.export.errors import ExportError, need
+from priornet.export.feeds import feeds
+from priornet.export.onnx_model import LEAST_OPSET
+from priornet.export.quiet import quiet
+
+__all__ = ["Exported", "GraphFile", "Outputs", "open_exported"]
+
+Outputs = Mapping[str, NDArray[Any]]
+"""By name; texts are objects."""
+
+
+class Exported(Protocol):
+    """A file that scores rows."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Coverage and method of its interval."""
+        ...
+
+    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
+        """Its outputs for rows of a table that the model can read."""
+        ...
+
+
+def open_exported(path: Path) -> Exported:
+    """A file that :func:`to_onnx` or :func:`to_torch_export` wrote, whatever its name."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(2)
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}.") from error
+    return _Program(path) if start == b"PK" else GraphFile(path)  # torch writes a zip archive
+
+
+class GraphFile:
+    """An ONNX file.
+
+    Args:
+        path: That one of our functions wrote.
+    """
+
+    def __init__(self, path: Path) -> None:
+        purpose = "run an exported model"
+        onnx, runtime = need("onnx", purpose), need("onnxruntime", purpose)
+        self._path = path
+        try:
+            model = onnx.load_model(path)
+        except Exception as error:  # whatever protobuf makes of such bytes
+            raise ExportError(f"{path}: it is no ONNX model.") from error
+        versions = {entry.domain: entry.version for entry in model.opset_import}
+        if not versions or not model.graph.node:
+            raise ExportError(f"{path}: it is no ONNX model.")
+        if versions.get("", 0) < LEAST_OPSET:
+            raise ExportError(
+                f"{path}: its opset {versions.get('', 0)} is too old; export the model again, with "
+                f"opset {LEAST_OPSET} or newer."
+            )
+        self.about = _about(path, {p.key: p.value for p in model.metadata_props}.get("priornet"))
+        try:
+            self._session = runtime.InferenceSession(
+                model.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has a class of its own for every kind
+            raise ExportError(f"{path}: onnxruntime cannot load it: {error}") from error
+
+    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
+        """Run the graph on raw columns."""
+        names = input_names(model.fitted_.preprocessor) or (INPUT,)
+        given = [one.name for one in self._session.get_inputs()]
+        _check_same(self._path, "columns", names, given)
+        fed = feeds(model.fitted_.preprocessor, rows)
+        kinds = {one.name: one.type for one in self._session.get_inputs()}
+        for name, values in fed.items():
+            if kinds[name] != ("tensor(string)" if values.dtype == object else "tensor(double)"):
+                raise ExportError(
+                    f'{self._path}: the column "{name}" is a {kinds[name]} there, but not in the '
+                    "model; export it again."
+                )
+        return self.run(fed)
+
+    def run(self, fed: Mapping[str, NDArray[Any]]) -> Outputs:
+        """Its outputs for its inputs, both by name."""
+        prefix = self.about.get("prefix", "")
+        outputs = [one.name.removeprefix(prefix) for one in self._session.get_outputs()]
+        return dict(zip(outputs, self._session.run(None, dict(fed)), strict=True))
+
+
+class _Program:
+    """A file of ``torch.export``."""
+
+    def __init__(self, path: Path) -> None:
+        import torch
+
+        from priornet.export.torch_program import METADATA
+
+        self._path = path
+        texts = {METADATA: ""}
+        try:
+            with quiet("torch.export"):
+                self._program: Any = torch.export.load(path, extra_files=texts).module()
+        except Exception as error:  # torch raises what its parts do
+            raise ExportError(f"{path}: it is no program of torch.export.") from error
+        self.about = _about(path, texts[METADATA])
+
+    def score(self, model: BaseRegressor, rows: Any) -> Outputs:
+        """Run the program on preprocessed columns."""
+        import torch
+
+        prep = model.fitted_.preprocessor
+        _check_same(self._path, "columns", prep.feature_names_out_, self.about["inputs"])
+        inputs = torch.from_numpy(prep.transform(rows))
+        found = {name: value.numpy() for name, value in self._program(inputs).items()}
+        if "verdict" in found:  # a program has numbers only
+            found["verdict"] = np.array(WORDS, object)[found["verdict"]]
+        return found
+
+
+def _about(path: Path, text: str | None) -> dict[str, Any]:
+    try:
+        about = json.loads(text or "")
+        coverage, method = about["coverage"], about["interval"]
+        known = 0 < coverage < 1 and method in ("predictive", "conformal")
+    except (ValueError, TypeError, KeyError):
+        known, about = False, {}
+    if not known:
+        raise ExportError(f"{path}: `priornet export` did not write it: it names no coverage.")
+    return about
+
+
+def _check_same(path: Path, what: str, wanted: Any, given: Any) -> None:
+    missing = [name for name in wanted if name not in set(given)]
+    extra = [name for name in given if name not in set(wanted)]
+    if missing or extra:
+        name, where = (missing[0], "the model") if missing else (extra[0], "the file")
+        raise ExportError(f'{path}: it has other {what}: only {where} has "{name}".')

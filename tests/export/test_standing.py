@@ -1,0 +1,53 @@
+"""The graph counts reference rows and finds words as the model does."""
+
+import numpy as np
+import pytest
+
+from _onnx import run_onnx
+from priornet.estimators.verdict import Reference
+from priornet.export.graph import Graph
+from priornet.export.onnx_model import LEAST_OPSET, make_model
+from priornet.export.standing import standing
+
+
+def stands(reference, knowledge, data):
+    graph = Graph()
+    n_targets = knowledge.shape[1]
+    given = [graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")]
+    found = standing(graph, reference, *given, n_targets)
+    for name, value in found._asdict().items():
+        if value is not None:
+            graph.output(name, value, ["rows"])
+    return run_onnx(make_model(graph, LEAST_OPSET, {}), {"knowledge": knowledge, "data": data})
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 99, 100, 150, 199, 1936, 2000])
+def test_scores_and_words_are_those_of_the_reference(n):
+    rng = np.random.default_rng(n)
+    reference = Reference.of(rng.exponential(size=n).round(2) + 0.01, rng.exponential(size=n))
+    usual = reference.knowledge  # with ties
+    knowledge = np.concatenate([usual, usual * (1 + 1e-12), usual * (1 - 1e-12), [0.0, 1e300]])
+    data = rng.exponential(3.0, len(knowledge))
+    found = stands(reference, knowledge[:, None], data[:, None])
+    np.testing.assert_allclose(
+        found["in_domain"], reference.familiarity(knowledge), rtol=1e-14, atol=0
+    )
+    assert found["verdict"].tolist() == reference.words(knowledge, data).tolist()
+    assert len(set(found["verdict"])) == 3
+
+
+def test_several_targets_are_averaged():
+    rng = np.random.default_rng(0)
+    reference = Reference.of(rng.exponential(size=300), rng.exponential(size=300))
+    knowledge, data = rng.exponential(2.0, (2, 50, 3))
+    found = stands(reference, knowledge, data)
+    means = knowledge.mean(-1), data.mean(-1)
+    np.testing.assert_allclose(found["in_domain"], reference.familiarity(means[0]))
+    assert found["verdict"].tolist() == reference.words(*means).tolist()
+
+
+def test_a_model_without_knowledge_has_a_word_alone():
+    reference = Reference.of(np.zeros(200), np.ones(200))
+    found = stands(reference, np.zeros((2, 1)), np.array([[1.0], [9.0]]))
+    assert found.keys() == {"verdict"}
+    assert found["verdict"].tolist() == ["trust", "noisy"]
