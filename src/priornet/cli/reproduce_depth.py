@@ -29,10 +29,11 @@ _NAMES = {
     "end": "EnD",
     "md-end": "MD-EnD",
     "endd-t1": "EnD2-T1",
+    "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",
 }
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
-_DEFAULT = "dd,single,ensemble,endd,endd-t1,rkl,der,end,md-end"
+_DEFAULT = "dd,single,ensemble,endd,endd-t10,rkl,der,end,md-end"
 
 
 class Dataset(StrEnum):

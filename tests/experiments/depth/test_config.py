@@ -44,9 +44,10 @@ def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
 
 
 def test_recipes_of_variants():
-    found = {r.name: r for r in recipes(Config(), ["NWPN", "EnD2-T1", "EnD2-proxy"], ablation=True)}
+    names = ["NWPN", "EnD2-T10", "EnD2-proxy"]
+    found = {r.name: r for r in recipes(Config(), names, ablation=True)}
     assert list(found) == [
-        "EnD2-T1",
+        "EnD2-T10",
         "EnD2-proxy",
         "NWPN",
         "NWPN-g0",
@@ -54,7 +55,7 @@ def test_recipes_of_variants():
         "NWPN-g0.025",
         "NWPN-g0.05",
     ]
-    assert found["EnD2-T1"].config.temperature == 1
+    assert found["EnD2-T10"].config.temperature == 10
     assert found["EnD2-proxy"].config.proxy
     assert found["NWPN-g0"].config.gamma == 0
     assert [r.name for r in found.values() if not r.is_variant] == ["NWPN"]

@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--missing", choices=("error", "skip"), default="error", help="KITTI frames without depth")
     add("--weights", default="imagenet", help='a file, "imagenet" (a package\'s), or "none"')
     add("--out", type=Path, default=Path("results/depth"), help="folder for results")
-    add("--methods", default=",".join(METHODS), help="with commas; also EnD2-T1, NWPN-g0.05")
+    add("--methods", default=",".join(METHODS), help="with commas; also EnD2-T10, NWPN-g0.05")
     add("--ablation", action="store_true", help="NWPN with every weight of the ablation")
     add("--seeds", default="", help="such as 0,1,2; default: the preset's")
     add("--preset", choices=tuple(PRESETS), default="fast")

@@ -99,7 +99,7 @@ class Config:
     """Networks in an ensemble; the first is Single."""
     epochs: int = 50
     """Passes through the training images."""
-    student_epochs: int | None = 20
+    student_epochs: int | None = 40
     """For networks that learn from the ensemble; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
     """First weights of such a network: those of the first member, or those that members had."""
@@ -135,8 +135,8 @@ class Config:
     """How much brightness, contrast and colour of an image vary."""
     zoom: float = 1.25
     """Images are enlarged up to so many times, and their depth divided by as much."""
-    temperature: float = 10.0
-    """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1."""
+    temperature: float = 1.0
+    """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1. The paper has 10."""
     tempering: Literal["paper", "mean-preserving", "exact"] = "paper"
     """What the temperature does to the prediction: see :func:`priornet.losses.endd`."""
     proxy: bool = False
@@ -148,7 +148,7 @@ class Config:
     transfer: float = 0.3
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""
-    strange: float = 0.0
+    strange: float = 0.3
     """Share of those images that are made strange: turned, negative, rearranged, overlaid."""
     gamma: float = 0.01
     """Weight of NWPN's out-of-domain images."""
@@ -254,12 +254,12 @@ def recipes(config: Config, names: Sequence[str], ablation: bool = False) -> lis
 
     Args:
         config: Settings.
-        names: Methods, or variants: ``EnD2-T1`` (no annealing), ``EnD2-proxy``, ``NWPN-g0.05``.
+        names: Methods, or variants: ``EnD2-T10`` (annealed), ``EnD2-proxy``, ``NWPN-g0.05``.
         ablation: Also NWPN with each of ``config.gammas``.
 
     Example:
-        >>> [r.name for r in recipes(Config(), ["EnD2", "Single", "EnD2-T1"])]
-        ['Single', 'EnD2', 'EnD2-T1']
+        >>> [r.name for r in recipes(Config(), ["EnD2", "Single", "EnD2-T10"])]
+        ['Single', 'EnD2', 'EnD2-T10']
     """
     wanted = list(dict.fromkeys(names))
     if ablation and "NWPN" in wanted:
@@ -271,10 +271,11 @@ def recipes(config: Config, names: Sequence[str], ablation: bool = False) -> lis
 def _recipe(config: Config, name: str) -> Recipe:
     if name in METHODS:
         return Recipe(name, name, config)
-    if name == "EnD2-T1":
-        return Recipe(name, "EnD2", replace(config, temperature=1.0, proxy=False))
     if name == "EnD2-proxy":
         return Recipe(name, "EnD2", replace(config, proxy=True))
+    method, _, warmth = name.partition("-T")
+    if method == "EnD2" and _is_number(warmth):
+        return Recipe(name, method, replace(config, temperature=float(warmth), proxy=False))
     method, _, gamma = name.partition("-g")
     if method == "NWPN" and _is_number(gamma):
         return Recipe(name, method, replace(config, gamma=float(gamma)))
@@ -313,7 +314,9 @@ PRESETS: dict[str, Config] = {
         jitter=0.0,
         zoom=1.0,
         student_start="imagenet",
+        temperature=10.0,
         transfer=0.0,
+        strange=0.0,
         norm="batch",
         precision="float32",
         min_excess=1e-4,
@@ -335,9 +338,9 @@ PRESETS: dict[str, Config] = {
 }
 
 # KITTI's images are twice as wide: less than half of their height has depth. There are a third as
-# many of them as NYU's, which take as many epochs more for the same number of steps.
+# many of them as NYU's, which take more epochs for a like number of steps.
 _KITTI: dict[str, dict[str, Any]] = {
-    "fast": {"height": 192, "width": 640, "epochs": 150, "student_epochs": 60},
+    "fast": {"height": 192, "width": 640, "epochs": 100, "student_epochs": 50},
     "paper": {"height": 192, "width": 640},
     "smoke": {"height": 64, "width": 160},
 }

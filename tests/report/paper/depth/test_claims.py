@@ -116,3 +116,6 @@ def test_temperature_is_judged_by_spread_and_level():
             content["methods"]["EnD2"],
         )
     assert judged("temperature", given) == "not confirmed"
+    for content in given.values():  # now the variant is the one that was annealed
+        content["variants"]["EnD2-T10"] = content["variants"].pop("EnD2-T1")
+    assert judged("temperature", given) == "confirmed"

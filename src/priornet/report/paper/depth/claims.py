@@ -224,7 +224,7 @@ def _steadier(scores: DepthScores) -> list[Part]:
         ("C-AUC of normal intervals", ("c_auc", "normal_intervals")),
     ):
         pairs = [
-            [scores.mean(dataset, name, *path) for name in ("EnD2", "EnD2-T1")]
+            [scores.mean(dataset, name, *path) for name in _warm_and_cold(scores, dataset)]
             for dataset in scores.datasets
         ]
         cells = [warm < cold for warm, cold in pairs if warm is not None and cold is not None]
@@ -232,9 +232,15 @@ def _steadier(scores: DepthScores) -> list[Part]:
     return parts
 
 
+def _warm_and_cold(scores: DepthScores, dataset: str) -> tuple[str, str]:
+    """Names of EnD2 with T = 10 and with T = 1, one of which is a variant."""
+    is_variant = scores.get(dataset, "EnD2-T10", "nll") is not None
+    return ("EnD2-T10", "EnD2") if is_variant else ("EnD2", "EnD2-T1")
+
+
 def _spreads(scores: DepthScores, dataset: str, metric: str) -> tuple[float, float] | None:
     """Standard deviations over seeds, with T = 10 and with T = 1."""
-    warm, cold = (scores.get(dataset, name, metric) for name in ("EnD2", "EnD2-T1"))
+    warm, cold = (scores.get(dataset, n, metric) for n in _warm_and_cold(scores, dataset))
     if warm is None or cold is None or min(len(warm.values), len(cold.values)) < 2:
         return None
     return statistics.stdev(warm.values), statistics.stdev(cold.values)
@@ -246,7 +252,8 @@ def _steadier_numbers(scores: DepthScores) -> list[str]:
         for metric, title in _STEADY:
             spreads = _spreads(scores, dataset, metric)
             if spreads is not None:
-                means = [scores.mean(dataset, n, metric) or 0.0 for n in ("EnD2", "EnD2-T1")]
+                names = _warm_and_cold(scores, dataset)
+                means = [scores.mean(dataset, name, metric) or 0.0 for name in names]
                 pairs = zip(("T = 10", "T = 1"), means, spreads, strict=True)
                 texts = [f"{t} {shown(mean, 3)} (sd {shown(sd, 4)})" for t, mean, sd in pairs]
                 lines.append(f"{TITLES[dataset]}, {title}: {', '.join(texts)}")

@@ -8,7 +8,7 @@ from priornet.report.paper.markdown import shown, table
 
 __all__ = ["ranks"]
 
-_STUDENTS = ("EnD2", "EnD2-T1", "EnD2-proxy", "EnD", "MD-EnD")
+_STUDENTS = ("EnD2", "EnD2-T1", "EnD2-T10", "EnD2-proxy", "EnD", "MD-EnD")
 
 
 def ranks(ours: DepthScores) -> list[str]:
