@@ -59,17 +59,20 @@ class _Order:
     def n_steps(self) -> int:
         return -(-self.n // self.batch_size)
 
-    def next_rows(self) -> Tensor:
-        """Row numbers of the next epoch, ``(n,)``: all are seen before any is seen again."""
-        if self.n == len(self.rows):
-            if self.n <= self.batch_size:
-                return self.rows  # one batch holds everything: the order is of no consequence
-            return _rows(self.rows, torch.randperm(self.n, generator=self.generator))
-        if len(self._queue) < self.n:
-            fresh = self.rows[torch.randperm(len(self.rows), generator=self.generator)]
-            self._queue = torch.cat([self._queue, fresh])
-        rows, self._queue = self._queue[: self.n], self._queue[self.n :]
-        return rows
+    def write(self, out: Tensor) -> None:
+        """Write the row numbers of the next epoch, ``(n,)``: all come before any comes again."""
+        if self.n < len(self.rows):
+            if len(self._queue) < self.n:
+                self._queue = torch.cat([self._queue, self.rows[self._shuffled()]])
+            out.copy_(self._queue[: self.n])
+            self._queue = self._queue[self.n :]
+        elif self.n <= self.batch_size:
+            out.copy_(self.rows)  # one batch holds everything: the order is of no consequence
+        else:
+            torch.index_select(self.rows, 0, self._shuffled(), out=out)
+
+    def _shuffled(self) -> Tensor:
+        return torch.randperm(len(self.rows), generator=self.generator)
 
 
 class Batches:
@@ -134,7 +137,7 @@ class Batches:
         size = self.batch_size
         flat = torch.zeros(len(self._orders), self.n_steps * size, dtype=torch.long)
         for row, order in zip(flat, self._orders, strict=True):
-            row[: order.n] = order.next_rows()
+            order.write(row[: order.n])
         index = flat.view(-1, self.n_steps, size).transpose(0, 1)
         if self.extra is None:
             return index
@@ -188,10 +191,9 @@ class Batches:
             w = share[start : start + length]
             x, y = _rows(inputs, at), _rows(targets, at)
             w = w if self._is_plain else _rows(weight, at) * w
-            for i in range(len(at)):
-                step = start + i
+            for step, batch in enumerate(zip(x, y, w, strict=True), start):
                 active = None if step < self.n_full else step < self._counts_there
-                yield Batch(x[i], y[i], w[i], active)
+                yield Batch(*batch, active)
 
 
 def _rows(table: Tensor, at: Tensor) -> Tensor:
