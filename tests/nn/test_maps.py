@@ -12,6 +12,7 @@ from torch.autograd import gradcheck
 
 from _asserts import assert_close
 from priornet.nn import BoundedExp
+from priornet.nn.maps import BoundedExps
 
 BOUNDS = [(1e-4, 1e6, 1e-2), (1e-4, 1e4, 1.0), (0.5, 2.0, 1.5), (1e-6, 1e8, 1.0)]
 
@@ -70,3 +71,14 @@ def test_gradcheck():
 def test_bounds_out_of_order_are_refused(low, high, initial):
     with pytest.raises(ValueError, match="0 < low < initial < high"):
         BoundedExp(low, high, initial)
+
+
+def test_columns_in_place_give_the_values_and_autograds_derivatives():
+    maps = BoundedExps(*(BoundedExp(*bounds) for bounds in BOUNDS))
+    z = torch.linspace(-60, 60, 4 * 25, dtype=torch.float64).view(25, 4).requires_grad_()
+    values = maps(z)
+    (expected,) = torch.autograd.grad(values.sum(), z)
+    written = z.detach().clone()
+    slopes = maps.apply_(written)
+    assert_close(written, values.detach(), rel=1e-14)
+    assert_close(slopes, expected, rel=1e-13)

@@ -102,6 +102,31 @@ def test_modules_with_convolutions_stack():
     assert stack(torch.randn(2, 7, 1, 6)).batch_shape == (2, 7)
 
 
+def ends_in_tanh():
+    return nn.Sequential(nn.Linear(3, 7), nn.ReLU(), nn.Linear(7, 2), nn.Tanh())
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        varied(range(4)),
+        varied(range(1)),
+        # Its last operation remembers the outputs, which a step of training writes over.
+        StackedModules(ends_in_tanh, GaussianHead(2), range(4), torch.float64),
+    ],
+    ids=["perceptrons", "one perceptron", "modules"],
+)
+def test_a_step_gives_the_gradient_of_autograd(stack):
+    x = torch.randn(stack.n_networks, 6, 3, dtype=torch.float64)
+    slope = torch.randn(stack.n_networks, 6, 2, dtype=torch.float64)
+    (expected,) = torch.autograd.grad(stack.raw(x), stack.weights, slope)
+    outputs = stack.start_step(x)
+    torch.testing.assert_close(outputs, stack.raw(x).detach())
+    outputs.zero_()
+    stack.finish_step(slope)
+    torch.testing.assert_close(stack.weights.grad, expected)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -4,6 +4,8 @@ Eager autograd issues some hundred operations per loss: on images each of them i
 on the small batches of stacked training each costs more than its arithmetic. A *kernel* writes loss
 and gradient together instead. Under ``torch.compile``, ``torch.func`` and forward mode, for second
 derivatives, and where a target or a prior wants a gradient too, the composed formula is used.
+
+Training asks :func:`kernel_gradient` first: autograd's engine takes longer than a small batch.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from priornet.checks import values_visible
 from priornet.distributions import NormalWishart
 from priornet.special.pieces import cache_pieces
 
-__all__ = ["Kernel", "closed_form", "scalar_belief", "scalar_parameters"]
+__all__ = ["Kernel", "closed_form", "kernel_gradient", "scalar_belief", "scalar_parameters"]
 
 Kernel = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]], None]
 """Writes the loss and its gradients: (parameters, constants, loss, gradients) -> None."""
@@ -34,51 +37,53 @@ class _ClosedForm(torch.autograd.Function):
         ctx: Any,
         kernel: Kernel,
         composed: Callable[..., Tensor],
+        prediction: Distribution,
         constants: tuple[Tensor, ...],
         *parameters: Tensor,
     ) -> Tensor:
         loss, ctx.gradients = _evaluate(kernel, parameters, constants)
         ctx.save_for_backward(*parameters, *constants)
         ctx.kernel, ctx.composed, ctx.count = kernel, composed, len(parameters)
+        ctx.prediction = prediction
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[3:]
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[4:]
         parameters, constants = saved[: ctx.count], saved[ctx.count :]
         if torch.is_grad_enabled():  # a second derivative is wanted: differentiate the formula
             wanted = [p for p, n in zip(parameters, needed, strict=True) if n]
             loss = ctx.composed(*parameters, *constants)
             found = iter(torch.autograd.grad(loss, wanted, grad, create_graph=True))
-            return None, None, None, *(next(found) if n else None for n in needed)
+            return None, None, None, None, *(next(found) if n else None for n in needed)
         # The gradients are scaled where they lie and given away; a retained graph asks again.
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
             _, gradients = _evaluate(ctx.kernel, parameters, constants)
-        scaled = (g.mul_(grad) if n else None for g, n in zip(gradients, needed, strict=True))
-        return None, None, None, *scaled
+        scaled = (g if n else None for g, n in zip(gradients.mul_(grad), needed, strict=True))
+        return None, None, None, None, *scaled
 
 
 def _evaluate(
     kernel: Kernel, parameters: Sequence[Tensor], constants: Sequence[Tensor]
-) -> tuple[Tensor, list[Tensor]]:
-    """Loss and gradients, one cache-sized piece after the other where there is more than one."""
+) -> tuple[Tensor, Tensor]:
+    """Loss, and gradients ``(n, *batch)``; one cache-sized piece after the other."""
     first = parameters[0]
     loss = torch.empty_like(first, memory_format=torch.contiguous_format)
-    gradients = [torch.empty_like(loss) for _ in parameters]
+    gradients = loss.new_empty((len(parameters), *loss.shape))
     pieces = list(cache_pieces(first.numel(), _ALIVE, first.device))
     if len(pieces) == 1:
-        kernel(parameters, constants, loss, gradients)
+        kernel(parameters, constants, loss, gradients.unbind())
         return loss, gradients
     flat = [p.reshape(-1) for p in parameters]
     rows = [_flat(c, first) for c in constants]
-    flat_loss, flat_gradients = loss.reshape(-1), [g.reshape(-1) for g in gradients]
+    flat_loss, flat_gradients = loss.reshape(-1), gradients.flatten(1)
     for at in pieces:
         kernel(
             [p[at] for p in flat],
             [r if r.dim() == 0 else r[..., at] for r in rows],
             flat_loss[at],
-            [g[at] for g in flat_gradients],
+            flat_gradients[:, at].unbind(),
         )
     return loss, gradients
 
@@ -94,6 +99,7 @@ def _flat(constant: Tensor, like: Tensor) -> Tensor:
 def closed_form(
     kernel: Kernel,
     composed: Callable[..., Tensor],
+    prediction: Distribution,
     parameters: tuple[Tensor, ...],
     constants: tuple[Tensor, ...],
 ) -> Tensor:
@@ -102,14 +108,35 @@ def closed_form(
     Args:
         kernel: Writes value and gradients, see :data:`Kernel`.
         composed: The same loss as a differentiable function of all tensors, one after the other.
-        parameters: Tensors of the batch shape that may want a gradient.
+        prediction: What the loss judges.
+        parameters: Its parameters, of the batch shape, which may want a gradient.
         constants: Tensors that broadcast with the batch, after leading axes of their own.
     """
     if not values_visible(*parameters, *constants) or (
         torch.is_grad_enabled() and any(c.requires_grad for c in constants)
     ):
         return composed(*parameters, *constants)
-    return _ClosedForm.apply(kernel, composed, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
+    return _ClosedForm.apply(kernel, composed, prediction, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
+
+
+def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
+    """Gradient of a loss in the parameters of its prediction, if a kernel has written it.
+
+    It is given away, as to the engine, and can be had once.
+
+    Args:
+        loss: Per element, ``(*batch,)``.
+        prediction: What the loss was asked about.
+
+    Returns:
+        A column per parameter of the kernel, ``(*batch, n)``; None where anything has been done to
+        the loss or to the prediction that only autograd knows of.
+    """
+    node: Any = loss.grad_fn
+    if getattr(node, "prediction", None) is not prediction or node.gradients is None:
+        return None
+    gradients, node.gradients = node.gradients, None
+    return gradients.movedim(0, -1)
 
 
 def scalar_parameters(nw: NormalWishart) -> tuple[Tensor, Tensor, Tensor, Tensor]:

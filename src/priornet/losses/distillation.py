@@ -129,7 +129,7 @@ def _scalar_endd(
         return _endd(student, averages, t, tempering)
 
     kernel = functools.partial(scalar.endd, temperature=number, tempering=tempering)
-    return closed_form(kernel, composed, scalar_parameters(nw), constants)
+    return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
 
 
 def _endd(
@@ -263,7 +263,7 @@ def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
         return _end(loc.unsqueeze(-1), root[..., None, None], averages)
 
     parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
-    return closed_form(scalar.end, composed, parameters, constants)
+    return closed_form(scalar.end, composed, gaussian, parameters, constants)
 
 
 def md_end(

@@ -56,7 +56,7 @@ def evidential(
         return _evidential(belief, rest[0].unsqueeze(-1), rest[1] if len(rest) > 1 else number)
 
     kernel = functools.partial(scalar.evidential, coefficient=number)
-    return masked(closed_form(kernel, composed, scalar_parameters(nw), constants), mask)
+    return masked(closed_form(kernel, composed, nw, scalar_parameters(nw), constants), mask)
 
 
 def _evidential(nw: NormalWishart, y: Tensor, coefficient: Tensor | float) -> Tensor:

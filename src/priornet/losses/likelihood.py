@@ -53,7 +53,7 @@ def _scalar_nll(gaussian: Gaussian, y: Tensor) -> Tensor:
         return -same.log_prob(y.unsqueeze(-1))
 
     parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
-    return closed_form(scalar.gaussian_nll, composed, parameters, (y.squeeze(-1),))
+    return closed_form(scalar.gaussian_nll, composed, gaussian, parameters, (y.squeeze(-1),))
 
 
 def beta_nll(

@@ -70,7 +70,7 @@ def _scalar_reverse_kl(
 
     number = None if isinstance(beta, Tensor) else beta
     kernel = functools.partial(scalar.reverse_kl, beta=number)
-    return closed_form(kernel, composed, scalar_parameters(nw), constants)
+    return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
 
 
 def _reverse_kl(

@@ -21,6 +21,7 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
+from priornet.nn.leaf import Leaf
 from priornet.nn.maps import BoundedExp, BoundedExps
 
 __all__ = ["GaussianHead", "GaussianMixtureHead", "Head", "NormalWishartHead"]
@@ -97,6 +98,9 @@ def split_gaussian(
 class Head(nn.Module):
     """A projection whose outputs come last, per row or per pixel, in at least float32."""
 
+    # Maps for heads with an output per parameter, the mean first, which needs none.
+    _columns: BoundedExps | None = None
+
     def __init__(self, in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> None:
         super().__init__()
         self.per_pixel = per_pixel
@@ -111,6 +115,20 @@ class Head(nn.Module):
     def distribution(self, raw: Tensor) -> Any:
         """What unconstrained outputs ``(*batch, n)`` mean; :meth:`forward` after the projection."""
         raise NotImplementedError
+
+    def _from_columns(self, loc: Tensor, columns: Tensor) -> Any:
+        """The distribution with a mean ``(*batch, 1)`` and the other parameters behind it."""
+        raise NotImplementedError
+
+    def leaf(self, raw: Tensor) -> Leaf:
+        """:meth:`distribution` for a step of training; outputs without a graph, written over."""
+        if self._columns is None:
+            outputs = raw.detach().requires_grad_()
+            return Leaf(self.distribution(outputs), outputs)
+        slope = self._columns.apply_(raw[..., 1:])
+        parameters = raw.detach().requires_grad_()
+        prediction = self._from_columns(parameters[..., :1], parameters[..., 1:])
+        return Leaf(prediction, parameters, slope)
 
     def forward(self, features: Tensor) -> Any:
         """Predict."""
@@ -152,14 +170,17 @@ class GaussianHead(Head):
         self.n_targets = n_targets
         self.covariance: Covariance = covariance
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
-        self._columns = BoundedExps(self._inverse_scale)  # K = 1
+        if n_targets == 1:
+            self._columns = BoundedExps(self._inverse_scale)
+
+    def _from_columns(self, loc: Tensor, columns: Tensor) -> Gaussian:
+        return Gaussian(loc, precision_tril=columns.unsqueeze(-1), validate_args=False)
 
     def distribution(self, raw: Tensor) -> Gaussian:
         """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
-        if self.n_targets == 1:
+        if self._columns is not None:
             loc, rest = raw.split(1, -1)
-            tril = self._columns(rest).unsqueeze(-1)
-            return Gaussian(loc, precision_tril=tril, validate_args=False)
+            return self._from_columns(loc, self._columns(rest))
         loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
@@ -232,15 +253,19 @@ class NormalWishartHead(Head):
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
         self._belief = _evidence_map("belief", min_belief, max_evidence, initial_belief)
         self._excess = _evidence_map("excess", min_excess, max_evidence, initial_excess)
-        self._columns = BoundedExps(self._inverse_scale, self._belief, self._excess)  # K = 1
+        if n_targets == 1 and covariance == "full" and not tied_evidence:
+            self._columns = BoundedExps(self._inverse_scale, self._belief, self._excess)
+
+    def _from_columns(self, loc: Tensor, columns: Tensor) -> NormalWishart:
+        root, belief, excess = columns.unbind(-1)
+        tril = root[..., None, None]
+        return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
 
     def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
         """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
-        if raw.shape[-1] == 4 and self.covariance == "full":  # K = 1, each with its own output
+        if self._columns is not None:
             loc, rest = raw.split([1, 3], -1)
-            root, belief, excess = self._columns(rest).unbind(-1)
-            tril = root[..., None, None]
-            return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
+            return self._from_columns(loc, self._columns(rest))
         gaussian, evidence = raw[..., : self._n_gaussian], raw[..., self._n_gaussian :]
         if self.tied_evidence:
             belief = excess = self._belief(evidence)

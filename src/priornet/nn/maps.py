@@ -72,6 +72,14 @@ class BoundedExps:
         share = torch.sigmoid(torch.addcmul(shift, z, slope))
         return torch.exp(torch.addcmul(log_low, share, log_range))
 
+    def apply_(self, z: Tensor) -> Tensor:
+        """Write the values of columns over them, and return their derivatives; without a graph."""
+        slope, shift, log_range, log_low = self._constants(z)
+        share = torch.addcmul(shift, z, slope).sigmoid_()
+        values = torch.exp(torch.addcmul(log_low, share, log_range), out=z)
+        # The sigmoid's derivative times the value; slope times range is 4.
+        return torch.ops.aten.sigmoid_backward(values, share).mul_(4)
+
     def _constants(self, z: Tensor) -> tuple[Tensor, ...]:
         key = (z.dtype, z.device)
         if key not in self._cache:

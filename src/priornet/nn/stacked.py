@@ -74,18 +74,14 @@ class Stack(nn.Module):
         return self.head.distribution(self.raw(x))
 
     def start_step(self, x: Tensor) -> Tensor:
-        """Outputs of a training step, as a leaf: a loss gives it a gradient.
-
-        :meth:`finish_step` turns that into the gradient of the weights. Between the two, networks
-        that know their own derivatives need no graph.
-        """
+        """Outputs of a training step, to be written over; :meth:`finish_step` goes the way back."""
         self._outputs = self.raw(x)
-        return self._outputs.detach().requires_grad_()
+        return self._outputs.detach().clone()
 
-    def finish_step(self, outputs: Tensor) -> None:
-        """Set ``weights.grad`` from the gradient of what :meth:`start_step` gave."""
+    def finish_step(self, gradient: Tensor) -> None:
+        """Set ``weights.grad`` from the gradient in what :meth:`start_step` gave."""
         self.weights.grad = None
-        self._outputs.backward(outputs.grad)
+        self._outputs.backward(gradient)
         del self._outputs
 
     def together(self, x: Tensor) -> Any:
@@ -165,7 +161,6 @@ class StackedMLP(Stack):
             x = (_one(x, w, b) if single else torch.baddbmm(b.unsqueeze(1), x, w)).relu_()
         return _one(x, weight, bias) if single else torch.baddbmm(bias.unsqueeze(1), x, weight)
 
-    @torch.no_grad()
     def start_step(self, x: Tensor) -> Tensor:
         """Outputs of a training step; layers are written into memory that is kept.
 
@@ -179,13 +174,11 @@ class StackedMLP(Stack):
             x = torch.bmm(x, w, out=layer).add_(b).relu_()
             self._step.append(x)
         torch.bmm(work.last.copy_(weight.mT), x.mT, out=outputs.mT)
-        return outputs.add_(bias).detach().requires_grad_()
+        return outputs.add_(bias)
 
-    @torch.no_grad()
-    def finish_step(self, outputs: Tensor) -> None:
+    def finish_step(self, gradient: Tensor) -> None:
         """Backpropagation, written out."""
-        work, delta = self._work, outputs.grad
-        assert delta is not None
+        work, delta = self._work, gradient
         last = len(self._step) - 1
         for i, x in reversed(list(enumerate(self._step))):
             torch.sum(delta, 1, out=work.gradients[2 * i + 1])

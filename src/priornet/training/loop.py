@@ -141,14 +141,13 @@ def _step(
     share: float | Tensor,
     factor: float | Tensor,
 ) -> Tensor:
-    """Update every network, and return the loss of each before it, ``(S,)``."""
-    outputs = stack.start_step(batch.inputs)
-    per_row = loss(stack.head.distribution(outputs), batch, share)
+    """Update every network, and return the weighted loss of its rows before that, ``(S, B)``."""
+    leaf = stack.head.leaf(stack.start_step(batch.inputs))
+    per_row = loss(leaf.prediction, batch, share)
     # The gradient of the weighted sum over everything: each network gets that of its own loss.
-    torch.autograd.backward(per_row, batch.weight)
-    stack.finish_step(outputs)
+    stack.finish_step(leaf.gradient(per_row, batch.weight))
     optimizer.step(factor, batch.active)
-    return (per_row.detach() * batch.weight).sum(-1)
+    return per_row.detach() * batch.weight
 
 
 class _Mean:

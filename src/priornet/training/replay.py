@@ -22,7 +22,10 @@ __all__ = ["Replay", "Steps"]
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
 Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
-"""``(batch, share of training done, factor of the learning rates) -> loss per network (S,)``."""
+"""``(batch, share of training done, factor of the learning rates) -> loss of rows (S, B)``.
+
+Rows are weighted: those of a network add up to its loss.
+"""
 
 
 class Steps:
@@ -42,7 +45,7 @@ class Steps:
         for i, batch in enumerate(batches.epoch()):
             found = self.step(batch, share, batches.per_network(i, schedule))
             total = found if i == 0 else total.add_(found)
-        return total / batches.n_steps
+        return total.sum(-1) / batches.n_steps
 
     def on_stream(self) -> AbstractContextManager[None]:
         """Where to train: nowhere special."""
@@ -72,7 +75,7 @@ class Replay(Steps):
         self._at = torch.zeros(1, dtype=torch.long, device=weight.device)
         self._share = weight.new_zeros(())
         self._factor = weight.new_ones(batches.n_steps, n_networks, 1)
-        self._total = weight.new_zeros(n_networks)
+        self._total = weight.new_zeros(self._index.shape[1:])
         # Steps in which some network has no rows left are another graph.
         self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
         self._n_plain = {True: 0, False: 0}
@@ -94,7 +97,7 @@ class Replay(Steps):
         for i in range(batches.n_steps):
             self._run(i < batches.n_full)
         self._next = batches.draw()  # while the device is still busy
-        return self._total / batches.n_steps
+        return self._total.sum(-1) / batches.n_steps
 
     def _run(self, full: bool) -> None:
         if full in self._graphs:
