@@ -169,12 +169,12 @@ class StackedMLP(Stack):
         """
         work = self._workspace(x)
         self._step = [x]  # the layers, for the way back
-        *hidden, (weight, bias, outputs) = zip(work.matrices, work.biases, work.layers, strict=True)
-        for w, b, layer in hidden:
-            x = torch.bmm(x, w, out=layer).add_(b).relu_()
+        *hidden, (weight, bias, layer) = zip(work.matrices, work.biases, work.layers, strict=True)
+        for w, b, memory in hidden:
+            x = torch.bmm(x, w, out=memory).add_(b).relu_()
             self._step.append(x)
-        torch.bmm(work.last.copy_(weight.mT), x.mT, out=outputs.mT)
-        return outputs.add_(bias)
+        torch.bmm(work.last.copy_(weight.mT), x.mT, out=layer.mT)
+        return torch.add(layer, bias, out=work.outputs)
 
     def finish_step(self, gradient: Tensor) -> None:
         """Backpropagation, written out."""
@@ -213,8 +213,9 @@ class StackedMLP(Stack):
 class _Workspace:
     """Memory for one training step of S perceptrons on B rows each.
 
-    The last layer lies transposed, outputs ``(S, n, B)`` and weights ``(S, n, width)``: products
-    with an inner side of two take twice as long as products with an inner side of fifty.
+    The last layer lies transposed, ``(S, n, B)``, and so do its weights, ``(S, n, width)``:
+    products with an inner side of two take twice as long as products with an inner side of fifty.
+    Outputs lie by parameter, ``(n, S, B)``: what heads and losses read is in one piece.
     """
 
     def __init__(self, stack: StackedMLP, key: tuple[int, torch.dtype, torch.device, int]) -> None:
@@ -226,6 +227,7 @@ class _Workspace:
         self.layers = [torch.empty(n_networks, n_rows, width, **kind) for width in widths[:-1]]
         self.deltas = [torch.empty_like(layer) for layer in self.layers]
         self.layers.append(torch.empty(n_networks, widths[-1], n_rows, **kind).mT)
+        self.outputs = torch.empty(widths[-1], n_networks, n_rows, **kind).movedim(0, -1)
         self.products = [torch.empty(n_networks, *shape, **kind) for shape in shapes[:-1]]
         self.last = torch.empty(n_networks, *reversed(shapes[-1]), **kind)
         self.products.append(torch.empty_like(self.last).mT)

@@ -141,13 +141,13 @@ def _step(
     share: float | Tensor,
     factor: float | Tensor,
 ) -> Tensor:
-    """Update every network, and return the weighted loss of its rows before that, ``(S, B)``."""
+    """Update every network, and return the loss of its rows before that, ``(S, B)``."""
     leaf = stack.head.leaf(stack.start_step(batch.inputs))
     per_row = loss(leaf.prediction, batch, share)
     # The gradient of the weighted sum over everything: each network gets that of its own loss.
     stack.finish_step(leaf.gradient(per_row, batch.weight))
     optimizer.step(factor, batch.active)
-    return per_row.detach() * batch.weight
+    return per_row.detach()
 
 
 class _Mean:

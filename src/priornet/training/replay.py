@@ -22,10 +22,7 @@ __all__ = ["Replay", "Steps"]
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
 Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
-"""``(batch, share of training done, factor of the learning rates) -> loss of rows (S, B)``.
-
-Rows are weighted: those of a network add up to its loss.
-"""
+"""``(batch, share of training done, factor of the learning rates) -> loss per row (S, B)``."""
 
 
 class Steps:
@@ -41,10 +38,11 @@ class Steps:
 
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
         """All steps of an epoch; the mean loss of each network, ``(S,)``."""
-        batches, total = self.batches, torch.zeros(())
+        batches = self.batches
+        total = batches.data.weight.new_zeros(())
         for i, batch in enumerate(batches.epoch()):
             found = self.step(batch, share, batches.per_network(i, schedule))
-            total = found if i == 0 else total.add_(found)
+            total = torch.addcmul(total, found, batch.weight)
         return total.sum(-1) / batches.n_steps
 
     def on_stream(self) -> AbstractContextManager[None]:
@@ -116,5 +114,5 @@ class Replay(Steps):
     def _body(self, full: bool) -> None:
         batch = self.batches.at(self._at, self._index, full)
         factor = self._factor.index_select(0, self._at)[0]
-        self._total += self.step(batch, self._share, factor)
+        self._total.addcmul_(self.step(batch, self._share, factor), batch.weight)
         self._at += 1
