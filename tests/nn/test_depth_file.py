@@ -80,6 +80,14 @@ def test_a_belief_is_in_units_of_depth(images, tmp_path):
     torch.testing.assert_close(belief.loc, 3 + 2 * mean.double())
 
 
+def test_a_network_without_a_head_gives_numbers(images, tmp_path):
+    net = network(None)
+    save_depth(net, tmp_path / "net.safetensors", size=SIZE, scale=2.0)
+    with torch.no_grad():
+        expected = 2 * net(images).double()
+    torch.testing.assert_close(load_depth(tmp_path / "net.safetensors").belief(images), expected)
+
+
 class OwnHead(Head):
     pass
 

@@ -11,13 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, one_line
+from priornet.cli.export_depth import parse_size, write_depth
 from priornet.cli.inputs import load_model
-from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelPath
+from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights
 from priornet.cli.output import check_writable
 
 __all__ = ["export"]
 
 _SENTENCES = {
+    "size": "Height and width",
     "inputs": "Inputs",
     "outputs": "Outputs",
     "onnx": "Written",
@@ -26,7 +28,7 @@ _SENTENCES = {
 
 
 def export(
-    model: ModelPath,
+    model: ModelOrWeights,
     onnx: Annotated[Path | None, typer.Option(help="ONNX file to write.")] = None,
     torch_export: Annotated[
         Path | None, typer.Option(help="torch.export file (.pt2) to write.")
@@ -34,14 +36,26 @@ def export(
     coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.9,
     interval: IntervalMethod = Interval.PREDICTIVE,
     opset: Annotated[int, typer.Option(help="Version of the ONNX operators, 18 or newer.")] = 18,
+    size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HxW",
+            help="Images that a depth network takes, as in 240x320; by default as it learnt.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for onnxruntime or libtorch: raw columns in, uncertainty out.
 
     The ONNX graph takes every column as it is, shape (rows, 1): numbers in double precision with
     nan for holes (dates as days since 1970), text with "" for holes; any number of rows. It gives
-    mean, lower and upper, and the uncertainties of predict_uncertainty, in the units of the target.
+    mean, lower and upper, the uncertainties of predict_uncertainty, in the units of the target,
+    the in-domain score and the verdict.
     The torch.export program takes the columns after preprocessing, as one matrix.
+
+    A depth network (weights that reproduce depth left in OUT/.parts/NAME/weights, or that
+    priornet.nn.save_depth wrote) takes images, RGB in [0, 1], shape (batch, 3, H, W), and gives
+    the same for every pixel at half the resolution.
     """
     if onnx is None and torch_export is None:
         raise InputError("name what to write: --onnx FILE, --torch-export FILE, or both.")
@@ -50,14 +64,40 @@ def export(
     for path in (onnx, torch_export):
         if path is not None:
             check_writable(path)
-    summary = _write(model, onnx, torch_export, opset, coverage, interval)
+    wanted = parse_size(size)
+    if model.is_file():
+        summary = _write_network(model, onnx, torch_export, wanted, opset, coverage, interval)
+    elif wanted is not None:
+        raise InputError("--size is for depth networks, which are files of weights.")
+    else:
+        summary = _write(model, onnx, torch_export, opset, coverage, interval)
     if as_json:
         typer.echo(json.dumps(summary))
         return
     for key, word in _SENTENCES.items():
         if key in summary:
             value = summary[key]
-            typer.echo(f"{word}: {value if isinstance(value, str) else ', '.join(value)}")
+            listing = value if isinstance(value, str) else ", ".join(str(one) for one in value)
+            typer.echo(f"{word}: {listing}")
+
+
+def _write_network(
+    model: Path,
+    onnx: Path | None,
+    torch_export: Path | None,
+    size: tuple[int, int] | None,
+    opset: int,
+    coverage: float,
+    interval: Interval,
+) -> dict[str, Any]:
+    """Write a depth network, without what only tables have."""
+    if onnx is None or torch_export is not None:
+        raise InputError(f"{model}: a depth network is written with --onnx FILE alone.")
+    if interval is not Interval.PREDICTIVE:
+        raise InputError(
+            f"{model}: a depth network has no held-out rows for --interval {interval.value}."
+        )
+    return write_depth(model, onnx, size=size, coverage=coverage, opset=opset)
 
 
 @contextmanager

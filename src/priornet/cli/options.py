@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Interval", "IntervalMethod", "Method", "ModelPath", "Quiet"]
+__all__ = [
+    "AsJson",
+    "Interval",
+    "IntervalMethod",
+    "Method",
+    "ModelOrWeights",
+    "ModelPath",
+    "Quiet",
+]
 
 
 class Method(StrEnum):
@@ -31,6 +39,9 @@ class Interval(StrEnum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.")]
+ModelOrWeights = Annotated[
+    Path, typer.Argument(help="Folder that `priornet fit` wrote, or weights of a depth network.")
+]
 ModelPath = Annotated[Path, typer.Argument(help="Folder that `priornet fit` wrote.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 IntervalMethod = Annotated[

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.export_depth import compare_depth, depth_sentence
 from priornet.cli.inputs import check_columns, load_model, model_columns
-from priornet.cli.options import AsJson, ModelPath
+from priornet.cli.options import AsJson, ModelOrWeights
 from priornet.cli.output import counted
 
 if TYPE_CHECKING:
@@ -20,16 +21,28 @@ __all__ = ["verify"]
 
 
 def verify(
-    model: ModelPath,
+    model: ModelOrWeights,
     exported: Annotated[Path, typer.Argument(help="File that `priornet export` wrote.")],
-    data: Annotated[str, typer.Argument(help='CSV or Parquet file; "-" reads CSV from stdin.')],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help='CSV or Parquet file; "-" reads CSV from stdin. An image or a folder of images '
+            "for a depth network."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Compare an exported file with its model, row by row, on the CPU.
 
     Ends with exit code 1 if an output differs by more than 1e-4 relative, and says which column and
-    row is worst.
+    row is worst; of a depth network, which image and pixel. Images are brought to its size.
     """
+    if model.is_file():
+        found = compare_depth(model, exported, data)
+        typer.echo(json.dumps(found) if as_json else depth_sentence(found))
+        if not found["holds"]:
+            raise typer.Exit(1)
+        return
     fitted = load_model(model)
     comparison = _compare(fitted, exported, data)
     targets = fitted.fitted_.targets.names

@@ -1,6 +1,7 @@
 """Fitted models as files that need nothing of ours: ONNX, and torch.export."""
 
 from priornet.export.depth import depth_to_onnx
+from priornet.export.depth_verify import DepthGraph, depth_outputs
 from priornet.export.errors import ExportError
 from priornet.export.exported import open_exported
 from priornet.export.feeds import feeds
@@ -11,7 +12,9 @@ from priornet.export.verify import TOLERANCE, Comparison, outputs_of
 __all__ = [
     "TOLERANCE",
     "Comparison",
+    "DepthGraph",
     "ExportError",
+    "depth_outputs",
     "depth_to_onnx",
     "feeds",
     "open_exported",

@@ -26,7 +26,7 @@ from priornet.export.onnx_model import (
 )
 from priornet.export.quiet import quiet
 from priornet.export.series import check_coverage
-from priornet.nn import DenseDepth
+from priornet.nn import DenseDepth, GaussianMixtureHead
 
 __all__ = ["depth_to_onnx"]
 
@@ -78,9 +78,12 @@ def depth_to_onnx(
     height, width = (-(-side // 2) for side in size)
     graph = Graph()
     raw = graph.input(_RAW, np.float32, [_BATCH, height, width, net.head.n_outputs])
-    found = measures(graph, net.head, raw, 4, Interval(coverage))
+    # Members that nearly agree differ in digits that the logarithms of single precision lose.
+    exact = raw.cast(np.float64) if isinstance(net.head, GaussianMixtureHead) else raw
+    found = measures(graph, net.head, exact, 4, Interval(coverage))
     scaling = Scaling(np.full(1, shift), np.full(1, scale))
-    give_out(graph, found, scaling, [_BATCH, height, width], is_vector=True)
+    shape = [_BATCH, height, width]
+    give_out(graph, found, scaling, shape, is_vector=True, dtype=np.float32)
     about = {
         "version": __version__,
         "network": type(net).__name__,

@@ -78,6 +78,11 @@ class GraphFile:
         except Exception as error:  # onnxruntime has a class of its own for every kind
             raise ExportError(f"{path}: onnxruntime cannot load it: {error}") from error
 
+    @property
+    def input_shapes(self) -> dict[str, list[Any]]:
+        """Shapes of the inputs; a text stands for a size that may vary."""
+        return {one.name: list(one.shape) for one in self._session.get_inputs()}
+
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
         """Run the graph on raw columns."""
         names = input_names(model.fitted_.preprocessor) or (INPUT,)

@@ -136,6 +136,7 @@ def give_out(
     *,
     is_vector: bool,
     prefix: str = "",
+    dtype: Any = np.float64,
 ) -> None:
     """Outputs in units of the targets: one product and one sum for all of them.
 
@@ -146,6 +147,7 @@ def give_out(
         sizes: Shape of the batch.
         is_vector: Whether a single target has no axis of its own.
         prefix: Begins the names of the outputs.
+        dtype: Their type.
     """
     shift, scale = scaling
     nothing, log_scale = np.zeros(len(scale)), np.log(scale).sum(keepdims=True)
@@ -166,7 +168,7 @@ def give_out(
         factors.append(factor)
         terms.append(term)
     joined = graph.join(list(parts.values()))
-    scaled = joined * np.concatenate(factors) + np.concatenate(terms)
+    scaled = (joined * np.concatenate(factors) + np.concatenate(terms)).cast(dtype)
     start = 0
     for name, factor in zip(parts, factors, strict=True):
         width = len(factor)

@@ -57,10 +57,14 @@ class SavedDepth:
 
     @torch.no_grad()
     def belief(self, images: torch.Tensor) -> Any:
-        """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64."""
-        raw = self.net.raw(images).double()
-        distribution: Any = self.net.head.distribution(raw)
-        return distribution.affine(self.shift, self.scale)
+        """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
+
+        A distribution per pixel; numbers, if it has no head that says more.
+        """
+        found: Any = self.net.head.distribution(self.net.raw(images).double())
+        if isinstance(found, torch.Tensor):
+            return self.shift + self.scale * found
+        return found.affine(self.shift, self.scale)
 
 
 def save_depth(

@@ -52,3 +52,11 @@ def test_a_form_may_be_named(tmp_path):
     write_pairs(tmp_path / "rooms", ["0000", "0001"])
     images = open_depth(tmp_path / "rooms", kind="images")
     assert images.names == ("depth/0000.png", "depth/0001.png", "rgb/0000.jpg", "rgb/0001.jpg")
+
+
+def test_one_picture_is_a_set(tmp_path):
+    write_pairs(tmp_path / "rooms", ["0000", "0001"])
+    images = open_depth(tmp_path / "rooms" / "rgb" / "0001.jpg")
+    assert images.names == ("0001.jpg",)
+    assert not images.has_depth
+    assert images.image(0).shape == (12, 16, 3)

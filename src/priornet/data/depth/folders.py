@@ -11,7 +11,14 @@ from priornet.data.depth.encoding import MILLIMETRES, NYU_CODES, Encoding
 from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.road import is_kitti_road, kitti_road_parts
 
-__all__ = ["FileSource", "is_pair_folder", "open_image_folder", "open_pair_folder", "picture_files"]
+__all__ = [
+    "FileSource",
+    "is_pair_folder",
+    "is_picture",
+    "open_image_folder",
+    "open_pair_folder",
+    "picture_files",
+]
 
 _ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm"}
 _ENCODINGS = {8: NYU_CODES, 16: MILLIMETRES}
@@ -88,7 +95,9 @@ def open_pair_folder(path: Path) -> FileSource:
 
 
 def open_image_folder(path: Path) -> FileSource:
-    """All pictures in a folder and in those below it, without depth."""
+    """All pictures in a folder and in those below it, or one picture, without depth."""
+    if is_picture(path):
+        return FileSource(path.stem, {path.name: path})
     files = {str(file.relative_to(path)): file for file in picture_files(path)}
     if not files:
         raise DepthError(f"{path}: this folder holds no pictures.")
@@ -98,10 +107,13 @@ def open_image_folder(path: Path) -> FileSource:
 def picture_files(path: Path) -> list[Path]:
     """Pictures in a folder and in those below it, sorted; hidden files are left alone."""
     return sorted(
-        file
-        for file in path.rglob("*")
-        if file.suffix.lower() in _ENDINGS and not file.name.startswith(".") and file.is_file()
+        file for file in path.rglob("*") if is_picture(file) and not file.name.startswith(".")
     )
+
+
+def is_picture(path: Path) -> bool:
+    """Whether this is a file that is called as pictures are."""
+    return path.suffix.lower() in _ENDINGS and path.is_file()
 
 
 def _by_stem(files: Sequence[Path]) -> dict[str, Path]:

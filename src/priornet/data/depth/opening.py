@@ -15,6 +15,7 @@ from priornet.data.depth.dense_depth import (
 from priornet.data.depth.errors import DepthError
 from priornet.data.depth.folders import (
     is_pair_folder,
+    is_picture,
     open_image_folder,
     open_pair_folder,
     picture_files,
@@ -59,7 +60,7 @@ def open_depth(
     ``labelled``          the official labelled NYU set, a ``.mat`` file of version 7.3
     ``kitti``             raw KITTI drives, depth of the completion benchmark, split lists
     ``lsun``              an LMDB of LSUN, without depth
-    ``images``            a folder of photographs, without depth
+    ``images``            a folder of photographs, or one, without depth
     ``packed``            what ``pack`` writes
     ===================== ==========================================================================
 
@@ -96,7 +97,7 @@ def _recognised(path: Path) -> str:
         return "lsun"
     if path.suffix.lower() == ".mat":
         return "labelled"
-    return _kind_of_zip(path)
+    return "images" if is_picture(path) else _kind_of_zip(path)
 
 
 def _kind_of_zip(path: Path) -> str:

@@ -1,0 +1,144 @@
+"""``priornet export`` and ``priornet verify`` for depth networks: a file of weights, and images."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from priornet.cli.errors import InputError, blamed_on, called, one_line
+
+if TYPE_CHECKING:
+    from priornet.export import Comparison
+    from priornet.nn import SavedDepth
+
+__all__ = ["compare_depth", "depth_sentence", "load_network", "parse_size", "write_depth"]
+
+
+def load_network(path: Path) -> SavedDepth:
+    """A depth network from its file."""
+    from priornet.nn import load_depth
+
+    try:
+        return load_depth(path)
+    except ValueError as error:
+        message = one_line(error)
+        if ": damaged (" in message or "not one of our files" in message:
+            message = (
+                f"{path}: it is no file of weights of a depth network, or damaged; "
+                "`priornet reproduce depth` and `priornet.nn.save_depth` write them."
+            )
+        raise InputError(message) from error
+
+
+def parse_size(text: str | None) -> tuple[int, int] | None:
+    """``"240x320"`` as height and width."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*([1-9]\d*)\s*x\s*([1-9]\d*)\s*", text)
+    if found is None:
+        raise InputError(f'--size must be HEIGHTxWIDTH in pixels, as in 240x320; got "{text}".')
+    return int(found[1]), int(found[2])
+
+
+def write_depth(
+    model: Path, onnx: Path, *, size: tuple[int, int] | None, coverage: float, opset: int
+) -> dict[str, Any]:
+    """Write the graph of a network.
+
+    Returns:
+        What ``--json`` prints.
+    """
+    from priornet.export import ExportError, depth_to_onnx
+
+    saved = load_network(model)
+    size = saved.size if size is None else size
+    units = {"shift": saved.shift, "scale": saved.scale}
+    try:
+        graph = depth_to_onnx(saved.net, size, onnx, coverage=coverage, opset=opset, **units).graph
+    except ExportError as error:
+        raise InputError(one_line(error)) from error
+    return {
+        "model": str(model),
+        "coverage": coverage,
+        "interval": "predictive",
+        "size": list(size),
+        **units,
+        "inputs": [one.name for one in graph.input],
+        "outputs": [one.name for one in graph.output],
+        "onnx": str(onnx),
+    }
+
+
+def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
+    """Compare a graph with its network, image by image.
+
+    Returns:
+        What ``--json`` prints.
+    """
+    import torch
+
+    from priornet.data.depth import open_depth
+    from priornet.export import Comparison, DepthGraph, depth_outputs
+
+    if data == "-":
+        raise InputError("a depth network is verified with images: name a file or a folder.")
+    saved = load_network(model)
+    with blamed_on(exported):
+        graph = DepthGraph(exported)
+    comparison = Comparison()
+    with blamed_on(called(data)):
+        images = open_depth(data)
+        pictures = images.pairs(size=graph.size, with_depth=False)
+        for picture, _ in pictures:
+            batch = torch.from_numpy(picture).permute(2, 0, 1).unsqueeze(0).float() / 255
+            with blamed_on(model):
+                expected = depth_outputs(saved, batch, graph.coverage)
+            with blamed_on(exported):
+                found = graph.score(batch.contiguous().numpy())
+                missing = sorted(set(expected) - set(found))
+                if missing:
+                    raise InputError(f'{exported}: it has no output "{missing[0]}".')
+                comparison.add(expected, found)
+    summary = {"model": str(model), "exported": str(exported), "data": data}
+    return summary | _summary(comparison, images.names, graph.size)
+
+
+def _summary(
+    comparison: Comparison, names: tuple[str, ...], size: tuple[int, int]
+) -> dict[str, Any]:
+    from priornet.export import TOLERANCE
+
+    width = -(-size[1] // 2)
+
+    def place(name: str) -> dict[str, Any]:
+        worst = comparison.worst[name]
+        return {
+            "column": name,
+            "image": names[worst.row],
+            "pixel": list(divmod(worst.target, width)),
+            "error": worst.error,
+            "expected": worst.expected,
+            "found": worst.found,
+        }
+
+    return {
+        "n_images": comparison.n_rows,
+        "tolerance": TOLERANCE,
+        "holds": comparison.holds,
+        "worst": place(comparison.output),
+        "outputs": [place(name) for name in comparison.worst],
+    }
+
+
+def depth_sentence(summary: dict[str, Any]) -> str:
+    """What the command says."""
+    n_images, worst = summary["n_images"], summary["worst"]
+    who = "1 image" if n_images == 1 else f"{n_images} images"
+    says = ("agree" if summary["holds"] else "differ") + ("s" if n_images == 1 else "")
+    row, column = worst["pixel"]
+    return (
+        f"{who} {says}: the largest relative difference is {worst['error']:.1e} (at most "
+        f"{summary['tolerance']:g}), in {worst['column']}, {worst['image']}, pixel ({row}, "
+        f"{column}): {worst['found']:.9g} instead of {worst['expected']:.9g}."
+    )
