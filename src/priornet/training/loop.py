@@ -15,6 +15,7 @@ from torch import Tensor
 from priornet.nn.stacked import Stack
 from priornet.training.adam import StackedAdam
 from priornet.training.batches import Batch, Batches
+from priornet.training.denormals import flushed
 from priornet.training.replay import Replay, Steps
 from priornet.training.schedules import cosine
 from priornet.training.threads import at_most
@@ -114,7 +115,8 @@ def fit(
             def rate(done: float, epoch: int = epoch) -> float:
                 return schedule((epoch + done) / epochs)
 
-            history.train.append(steps.epoch(epoch / epochs, rate))
+            with flushed():
+                history.train.append(steps.epoch(epoch / epochs, rate))
             if keeper is not None and validation is not None:
                 with torch.no_grad(), mean.in_place():
                     history.validation.append(validation(stack))
