@@ -36,7 +36,11 @@ def test_json(call, models, tmp_path):
         ([], "name what to write: --onnx FILE, --torch-export FILE, or both."),
         (["--onnx", "{}", "--opset", "9"], "opset 9 is too old; choose one from 18 to "),
         (["--onnx", "{}", "--coverage", "1"], "`coverage` must lie between 0 and 1; got 1."),
-        (["--onnx", "{}", "--coverage", "0.999", "--interval", "conformal"], "calibration rows"),
+        (
+            ["--onnx", "{}", "--coverage", "0.999", "--interval", "conformal"],
+            "/one: coverage 0.999 needs at least 999 calibration rows; 12 were held out; fit again "
+            "with more rows, or with a larger --calibration.",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_refused(refused, models, tmp_path, options, message):

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on, one_line
 from priornet.cli.export_depth import parse_size, write_depth
 from priornet.cli.inputs import load_model
@@ -123,6 +124,8 @@ def _write(
         What ``--json`` prints.
     """
     fitted = load_model(model)
+    if 0 < coverage < 1:  # else the library says so
+        check_interval(model, fitted, interval, coverage)
 
     from priornet.export import ExportError, to_onnx, to_torch_export
 

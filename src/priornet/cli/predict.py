@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on, one_line
+from priornet.cli.conformal import check_interval
+from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelPath, Quiet
 from priornet.cli.output import counted
@@ -96,7 +97,7 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
         model = load_model(request.model)
-        _check_interval(request, model)
+        check_interval(request.model, model, request.interval, request.coverage)
         columns = model_columns(model)
         check_columns(reader.path, columns, reader.names)
         scorer = Scorer(
@@ -132,21 +133,6 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
         "unknown_labels": tally.unknown,
         "unexpected_holes": tally.imputed,
     }
-
-
-def _check_interval(request: Request, model: Any) -> None:
-    """A conformal interval needs held-out rows, the more the wider it is."""
-    if request.interval is not Interval.CONFORMAL:
-        return
-    from priornet.estimators.conformal import conformal_quantile
-
-    try:
-        conformal_quantile(model.fitted_.calibration_scores, request.coverage)
-    except ValueError as error:
-        reason = one_line(error).partition(": ")[0]
-        raise InputError(
-            f"{request.model}: {reason}; fit again with more rows, or with a larger --calibration."
-        ) from error
 
 
 def _score(
