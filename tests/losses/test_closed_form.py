@@ -240,3 +240,29 @@ def test_improper_variances_are_no_border(excess):
         expected = evaluate(name, tuple(p.detach().double().requires_grad_() for p in given))
         for a, b in zip(found, expected, strict=True):
             assert_close(a, b, rel=2e-5, abs=2e-5)
+
+
+def test_a_kernel_gives_its_gradient_away_once():
+    parameters = [
+        p.requires_grad_()
+        for p in (random_normal((*BATCH, 1), seed=1), 1 + random_normal((*BATCH, 1, 1), 2) ** 2)
+    ]
+    gaussian = Gaussian(*parameters)
+    expected = torch.autograd.grad(losses.gaussian_nll(gaussian, target()).sum(), parameters)
+    loss = losses.gaussian_nll(gaussian, target())
+    found = module.kernel_gradient(loss, gaussian)
+    assert found is not None
+    assert_close(found, torch.cat([g.reshape(*BATCH, 1) for g in expected], -1), rel=1e-14)
+    assert module.kernel_gradient(loss, gaussian) is None
+    # Autograd asked afterwards gets what it always gets.
+    for again, first in zip(torch.autograd.grad(loss.sum(), parameters), expected, strict=True):
+        assert_close(again, first, rel=1e-14)
+
+
+def test_a_kernel_does_not_speak_for_another_prediction():
+    loc, tril = random_normal((*BATCH, 1), seed=1), torch.ones(*BATCH, 1, 1, dtype=torch.float64)
+    judged, other = (Gaussian(loc.clone().requires_grad_(), tril) for _ in range(2))
+    loss = losses.gaussian_nll(judged, target())
+    assert module.kernel_gradient(loss, other) is None
+    assert module.kernel_gradient(loss + 0.0, judged) is None
+    assert module.kernel_gradient(loss.detach(), judged) is None

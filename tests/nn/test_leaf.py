@@ -117,13 +117,6 @@ def test_a_kernel_speaks_for_its_own_loss_only(case, is_known):
     assert (kernel_gradient(loss(prediction), prediction) is not None) is is_known
 
 
-def test_a_kernels_gradient_can_be_had_once():
-    prediction = GaussianHead(8).leaf(draw(2)).prediction
-    loss = nll(prediction)
-    assert kernel_gradient(loss, prediction) is not None
-    assert kernel_gradient(loss, prediction) is None
-
-
 def test_single_precision_gradients_keep_their_digits():
     head = NormalWishartHead(8)
     raw = 3 * draw(4)

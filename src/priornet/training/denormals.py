@@ -18,7 +18,7 @@ def flushed() -> Generator[None]:
     hundred such numbers make its step take several times as long. The setting is the thread's, so
     it is put back.
     """
-    before = torch.tensor(1e-40).item() == 0
+    before = torch.tensor(1e-40, dtype=torch.float32, device="cpu").item() == 0
     torch.set_flush_denormal(True)  # does nothing on processors that cannot
     try:
         yield

@@ -25,7 +25,9 @@ __all__ = ["History", "Loss", "Tick", "Validation", "fit"]
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
 
-The share is a number, or on CUDA a tensor without dimensions: the schedules take both.
+The share is a number, or on CUDA a tensor without dimensions: the schedules take both. Anything
+that autograd can differentiate will do; what comes straight out of :mod:`priornet.losses` for one
+target is fastest, as its gradient is known already.
 """
 
 Validation: TypeAlias = Callable[[Stack], Tensor]
