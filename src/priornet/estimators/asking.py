@@ -15,13 +15,15 @@ from priornet.distill import (
     Questions,
     Targets,
     Teacher,
+    TeacherError,
     TransferSet,
     ask,
     start_as_average,
 )
 from priornet.distributions import GaussianEnsemble
+from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.targets import FloatArray, Scaling
+from priornet.estimators.targets import LARGEST, SMALLEST, FloatArray, Scaling
 from priornet.nn import Stack
 
 __all__ = [
@@ -138,10 +140,30 @@ class OutsideTeacher:
 def teacher_scaling(answers: Answers) -> Scaling:
     """Mean and standard deviation of the targets that a teacher expects at a table's rows."""
     ensemble = answers.ensemble
+    _check_magnitude(ensemble)
     mean = ensemble.means.mean(0)
     variance = mean.var(0, unbiased=False)
     total = ensemble.total_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
     return Scaling(mean.mean(0).numpy(), (variance + total).sqrt().numpy())
+
+
+def _check_magnitude(ensemble: GaussianEnsemble) -> None:
+    """Refuse answers whose squares are no numbers that a computer can hold."""
+    if not ensemble.means.numel():
+        return
+    deviations = PrecisionFactor(ensemble.precision_tril).deviations()
+    largest = max(float(ensemble.means.abs().max()), float(deviations.max()))
+    if not largest <= LARGEST:
+        raise TeacherError(
+            f"the teacher's means or deviations are too large ({largest:.3g}; at most "
+            f"{LARGEST:g}): let it answer in other units, divided by a power of ten."
+        )
+    smallest = float(deviations.min())
+    if not smallest >= SMALLEST:
+        raise TeacherError(
+            f"the teacher's deviations are too small ({smallest:.3g}; at least {SMALLEST:g}): let "
+            "it answer in other units, multiplied by a power of ten."
+        )
 
 
 def join_tables(first: Any, second: Any) -> Any:

@@ -9,12 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Scaling", "TargetColumns", "check_magnitude", "target_scaling"]
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "Scaling",
+    "TargetColumns",
+    "check_magnitude",
+    "target_scaling",
+]
 
 FloatArray = NDArray[np.float64]
 
 # Squares, and sums of squares over many rows, stay far from the ends of double precision.
-_LARGEST, _SMALLEST = 1e140, 1e-140
+LARGEST, SMALLEST = 1e140, 1e-140
 
 
 class Scaling(NamedTuple):
@@ -44,9 +51,9 @@ def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
     if not y.size:
         return
     for name, largest in zip(names, np.abs(y).max(axis=0), strict=True):
-        if largest > _LARGEST:
+        if largest > LARGEST:
             raise ValueError(
-                f"the target {name!r} is too large ({largest:.3g}; at most {_LARGEST:g}), for its "
+                f"the target {name!r} is too large ({largest:.3g}; at most {LARGEST:g}), for its "
                 "variance would be infinite: divide it by a power of ten, and fit again."
             )
 
@@ -56,12 +63,12 @@ def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, .
     shift = np.average(y, axis=0, weights=weight)
     scale = np.sqrt(np.average((y - shift) ** 2, axis=0, weights=weight))
     apart = np.abs(y - shift).max(axis=0)
-    too_close = (apart < _SMALLEST) & (apart > 1e-12 * np.abs(shift))  # their squares vanish
+    too_close = (apart < SMALLEST) & (apart > 1e-12 * np.abs(shift))  # their squares vanish
     if too_close.any():
         k = int(np.argmax(too_close))
         raise ValueError(
             f"the values of the target {names[k]!r} are {apart[k]:.3g} from their mean at most (at "
-            f"least {_SMALLEST:g} is needed), and their variance would be zero: multiply it by a "
+            f"least {SMALLEST:g} is needed), and their variance would be zero: multiply it by a "
             "power of ten, and fit again."
         )
     constant = scale <= 1e-12 * np.maximum(np.abs(shift), np.finfo(float).tiny)

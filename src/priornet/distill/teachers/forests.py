@@ -129,6 +129,12 @@ class ForestTeacher(Teacher):
             ]
             spread.append((weight * ((mean - mean[0]) ** 2 + var)).sum(0))
         floor = share * np.mean(spread, 0)
+        if not (floor > 0).all():
+            value = self._means[0][0, int(np.argmin(floor))]
+            raise ValueError(
+                f"the targets that this forest learnt are constant ({value:g} in every leaf): "
+                "there is nothing to distil."
+            )
         answers = np.concatenate(
             [v[leaf] for v, leaf in zip(self._variances, is_leaf, strict=True)]
         )

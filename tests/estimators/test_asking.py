@@ -1,0 +1,37 @@
+"""Answers whose squares are no numbers are refused, with a way out."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from priornet import DistilledRegressor
+from priornet.distill import TeacherError
+
+X = np.random.default_rng(0).normal(size=(60, 2))
+
+
+def teacher(factor):
+    def answer(rows):
+        means = factor * np.stack([rows[:, 0], 1.1 * rows[:, 0], rows[:, 1]])
+        return means, np.full_like(means, factor**2)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [(1e145, r"too large \(.* divided by a power"), (1e-145, r"too small \(.* multiplied by a")],
+)
+def test_answers_of_strange_size_are_refused(factor, message):
+    with pytest.raises(TeacherError, match=message):
+        DistilledRegressor(teacher(factor)).fit(X)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_forest_of_constant_targets_says_so(given):
+    from priornet.distill import ForestTeacher
+
+    y = np.full(60, 3.5)
+    forest = RandomForestRegressor(5, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"constant \(3\.5 in every leaf\)"):
+        ForestTeacher(forest, *((X, y) if given else ()))
