@@ -90,6 +90,17 @@ def test_files_of_another_kind_are_refused(content, message, tmp_path):
         open_exported(tmp_path / "m.onnx")
 
 
+def from_the_future(model):
+    model.ir_version = 99
+
+
+def test_a_format_newer_than_the_runtime_is_named(model_of, tmp_path):
+    to_onnx(model_of("single", 1), tmp_path / "m.onnx", opset=20)
+    changed(tmp_path / "m.onnx", from_the_future)
+    with pytest.raises(ExportError, match="its opset 20 is too new for the installed onnxruntime"):
+        open_exported(tmp_path / "m.onnx")
+
+
 def test_a_missing_runtime_names_its_extra(model_of, tmp_path, monkeypatch):
     to_onnx(model_of("single", 1), tmp_path / "m.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

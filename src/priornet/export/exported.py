@@ -76,7 +76,7 @@ class GraphFile:
                 model.SerializeToString(), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has a class of its own for every kind
-            raise ExportError(f"{path}: onnxruntime cannot load it: {error}") from error
+            raise ExportError(f"{path}: {_why_not(error, versions[''])}") from error
 
     @property
     def input_shapes(self) -> dict[str, list[Any]]:
@@ -133,6 +133,16 @@ class _Program:
         if "verdict" in found:  # a program has numbers only
             found["verdict"] = np.array(WORDS, object)[found["verdict"]]
         return found
+
+
+def _why_not(error: Exception, opset: int) -> str:
+    """Why onnxruntime refuses a model: operators or a format that it does not know yet, mostly."""
+    if "supported IR version" in str(error) or "till opset" in str(error):
+        return (
+            f"its opset {opset} is too new for the installed onnxruntime; export the model again, "
+            f"with an older one (from {LEAST_OPSET})."
+        )
+    return f"onnxruntime cannot load it: {error}"
 
 
 def _about(path: Path, text: str | None) -> dict[str, Any]:

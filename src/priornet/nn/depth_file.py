@@ -6,7 +6,8 @@ import inspect
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -55,13 +56,19 @@ class SavedDepth:
     shift: float = 0.0
     scale: float = 1.0
 
+    def exact(self) -> SavedDepth:
+        """The same in double precision, on the CPU."""
+        return replace(self, net=deepcopy(self.net).to("cpu", torch.float64))
+
     @torch.no_grad()
     def belief(self, images: torch.Tensor) -> Any:
         """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
 
         A distribution per pixel; numbers, if it has no head that says more.
         """
-        found: Any = self.net.head.distribution(self.net.raw(images).double())
+        found: Any = self.net.head.distribution(
+            self.net.raw(images.to(self.net.bottom.weight)).double()
+        )
         if isinstance(found, torch.Tensor):
             return self.shift + self.scale * found
         return found.affine(self.shift, self.scale)
