@@ -154,7 +154,7 @@ class Config:
     """Weight of NWPN's out-of-domain images."""
     gamma_epochs: float = 5.0
     """Epochs over which it rises from zero."""
-    beta: float = 1e2
+    beta: float = 1e1
     """How many times each target counts for NWPN."""
     prior_evidence: float = 1e-2
     """Belief and excess of NWPN's prior."""
