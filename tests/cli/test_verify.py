@@ -63,6 +63,30 @@ def test_a_difference_is_told_with_its_place(call, models, exported, csv):
     assert 1 <= worst["row"] <= 120
 
 
+def test_what_is_no_number_is_null_in_json(call, models, exported, csv):
+    spoil(exported, np.float32(np.nan))
+    done = call("verify", models / "one", exported, csv, "--json")
+    assert done.exit_code == 1
+    summary = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert summary["holds"] is False
+    assert summary["worst"]["error"] is None
+    assert "differ: the largest relative difference is inf" in (
+        call("verify", models / "one", exported, csv).stdout
+    )
+
+
+def test_a_wrong_word_is_told(call, models, exported, csv):
+    model = onnx.load(exported)
+    for constant in model.graph.initializer:
+        if constant.data_type == onnx.TensorProto.STRING:
+            constant.string_data[0] = b"believe"
+    onnx.save(model, exported)
+    done = call("verify", models / "one", exported, csv)
+    assert done.exit_code == 1
+    assert "in verdict, row " in done.stdout
+    assert '"believe" instead of "trust".' in done.stdout
+
+
 def test_what_cannot_be_compared_is_refused(refused, models, exported, csv, tmp_path):
     assert refused("verify", models / "one", csv, csv) == f"{csv}: it is no ONNX model."
     missing = tmp_path / "none.onnx"

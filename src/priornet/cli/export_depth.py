@@ -80,6 +80,7 @@ def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
 
     from priornet.data.depth import open_depth
     from priornet.export import Comparison, DepthGraph, depth_outputs
+    from priornet.export.depth_verify import LEAST_KNOWLEDGE
 
     if data == "-":
         raise InputError("a depth network is verified with images: name a file or a folder.")
@@ -87,7 +88,7 @@ def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
     saved = load_network(model).exact()
     with blamed_on(exported):
         graph = DepthGraph(exported)
-    comparison = Comparison()
+    comparison = Comparison(least_knowledge=LEAST_KNOWLEDGE)
     with blamed_on(called(data)):
         images = open_depth(data)
         pictures = images.pairs(size=graph.size, with_depth=False)

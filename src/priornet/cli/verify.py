@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,7 +40,7 @@ def verify(
     """
     if model.is_file():
         found = compare_depth(model, exported, data)
-        typer.echo(json.dumps(found) if as_json else depth_sentence(found))
+        typer.echo(_as_json(found) if as_json else depth_sentence(found))
         if not found["holds"]:
             raise typer.Exit(1)
         return
@@ -47,9 +48,24 @@ def verify(
     comparison = _compare(fitted, exported, data)
     targets = fitted.fitted_.targets.names
     summary = _summary(comparison, targets, model, exported, data)
-    typer.echo(json.dumps(summary) if as_json else _sentence(summary))
+    typer.echo(_as_json(summary) if as_json else _sentence(summary))
     if not comparison.holds:
         raise typer.Exit(1)
+
+
+def _as_json(summary: dict[str, Any]) -> str:
+    """JSON knows no infinite number: null stands for it, and for nan."""
+
+    def plain(place: dict[str, Any]) -> dict[str, Any]:
+        return {k: None if _is_odd(v) else v for k, v in place.items()}
+
+    outputs = [plain(place) for place in summary["outputs"]]
+    whole = summary | {"worst": plain(summary["worst"]), "outputs": outputs}
+    return json.dumps(whole, allow_nan=False)
+
+
+def _is_odd(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _compare(model: Any, exported: Path, data: str) -> Comparison:

@@ -17,7 +17,10 @@ from priornet.export.exported import GraphFile, Outputs
 from priornet.nn import SavedDepth
 from priornet.uncertainty import uncertainty
 
-__all__ = ["DepthGraph", "depth_outputs"]
+__all__ = ["LEAST_KNOWLEDGE", "DepthGraph", "depth_outputs"]
+
+LEAST_KNOWLEDGE = 1e-6
+"""What single precision keeps of members that nearly agree, after a hundred convolutions."""
 
 
 class DepthGraph:

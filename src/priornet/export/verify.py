@@ -29,7 +29,6 @@ TOLERANCE = 1e-4
 """Largest relative difference that counts as equal."""
 _LOCATIONS = ("mean", "lower", "upper")
 _KNOWLEDGE = ("knowledge_variance", "mutual_information", "epkl")
-_LEAST_KNOWLEDGE = 1e-8  # of the total variance, and in nats
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,13 @@ class Comparison:
     Attributes:
         worst: Per output.
         n_rows: How many rows were compared.
+        least_knowledge: Smaller knowledge uncertainty, as a share of the total variance and in
+            nats, counts as this much.
     """
 
     worst: dict[str, Worst] = field(default_factory=dict[str, Worst])
     n_rows: int = 0
+    least_knowledge: float = 1e-8
 
     @property
     def output(self) -> str:
@@ -107,9 +109,25 @@ class Comparison:
             if isinstance(right, Jumping):
                 errors = right.errors(given)
             else:
-                errors = _errors(name, _as_matrix(value), _as_matrix(given), deviations)
+                errors = self._errors(name, _as_matrix(value), _as_matrix(given), deviations)
             self._note(name, errors.reshape(len(given), -1), value, given)
         self.n_rows += len(deviations)
+
+    def _errors(
+        self, name: str, expected: FloatArray, found: FloatArray, deviations: FloatArray
+    ) -> FloatArray:
+        """Relative differences; 0 where both are the same infinity or nan, else infinite there."""
+        scale = np.abs(expected)
+        if name in _LOCATIONS:
+            scale = np.maximum(scale, deviations)
+        elif name.endswith("entropy"):
+            scale = np.maximum(scale, 1.0)
+        elif name in _KNOWLEDGE:
+            is_variance = name.endswith("variance")
+            scale = np.maximum(
+                scale, self.least_knowledge * (deviations**2 if is_variance else 1.0)
+            )
+        return _relative(expected, found, scale)
 
     def _note(
         self, name: str, errors: FloatArray, expected: NDArray[Any], found: NDArray[Any]
@@ -128,21 +146,6 @@ class Comparison:
 def _as_matrix(values: Any) -> FloatArray:
     array = np.asarray(values, np.float64)
     return array.reshape(len(array), -1)
-
-
-def _errors(
-    name: str, expected: FloatArray, found: FloatArray, deviations: FloatArray
-) -> FloatArray:
-    """Relative differences; 0 where both are the same infinity or nan, else infinite there."""
-    scale = np.abs(expected)
-    if name in _LOCATIONS:
-        scale = np.maximum(scale, deviations)
-    elif name.endswith("entropy"):
-        scale = np.maximum(scale, 1.0)
-    elif name in _KNOWLEDGE:
-        is_variance = name.endswith("variance")
-        scale = np.maximum(scale, _LEAST_KNOWLEDGE * (deviations**2 if is_variance else 1.0))
-    return _relative(expected, found, scale)
 
 
 def _relative(expected: FloatArray, found: FloatArray, scale: FloatArray) -> FloatArray:
