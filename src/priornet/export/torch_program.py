@@ -93,7 +93,7 @@ class NumericPart(nn.Module):
         if not len(self.usual):
             return {"verdict": verdict}
         n = len(self.usual)
-        below = torch.searchsorted(self.usual, knowledge)
+        below = torch.searchsorted(self.usual, knowledge).double()
         verdict = torch.where(knowledge > self._limit, 2, verdict)
         return {"in_domain": (1 + n - below) / (1 + n), "verdict": verdict}
 
