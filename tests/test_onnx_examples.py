@@ -95,7 +95,8 @@ def test_python_blocks_of_the_page_run(tmp_path, monkeypatch):
     with torch.random.fork_rng(devices=[]):
         for number, block in enumerate(blocks("python"), start=1):
             exec(compile(block, f"docs/export.md block {number}", "exec"), namespace)
-    assert {path.name for path in tmp_path.iterdir()} == {"model.onnx", "depth.onnx"}
+    written = {"model.onnx", "depth.onnx", "net.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == written
 
 
 def test_commands_of_the_page_run(tmp_path, monkeypatch):
