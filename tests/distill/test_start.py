@@ -12,6 +12,7 @@ from priornet.nn import (
     NormalWishartHead,
     StackedMLP,
 )
+from priornet.nn.ramps import RampedMLP
 
 
 @pytest.fixture
@@ -58,6 +59,14 @@ def test_a_wide_student_is_the_average_of_members(teacher):
     own = student.raw(X[None])[0, :, : expected.shape[-1]]
     assert_close(own, expected, rel=1e-5, abs=1e-6)
     assert_close(student.together(X).belief, torch.full((1, 4), 7.0), rel=1e-5)
+
+
+def test_a_student_with_ramps_is_the_average_too(teacher):
+    edges = ((-1.0, 0.0, 1.0), (0.0, 2.0))
+    student = RampedMLP(edges, (12, 10), GaussianHead(10, 2), seeds=(8,))
+    assert start_as_average(student, teacher)
+    expected = teacher.together(X).loc[:2].mean(0)
+    assert_close(student.together(X).loc[0], expected, rel=1e-5, abs=1e-6)
 
 
 def test_every_head_of_a_wide_mixture_is_the_average(teacher):

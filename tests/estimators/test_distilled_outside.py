@@ -191,11 +191,44 @@ def test_a_stored_teacher_is_asked_about_its_own_rows(tmp_path):
     assert np.corrcoef(model.predict(frame), committee(X)[0].mean(0))[0, 1] > 0.97
 
 
-def test_a_forest_is_distilled():
-    forest = RandomForestRegressor(50, min_samples_leaf=3, random_state=0).fit(X, Y)
-    model = DistilledRegressor(ForestTeacher(forest, X, Y), **QUICK).fit(X)
-    assert model.faithfulness_.inside.r2 > 0.95
-    assert (model.faithfulness_.times_smaller or 0) > 10
+def forest_teacher(**settings):
+    forest = RandomForestRegressor(50, random_state=0, **settings).fit(X, Y)
+    return ForestTeacher(forest, X, Y)
+
+
+def test_a_forest_is_distilled(tmp_path):
+    model = DistilledRegressor(forest_teacher(min_samples_leaf=3), **QUICK).fit(X)
+    assert model.faithfulness_.inside.r2 > 0.97
+    assert (model.faithfulness_.times_smaller or 0) > 5
+    model.save(tmp_path / "student")
+    np.testing.assert_array_equal(load(tmp_path / "student").predict(X), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
+def test_a_forest_is_read_in_ramps_unless_told_otherwise():
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.where(X[:, 0] > 0, "x", "y"))
+
+    class Numbers(ForestTeacher):
+        def gaussians(self, X):
+            return super().gaussians(X[["a", "b"]].to_numpy())
+
+    forest = RandomForestRegressor(5, random_state=0).fit(X, Y)
+    quick = {**QUICK, "student_epochs": 2, "n_transfer": 500}
+    edges = [
+        DistilledRegressor(Numbers(forest, X, Y), student_pieces=pieces, **quick)
+        .fit(frame)
+        .fitted_.network.edges
+        for pieces in ("auto", 4, 0)
+    ]
+    assert [len(own) for own in edges[0]] == [17, 17, 0, 0]
+    assert [len(own) for own in edges[1]] == [5, 5, 0, 0]
+    assert edges[2] == ()
+    assert student().fitted_.network.edges == ()
+
+
+def test_pieces_must_be_a_count():
+    with pytest.raises(ValueError, match="student_pieces"):
+        DistilledRegressor(committee, student_pieces=-1).fit(X)
 
 
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training

@@ -81,6 +81,8 @@ def start_as_average(student: Stack, teacher: Stack) -> bool:
             weight[:, : filled.shape[-1]] = filled
             bias[: filled.shape[-1]] = biases.mean(0).repeat(times)
         else:
-            weight.copy_(torch.cat(weights, -1) if i == 0 else torch.block_diag(*weights))
+            filled = torch.cat(weights, -1) if i == 0 else torch.block_diag(*weights)
+            weight.zero_()  # ramps, which members have not, begin without a say
+            weight[: len(filled)] = filled
             bias.copy_(biases.flatten())
     return True

@@ -63,13 +63,16 @@ class Targets(ABC):
 
     def loss(self, prediction: Any, columns: Tensor, temperature: Tensor | float = 1.0) -> Tensor:
         """Loss per element, from columns ``(*batch, C)``."""
+        return self.compare(prediction, self.unpack(columns), temperature)
+
+    def unpack(self, columns: Tensor) -> dict[str, Tensor]:
+        """What :meth:`pack` put into columns ``(*batch, C)``."""
         sizes = [math.prod(shape) for shape in self.shapes.values()]
         parts = zip(self.shapes.items(), columns.split(sizes, -1), strict=True)
-        fields = {
+        return {
             name: part.unflatten(-1, shape) if shape else part.squeeze(-1)
             for (name, shape), part in parts
         }
-        return self.compare(prediction, fields, temperature)
 
 
 class _Proxy(Targets):

@@ -20,6 +20,7 @@ from priornet.distill import (
     ask,
     start_as_average,
 )
+from priornet.distill.teachers.protocol import AnswerKind
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor
@@ -47,6 +48,8 @@ class Asked(Protocol):
 
     has_weights: bool
     """Whether a student can start from its members."""
+    kind: AnswerKind
+    """How answers vary."""
 
     def around(
         self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
@@ -67,6 +70,7 @@ class OwnTeacher:
     """A fitted ensemble of this library, which shares its preprocessing with the student."""
 
     has_weights = True
+    kind: AnswerKind = "smooth"
 
     def __init__(self, model: BaseRegressor) -> None:
         self._model = model
@@ -110,6 +114,7 @@ class OutsideTeacher:
 
     def __init__(self, teacher: Teacher, questions: Questions, scaling: Scaling) -> None:
         self._teacher, self._questions = teacher, questions
+        self.kind: AnswerKind = teacher.kind
         shift, scale = (torch.from_numpy(part) for part in scaling)
         self._shift, self._scale = -shift / scale, 1 / scale
         self._n_members = 0

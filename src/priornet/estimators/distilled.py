@@ -46,15 +46,20 @@ class DistilledRegressor(BaseRegressor):
             Eq. (15).
         temperature: For ``target="likelihood"``: T at the start, annealed to 1, Eqs. (16) and (17).
         transfer: Where to ask the teacher.
-        n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000.
+        n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000, or to
+            400 000 with a forest.
         n_members: Members of the teacher, where it is trained here.
-        student_hidden: Width of the student's hidden layers; by default twice ``hidden``. Where
-            they are a multiple of the teacher's, the student starts as the average of members.
+        student_hidden: Width of the student's hidden layers; by default twice ``hidden``, with a
+            Gaussian process four times, with a forest up to 384 for large tables. Where they are a
+            multiple of the teacher's, the student starts as the average of members.
+        student_pieces: Each number is also read as ramps between so many quantiles, which can
+            follow steps; 0 for none, ``"auto"`` for 16 with forests and CatBoost.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
-            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000, and
-            12 000 at least with a teacher from elsewhere.
-        student_learning_rate: Adam's learning rate at the start; twice as much with a teacher from
-            elsewhere, whose student first learns one Gaussian, at five times as much.
+            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000 (36 000
+            with a forest), and 12 000 at least with a teacher from elsewhere.
+        student_learning_rate: Adam's learning rate at the start. With networks from elsewhere
+            twice as much; their student first learns one Gaussian, at five times as much. With
+            other teachers once and twice, and less for layers wider than 256.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -82,6 +87,7 @@ class DistilledRegressor(BaseRegressor):
         n_transfer: int | Auto = "auto",
         n_members: int = 10,
         student_hidden: tuple[int, ...] | None = None,
+        student_pieces: int | Auto = "auto",
         student_epochs: int | Auto = "auto",
         student_learning_rate: float = 2e-3,
         hidden: tuple[int, ...] = (64, 64),
@@ -117,6 +123,7 @@ class DistilledRegressor(BaseRegressor):
         self.n_transfer: int | Auto = n_transfer
         self.n_members = n_members
         self.student_hidden = student_hidden
+        self.student_pieces: int | Auto = student_pieces
         self.student_epochs: int | Auto = student_epochs
         self.student_learning_rate = student_learning_rate
 
@@ -170,6 +177,8 @@ class DistilledRegressor(BaseRegressor):
                 raise ValueError(f'unknown {name} "{given}"; choose one of: {listing}.')
         for name in ("n_transfer", "student_epochs"):
             check_count(name, getattr(self, name), "auto")
+        if self.student_pieces != 0:
+            check_count("student_pieces", self.student_pieces, "auto")
         if not self.temperature >= 1:
             raise ValueError(f"`temperature` must be at least 1; got {self.temperature}.")
         if self.temperature > 1 and (self.objective, self.target) != ("endd", "likelihood"):
@@ -207,7 +216,9 @@ class DistilledRegressor(BaseRegressor):
             self.temperature,
             TransferSet() if self.transfer is None else self.transfer,
             self.n_transfer,
-            tuple(2 * width for width in self.hidden) if hidden is None else tuple(hidden),
+            None if hidden is None else tuple(hidden),
+            tuple(self.hidden),
+            self.student_pieces,
             self.student_epochs,
             self.batch_size,
             self.student_learning_rate,

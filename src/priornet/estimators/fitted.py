@@ -25,7 +25,7 @@ __all__ = ["Fitted", "Variances", "stack_belief"]
 
 FloatArray = NDArray[np.float64]
 
-_CHUNK = 1 << 14  # rows that pass through the networks at once
+_CHUNK = 1 << 11  # rows that pass through the networks at once: their layers fit the cache
 _FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead, StackedMLP
+from priornet.nn.ramps import Edges, RampedMLP, n_ramps
 
 __all__ = ["Network"]
 
@@ -34,6 +35,8 @@ class Network:
     """Lower bound of its belief."""
     tied_evidence: bool = False
     """One output for its belief and excess."""
+    edges: Edges = ()
+    """Of the ramps of each input; empty for a perceptron of plain numbers."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built; the numbers may come from a file."""
@@ -41,6 +44,8 @@ class Network:
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in counts)
         if not whole or not self.widths:
             raise ValueError(f"layer sizes must be positive whole numbers; got {counts}.")
+        if self.edges and len(self.edges) != self.n_inputs:
+            raise ValueError(f"{len(self.edges)} lists of edges for {self.n_inputs} inputs.")
         if self.head not in _KINDS:
             raise ValueError(f'unknown head "{self.head}"; choose one of: {", ".join(_KINDS)}.')
 
@@ -62,23 +67,31 @@ class Network:
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
         """A stack of such networks, one per seed, of a tensor's dtype and on its device."""
-        stack = StackedMLP(self.n_inputs, self.widths, self.make_head(), seeds, like.dtype)
+        rest = (self.widths, self.make_head(), seeds, like.dtype)
+        stack = RampedMLP(self.edges, *rest) if self.edges else StackedMLP(self.n_inputs, *rest)
         return stack.to(like.device)
 
     @property
     def n_weights(self) -> int:
         """Number of weights of one network."""
-        sizes = (self.n_inputs, *self.widths, self.make_head().n_outputs)
+        sizes = (self.n_inputs + n_ramps(self.edges), *self.widths, self.make_head().n_outputs)
         return sum((a + 1) * b for a, b in itertools.pairwise(sizes))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {**asdict(self), "widths": list(self.widths)}
+        state = {**asdict(self), "widths": list(self.widths)}
+        del state["edges"]
+        # Files of plain networks stay as they have always been.
+        return {**state, "edges": [list(own) for own in self.edges]} if self.edges else state
 
     @classmethod
     def from_json(cls, state: Any) -> Self:
         """Rebuild from :meth:`to_json`."""
         if not isinstance(state, dict) or not isinstance(state.get("widths"), list):
             raise ValueError('"network" does not describe one.')
-        given: dict[str, Any] = {**state, "widths": tuple(state["widths"])}
+        edges = state.get("edges", [])  # older files have none
+        if not isinstance(edges, list) or not all(isinstance(own, list) for own in edges):
+            raise ValueError('"edges" is not a list of lists.')
+        kept = tuple(tuple(float(edge) for edge in own) for own in edges)
+        given: dict[str, Any] = {**state, "widths": tuple(state["widths"]), "edges": kept}
         return cls(**given)

@@ -16,19 +16,20 @@ from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, network_seeds
 from priornet.estimators.posing import Posed
 from priornet.estimators.recipe import Recipe, train_stack
+from priornet.estimators.student_size import StudentSize, learning_rates, student_size
 from priornet.nn import Stack
+from priornet.nn.ramps import quantile_edges
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
-__all__ = ["Objective", "StudentSettings", "student_plan", "train_student"]
+__all__ = ["Objective", "StudentSettings", "balance", "student_plan", "train_student"]
 
 Objective = Literal["endd", "end", "md-end"]
 
 _HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
-# A student without a member's weights begins as one Gaussian: for this share of its epochs, with so
-# many times the learning rate; what follows has further to go than from an ensemble's average.
-_FIRST_SHARE, _FIRST, _THEN = 0.3, 5.0, 2.0
-_LEAST_STEPS, _LEAST_OUTSIDE = 6000, 12_000  # also of small tables; the second without weights
+# A student without a member's weights begins as one Gaussian, for this share of its epochs.
+_FIRST_SHARE = 0.3
+_LEAST_SPREAD = 0.02  # of the average, when answers are weighed
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,11 @@ class StudentSettings:
     temperature: float
     transfer: TransferSet
     n_transfer: int | Auto
-    hidden: tuple[int, ...]
+    hidden: tuple[int, ...] | None
     """Of the student."""
+    teacher_hidden: tuple[int, ...]
+    """Of a teacher that is trained here; the student's default depends on it."""
+    n_pieces: int | Auto
     epochs: int | Auto
     batch_size: int | Auto
     learning_rate: float
@@ -62,50 +66,45 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     """Ask around a table, and learn the answers."""
     seed, source = network_seeds(posed.rng, 2)
     n_rows, has_weights = len(posed.centres), posed.asked.has_weights
+    size = student_size(n_rows, settings.teacher_hidden, posed.asked.kind, has_weights)
     drawn, answers = posed.asked.around(
         posed.centres,
-        _n_asked(settings, n_rows),
+        size.n_asked if settings.n_transfer == "auto" else settings.n_transfer,
         settings.transfer,
         Generator().manual_seed(source),
     )
     packed, kept = pack_answers(_kinds(settings, first=not has_weights), answers, posed.centres)
     weight = posed.weight.new_ones(n_rows)
     weight[: len(posed.split.train)] = posed.weight[posed.split.train]
-    asked = _Transfer(drawn.inputs[kept], weight[drawn.centre[kept]], n_rows, seed)
+    weight = weight[drawn.centre[kept]]
+    if posed.asked.kind == "rows":
+        weight = weight * balance(*packed[0])
+    asked = _Transfer(drawn.inputs[kept], weight, n_rows, seed)
     targets, columns = packed[-1]
-    network = _network(settings, asked.inputs.shape[1], targets)
+    network = _network(settings, size, posed, targets)
     stack = network.build([seed], posed.inputs)
-    least = _LEAST_STEPS if has_weights else _LEAST_OUTSIDE
-    plan = student_plan(n_rows, settings.epochs, settings.batch_size, least)
+    plan = student_plan(n_rows, settings.epochs, settings.batch_size, size.n_steps)
     rate = settings.learning_rate
     if has_weights:
         posed.asked.start(stack)
     else:  # first a Gaussian, which learns quickly where the members are
+        first_rate, rate = learning_rates(rate, posed.asked.kind, max(network.widths))
         first = replace(network, head="gaussian", n_members=1).build([seed], posed.inputs)
         n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
-        _distil(settings, first, asked, *packed[0], replace(plan, epochs=n_first), _FIRST * rate)
+        _distil(settings, first, asked, *packed[0], replace(plan, epochs=n_first), first_rate)
         start_as_members(stack, first, [0])
-        plan, rate = replace(plan, epochs=max(plan.epochs - n_first, 1)), _THEN * rate
+        plan = replace(plan, epochs=max(plan.epochs - n_first, 1))
     training = _distil(settings, stack, asked, targets, columns, plan, rate)
     training["teacher"] = posed.asked.record()
     return Fitted(posed.preprocessor, posed.columns, network, stack, training)
 
 
-def student_plan(
-    n_rows: int, epochs: int | Auto, batch_size: int | Auto, least: int = _LEAST_STEPS
-) -> Plan:
-    """Batches of 256, and more steps on larger tables, which have more to say."""
+def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_steps: int) -> Plan:
+    """Batches of 256, and as many passes as make the steps."""
     size = 256 if batch_size == "auto" else batch_size
     if epochs == "auto":
-        n_steps = min(max(5 * n_rows, least), 24_000)
         epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
     return Plan(epochs, size, None)
-
-
-def _n_asked(settings: StudentSettings, n_rows: int) -> int:
-    if settings.n_transfer == "auto":
-        return max(min(max(64 * n_rows, 20_000), 200_000), n_rows)
-    return settings.n_transfer
 
 
 def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
@@ -121,15 +120,33 @@ def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
     return [average, own] if first else [own]
 
 
-def _network(settings: StudentSettings, n_inputs: int, targets: Targets) -> Network:
+def balance(targets: Targets, columns: Tensor) -> Tensor:
+    """Weights of mean 1 against a loss that counts errors in units of the members' spread.
+
+    Where that differs a thousandfold, a student spends itself on the rows of which the teacher is
+    surest, and the mean of the others suffers. The best student stays the same: each input's loss
+    is least where it was.
+    """
+    spread = targets.unpack(columns)["scatter"].diagonal(dim1=-2, dim2=-1).sum(-1)
+    least = _LEAST_SPREAD * spread.mean() + torch.finfo(spread.dtype).tiny  # all may agree
+    root = (spread + least).sqrt()
+    return root / root.mean()
+
+
+def _network(
+    settings: StudentSettings, size: StudentSize, posed: Posed, targets: Targets
+) -> Network:
+    n_pieces = size.n_pieces if settings.n_pieces == "auto" else settings.n_pieces
+    continuous = [source.is_continuous for source in posed.preprocessor.source_]
     return Network(
-        n_inputs,
-        settings.hidden,
+        posed.centres.shape[1],
+        size.hidden if settings.hidden is None else settings.hidden,
         targets.n_targets,
         _HEADS[settings.objective],
         n_members=targets.n_members if settings.objective == "md-end" else 1,
         min_excess=1.0,  # members that differ wildly ask for less, where variances explode
         min_belief=1e-10,  # members without noise, far outside: sure of different means
+        edges=quantile_edges(posed.centres, n_pieces, continuous) if n_pieces else (),
     )
 
 

@@ -24,6 +24,8 @@ class CatBoostTeacher(Teacher):
         n_virtual: Members of the virtual ensemble.
     """
 
+    kind = "steps"
+
     def __init__(self, models: Any, *, n_virtual: int = 10) -> None:
         catboost = need_for("catboost", "ask a CatBoost teacher", "catboost", ImportError)
         self.models: list[Any] = list(models) if isinstance(models, Sequence) else [models]

@@ -43,6 +43,8 @@ class ForestTeacher(Teacher):
         min_variance: Least variance of a leaf, as a share of the variance of all targets.
     """
 
+    kind = "rows"
+
     def __init__(
         self, model: Any, X: Any = None, y: Any = None, *, min_variance: float = 1e-3
     ) -> None:

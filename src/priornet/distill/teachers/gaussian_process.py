@@ -42,6 +42,8 @@ class GaussianProcessTeacher(Teacher):
         seed: Of the draws.
     """
 
+    kind = "fine"
+
     def __init__(
         self,
         model: Any,

@@ -13,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,13 +22,25 @@ from torch import Tensor
 from priornet.distill.tables import batches, n_rows_of
 from priornet.distributions import GaussianEnsemble
 
-__all__ = ["AgreementWarning", "Answers", "Teacher", "TeacherError", "ask", "ask_all", "checked"]
+__all__ = [
+    "AgreementWarning",
+    "AnswerKind",
+    "Answers",
+    "Teacher",
+    "TeacherError",
+    "ask",
+    "ask_all",
+    "checked",
+]
 
 _MOST_FAILED = 0.01  # share of inputs without a finite answer beyond which distillation stops
 _ASKED_AT_ONCE = 1 << 14
 # Members agree where their means differ by less than this share of their standard deviation: in
 # float32 answers nothing smaller can be told from rounding.
 _AGREEMENT = 1e-6
+
+
+AnswerKind = Literal["smooth", "fine", "steps", "rows"]
 
 
 class TeacherError(ValueError):
@@ -46,10 +58,14 @@ class Teacher(ABC):
         label_columns: Columns, by name or number, that it reads as labels although they hold
             numbers: a transfer set exchanges their values but never moves them.
         is_stored: Whether it only knows answers for rows of its own.
+        kind: How its answers vary, on which the size of a student depends: ``"smooth"`` as those of
+            networks, ``"fine"`` if they bend more often (Gaussian processes), ``"steps"`` in single
+            columns (boosted trees), ``"rows"`` if they follow single rows as well (forests).
     """
 
     label_columns: tuple[str | int, ...] = ()
     is_stored: bool = False
+    kind: AnswerKind = "smooth"
 
     @abstractmethod
     def gaussians(self, X: Any) -> tuple[Any, Any]:

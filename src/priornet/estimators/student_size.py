@@ -1,0 +1,74 @@
+"""How large a student is, how much it asks and how long it learns, where nobody said.
+
+All of it depends on how the teacher's answers vary and on the rows of the table. Settled on rows
+held out of the training parts of concrete, power and protein, see benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from priornet.distill.teachers.protocol import AnswerKind
+
+__all__ = ["StudentSize", "learning_rates", "student_size"]
+
+_LEAST_STEPS, _LEAST_OUTSIDE = 6000, 12_000  # also of small tables; the second without weights
+_MOST_STEPS: dict[AnswerKind, int] = {"rows": 36_000}
+_USUAL_STEPS = 24_000  # at most
+_LEAST_ASKED = 20_000
+_MOST_ASKED: dict[AnswerKind, int] = {"rows": 400_000}
+_USUALLY_ASKED = 200_000  # at most
+_PIECES: dict[AnswerKind, int] = {"steps": 16, "rows": 16}
+# To follow rows: up to so many a width. Wider ones are not five times faster than a forest.
+_WIDTHS, _WIDEST = ((2000, 128), (20_000, 256)), 384
+# Times the learning rate: of the Gaussian that a student begins as, and of the student.
+_SMOOTH_RATES, _OTHER_RATES = (5.0, 2.0), (2.0, 1.0)
+_RATES_UP_TO = 256  # units of a layer; wider ones want smaller steps
+
+
+@dataclass(frozen=True)
+class StudentSize:
+    """What a student gets unless its user chose otherwise."""
+
+    hidden: tuple[int, ...]
+    """Width of the hidden layers."""
+    n_pieces: int
+    """Ramps per number, see :mod:`priornet.nn.ramps`; 0 for none."""
+    n_asked: int
+    """Inputs at which the teacher is asked."""
+    n_steps: int
+
+
+def student_size(
+    n_rows: int, hidden: tuple[int, ...], kind: AnswerKind, has_weights: bool
+) -> StudentSize:
+    """More of everything for larger tables, which have more to say.
+
+    Args:
+        n_rows: Of the table around which the teacher is asked.
+        hidden: Width of the hidden layers of a teacher that is trained here.
+        kind: How the teacher's answers vary.
+        has_weights: Whether the student starts from a member.
+    """
+    least = _LEAST_STEPS if has_weights else _LEAST_OUTSIDE
+    n_steps = min(max(5 * n_rows, least), _MOST_STEPS.get(kind, _USUAL_STEPS))
+    most = _MOST_ASKED.get(kind, _USUALLY_ASKED)
+    n_asked = max(min(max(64 * n_rows, _LEAST_ASKED), most), n_rows)
+    wide = tuple((4 if kind == "fine" else 2) * width for width in hidden)
+    if kind == "rows":
+        enough = next((width for rows, width in _WIDTHS if n_rows <= rows), _WIDEST)
+        wide = tuple(max(width, enough) for width in wide)
+    return StudentSize(wide, _PIECES.get(kind, 0), n_asked, n_steps)
+
+
+def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
+    """Of the Gaussian that a student without a member's weights begins as, and of the student.
+
+    Args:
+        rate: Of a student that starts as an ensemble's average, which has less far to go.
+        kind: How the teacher's answers vary.
+        width: Of the widest layer.
+    """
+    first, then = _SMOOTH_RATES if kind == "smooth" else _OTHER_RATES
+    share = 1.0 if kind == "smooth" else min(_RATES_UP_TO / width, 1.0)
+    return rate * share * first, rate * share * then
