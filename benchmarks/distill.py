@@ -18,6 +18,7 @@ Needs the extra `catboost`. Tables are looked for as `priornet datasets` says.
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
 import warnings
@@ -199,6 +200,14 @@ def reached(row: dict[str, Any]) -> tuple[bool, bool, bool]:
     return row["rmse_ratio"] <= rmse, row["rank_knowledge"] >= rank, row["speed_ratio"] >= speed
 
 
+def line(label: str, row: dict[str, Any]) -> str:
+    """What is printed of a run, with a star where it is short of the goal."""
+    shown = [f"{row[key]:.3f}" for key in ("rmse_ratio", "rank_knowledge", "speed_ratio")]
+    marks = [text + (" " if good else "*") for text, good in zip(shown, reached(row), strict=True)]
+    cells = " ".join(f"{text:>11}" for text in marks)
+    return f"{label:<24} {cells} {row['nll_difference']:>9.3f}  {row['seconds_student']:.0f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tables", nargs="+", default=["concrete", "power", "protein"])
@@ -206,26 +215,24 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3, help="averages over so many splits")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
-    print(f"{'':<20} {'RMSE ratio':>12} {'rank V[mu]':>12} {'speed ratio':>12} {'NLL diff':>9}  s")
     rows: list[dict[str, Any]] = []
-    for name in args.tables:
-        for kind in args.teachers:
-            own = [run(name, kind, split) for split in range(args.splits)]
-            rows += own
-            row = average(own)
-            shown = [f"{row[key]:.3f}" for key in ("rmse_ratio", "rank_knowledge", "speed_ratio")]
-            marks = [
-                text + (" " if good else "*")
-                for text, good in zip(shown, reached(row), strict=True)
-            ]
-            cells = " ".join(f"{text:>12}" for text in marks)
-            label, seconds = f"{name}, {kind}", row["seconds_student"]
-            print(f"{label:<20} {cells} {row['nll_difference']:>9.3f}  {seconds:.0f}", flush=True)
+    header = (
+        f"{'':<24} {'RMSE ratio':>11} {'rank V[mu]':>11} {'speed ratio':>11} {'NLL diff':>9}  s"
+    )
+    print(header)
+    for split in range(args.splits):  # outermost: whoever stops early has whole splits
+        for name, kind in itertools.product(args.tables, args.teachers):
+            rows.append(run(name, kind, split))
+            print(line(f"{name}, {kind}, {split}", rows[-1]), flush=True)
+            if args.json:
+                settings = {"seed": SEED, "goals": GOALS, "gp_rows": GP_ROWS}
+                settings |= {"threads": torch.get_num_threads(), "timed_rows": TIMED_ROWS}
+                write_results(args.json, {**settings, "runs": rows} | provenance())
+    print(f"\naverages\n{header}")
+    for name, kind in itertools.product(args.tables, args.teachers):
+        own = [row for row in rows if (row["table"], row["teacher"]) == (name, kind)]
+        print(line(f"{name}, {kind}", average(own)))
     print("* short of the goal")
-    if args.json:
-        settings = {"seed": SEED, "splits": args.splits, "goals": GOALS, "gp_rows": GP_ROWS}
-        settings |= {"threads": torch.get_num_threads(), "timed_rows": TIMED_ROWS}
-        write_results(args.json, {**settings, "runs": rows} | provenance())
 
 
 if __name__ == "__main__":
