@@ -9,6 +9,7 @@ from priornet.export.graph import Graph
 from priornet.export.network import perceptron
 from priornet.export.onnx_model import LEAST_OPSET, make_model
 from priornet.nn import GaussianHead, StackedMLP
+from priornet.nn.ramps import RampedMLP
 
 
 def outputs(stack, x):
@@ -37,9 +38,8 @@ def test_plain_numbers(seeds, generator):
 
 @pytest.mark.parametrize("seeds", [[0], [0, 1, 2]])
 def test_numbers_as_ramps(seeds, generator):
-    ramps = pytest.importorskip("priornet.nn.ramps")
     edges = [(-1.0, 0.0, 0.5, 2.0), (), (-0.5, 0.25)]
-    stack = ramps.RampedMLP(edges, (8, 8), GaussianHead(8, init_gain=1.0), seeds)
+    stack = RampedMLP(edges, (8, 8), GaussianHead(8, init_gain=1.0), seeds)
     x = torch.randn(20, 3, generator=generator)
     x[0] = torch.tensor([-1e12, 1e12, 1e12])
     x[1] = torch.tensor([0.5, 1.0, -0.5])  # on the edges

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from priornet.export.graph import Graph, Value
 from priornet.nn import StackedMLP
+from priornet.nn.ramps import RampedMLP
 
 __all__ = ["perceptron"]
 
@@ -30,9 +29,9 @@ def perceptron(graph: Graph, stack: StackedMLP, x: Value) -> Value:
 
 def _with_ramps(graph: Graph, stack: StackedMLP, x: Value) -> Value:
     """Inputs, and behind them the ramps of a stack that reads numbers so."""
-    own: dict[str, Any] = {name: part.cpu().numpy() for name, part in stack.named_buffers()}
-    if "pick" not in own:
+    if not isinstance(stack, RampedMLP):
         return x
+    own = {name: part.cpu().numpy() for name, part in stack.named_buffers()}
     n_inputs, n_all = own["pick"].shape
     pick, shift = (graph.constant(own[name], x.dtype) for name in ("pick", "shift"))
     laid = x.do("Gemm", pick, shift)
