@@ -69,7 +69,7 @@ def photos(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("name", ["Single.0.0", "EnD2.0", "MD-EnD.0"])
+@pytest.mark.parametrize("name", ["EnD2.0", "MD-EnD.0"])
 def test_weights_of_the_experiment_agree(name, call, weights, sets, tmp_path):
     path = weights / f"{name}.safetensors"
     done = call("export", path, "--onnx", tmp_path / "depth.onnx", "--coverage", 0.8)
@@ -165,3 +165,11 @@ def test_a_graph_of_another_network_differs(call, graph, photos, tmp_path):
     save_depth(net, tmp_path / "other.safetensors", size=SIZE)
     done = call("verify", tmp_path / "other.safetensors", graph, photos)
     assert done.exit_code == 1, done.output
+
+
+def test_weights_that_are_not_there(tmp_path):
+    missing = tmp_path / "missing.safetensors"
+    for command in (("export", missing, "--onnx", tmp_path / "o"), ("verify", missing, "o", "x")):
+        done = run(*command)
+        assert done.exit_code == 2
+        assert done.output.startswith(f"Error: {missing}: no such file; `priornet reproduce depth`")

@@ -12,7 +12,7 @@ import typer
 
 from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on, one_line
-from priornet.cli.export_depth import parse_size, write_depth
+from priornet.cli.export_depth import is_network, parse_size, write_depth
 from priornet.cli.inputs import load_model
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights
 from priornet.cli.output import check_writable
@@ -66,7 +66,7 @@ def export(
         if path is not None:
             check_writable(path)
     wanted = parse_size(size)
-    if model.is_file():
+    if is_network(model):
         summary = _write_network(model, onnx, torch_export, wanted, opset, coverage, interval)
     elif wanted is not None:
         raise InputError("--size is for depth networks, which are files of weights.")

@@ -12,11 +12,27 @@ if TYPE_CHECKING:
     from priornet.export import Comparison
     from priornet.nn import SavedDepth
 
-__all__ = ["compare_depth", "depth_sentence", "load_network", "parse_size", "write_depth"]
+__all__ = [
+    "compare_depth",
+    "depth_sentence",
+    "is_network",
+    "load_network",
+    "parse_size",
+    "write_depth",
+]
+
+_WRITERS = "`priornet reproduce depth` and `priornet.nn.save_depth` write them."
+
+
+def is_network(path: Path) -> bool:
+    """Whether a path is meant for a file of weights, and not for a model's folder."""
+    return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
 
 
 def load_network(path: Path) -> SavedDepth:
     """A depth network from its file."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file; {_WRITERS}")
     from priornet.nn import load_depth
 
     try:
@@ -24,10 +40,7 @@ def load_network(path: Path) -> SavedDepth:
     except ValueError as error:
         message = one_line(error)
         if ": damaged (" in message or "not one of our files" in message:
-            message = (
-                f"{path}: it is no file of weights of a depth network, or damaged; "
-                "`priornet reproduce depth` and `priornet.nn.save_depth` write them."
-            )
+            message = f"{path}: it is no file of weights of a depth network, or damaged; {_WRITERS}"
         raise InputError(message) from error
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called
-from priornet.cli.export_depth import compare_depth, depth_sentence
+from priornet.cli.export_depth import compare_depth, depth_sentence, is_network
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, ModelOrWeights
 from priornet.cli.output import counted
@@ -38,7 +38,7 @@ def verify(
     Ends with exit code 1 if an output differs by more than 1e-4 relative, and says which column and
     row is worst; of a depth network, which image and pixel. Images are brought to its size.
     """
-    if model.is_file():
+    if is_network(model):
         found = compare_depth(model, exported, data)
         typer.echo(_as_json(found) if as_json else depth_sentence(found))
         if not found["holds"]:

