@@ -230,3 +230,43 @@ def test_errors_of_a_fit_are_cell_errors_before_they_are_placed(csv):
     frame.loc[2, "age"] = np.inf
     with pytest.raises(CellError, match="row 2"):
         TablePreprocessor().fit(frame)
+
+
+ENDING = """
+import sys, time
+from priornet.data import tables
+
+read = tables._Again.readinto
+
+def slow(self, buffer):
+    time.sleep(0.3)
+    return read(self, buffer)
+
+tables._Again.readinto = slow
+tables._BLOCK_BYTES = 64
+try:
+    with tables.TableReader(sys.argv[1]) as reader:
+        next(iter(reader))
+        raise tables.TableError("the first batch is wrong.")
+except tables.TableError as error:
+    sys.exit(f"{error}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2,3\n" + 1000 * "1,2\n", "row 1 has 3 values"),
+        ("a,b\n" + 1000 * "1,2\n", "the first batch is wrong."),
+        ("a,a\n" + 1000 * "1,2\n", 'two columns are called "a"'),
+    ],
+    ids=["while it is opened", "in a batch", "in the header"],
+)
+def test_errors_are_the_end_of_a_process_that_reads_ahead(tmp_path, content, message):
+    path = write(tmp_path / "x.csv", content)
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING, path], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1, ended.stderr
+    assert message in ended.stderr
+    assert "terminate called" not in ended.stderr

@@ -13,8 +13,11 @@ import csv
 import gzip
 import io
 import sys
+import threading
+import weakref
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -41,6 +44,7 @@ _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 4 << 20
 _START_BYTES = 1 << 16
+_PATIENCE_SECONDS = 5.0
 
 
 class TableError(ValueError):
@@ -164,7 +168,7 @@ class TableReader:
         start = file.read(_START_BYTES)  # a pipe cannot be read twice
         if not start.strip():
             raise TableError(f"{self.path}: the file is empty.")
-        return self._open_csv(stack, _Again(start, file), start)
+        return self._open_csv(stack, file, start)
 
     def _open_parquet(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
@@ -178,7 +182,7 @@ class TableReader:
         return file.iter_batches(batch_size=_BATCH_ROWS)
 
     def _open_csv(
-        self, stack: ExitStack, file: io.RawIOBase, start: bytes
+        self, stack: ExitStack, file: IO[bytes], start: bytes
     ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         import pyarrow.csv
@@ -187,20 +191,23 @@ class TableReader:
         self.names = _header(self.path, start, delimiter)
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
-        def remember(row: Any) -> str:
-            self._invalid.append(row)
-            return "error"
-
         reader = pyarrow.csv.open_csv(
-            file,
+            _lent(stack, _Again(start, file)),
             # One thread, for only then does pyarrow know which row is wrong.
             pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
             pyarrow.csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=remember
+                delimiter=delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=_lent(stack, partial(_remember, self._invalid)),
             ),
             pyarrow.csv.ConvertOptions(column_types=self.schema),
         )
-        return iter(stack.enter_context(reader))
+        batches = iter(stack.enter_context(reader))
+        stack.callback(self._forget)
+        return batches
+
+    def _forget(self) -> None:
+        self._batches = iter(())
 
     @contextmanager
     def _errors(self) -> Generator[None]:
@@ -271,6 +278,24 @@ def _opened(path: str) -> Generator[IO[bytes]]:
                 yield unpacked  # pyright: ignore[reportReturnType] (it reads bytes)
         else:
             yield file
+
+
+def _lent(stack: ExitStack, thing: Any) -> Any:
+    """An object for Arrow to use, which the stack waits to be free again when it closes.
+
+    Arrow reads ahead in a thread of its own. Where Python ends while that thread is in need of it,
+    the process aborts or never ends: also after an error, and with it goes the exit code. The
+    caller must not hold the object itself.
+    """
+    free = threading.Event()
+    weakref.finalize(thing, free.set)
+    stack.callback(free.wait, _PATIENCE_SECONDS)
+    return thing
+
+
+def _remember(rows: list[Any], row: Any) -> str:
+    rows.append(row)
+    return "error"
 
 
 class _Again(io.RawIOBase):
