@@ -220,7 +220,7 @@ def test_a_forest_is_read_in_ramps_unless_told_otherwise():
         .fitted_.network.edges
         for pieces in ("auto", 4, 0)
     ]
-    assert [len(own) for own in edges[0]] == [17, 17, 0, 0]
+    assert [len(own) for own in edges[0]] == [9, 9, 0, 0]
     assert [len(own) for own in edges[1]] == [5, 5, 0, 0]
     assert edges[2] == ()
     assert student().fitted_.network.edges == ()

@@ -50,10 +50,10 @@ class DistilledRegressor(BaseRegressor):
             400 000 with a forest.
         n_members: Members of the teacher, where it is trained here.
         student_hidden: Width of the student's hidden layers; by default twice ``hidden``, with a
-            Gaussian process four times, with a forest up to 384 for large tables. Where they are a
+            Gaussian process four times, with a forest 1.5 times to 384, by rows. Where they are a
             multiple of the teacher's, the student starts as the average of members.
         student_pieces: Each number is also read as ramps between so many quantiles, which can
-            follow steps; 0 for none, ``"auto"`` for 16 with forests and CatBoost.
+            follow steps; 0 for none, ``"auto"`` for 8 or 16 with forests, 16 with CatBoost.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
             up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000 (36 000
             with a forest), and 12 000 at least with a teacher from elsewhere.

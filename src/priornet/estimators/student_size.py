@@ -6,6 +6,7 @@ held out of the training parts of concrete, power and protein, see benchmarks/RE
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from priornet.distill.teachers.protocol import AnswerKind
@@ -18,9 +19,10 @@ _USUAL_STEPS = 24_000  # at most
 _LEAST_ASKED = 20_000
 _MOST_ASKED: dict[AnswerKind, int] = {"rows": 400_000}
 _USUALLY_ASKED = 200_000  # at most
-_PIECES: dict[AnswerKind, int] = {"steps": 16, "rows": 16}
-# To follow rows: up to so many a width. Wider ones are not five times faster than a forest.
-_WIDTHS, _WIDEST = ((2000, 128), (20_000, 256)), 384
+_PIECES: dict[AnswerKind, int] = {"steps": 16}
+# To follow rows: up to so many of them, how many times the teacher's width, least width, pieces.
+# Larger students are not five times faster than a forest, and on few rows hardly better.
+_FOLLOWING = ((2000, 1.5, 0, 8), (20_000, 2.0, 256, 16), (math.inf, 2.0, 384, 16))
 # Times the learning rate: of the Gaussian that a student begins as, and of the student.
 _SMOOTH_RATES, _OTHER_RATES = (5.0, 2.0), (2.0, 1.0)
 _RATES_UP_TO = 256  # units of a layer; wider ones want smaller steps
@@ -54,11 +56,11 @@ def student_size(
     n_steps = min(max(5 * n_rows, least), _MOST_STEPS.get(kind, _USUAL_STEPS))
     most = _MOST_ASKED.get(kind, _USUALLY_ASKED)
     n_asked = max(min(max(64 * n_rows, _LEAST_ASKED), most), n_rows)
-    wide = tuple((4 if kind == "fine" else 2) * width for width in hidden)
+    times, least, n_pieces = 4.0 if kind == "fine" else 2.0, 0, _PIECES.get(kind, 0)
     if kind == "rows":
-        enough = next((width for rows, width in _WIDTHS if n_rows <= rows), _WIDEST)
-        wide = tuple(max(width, enough) for width in wide)
-    return StudentSize(wide, _PIECES.get(kind, 0), n_asked, n_steps)
+        _, times, least, n_pieces = next(size for size in _FOLLOWING if n_rows <= size[0])
+    wide = tuple(max(round(times * width), least) for width in hidden)
+    return StudentSize(wide, n_pieces, n_asked, n_steps)
 
 
 def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
