@@ -133,7 +133,7 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
             raise TeacherError(
                 f"the teacher has no finite answer for {n_failed} or more of {n_rows} inputs; at "
                 f"most {_MOST_FAILED:.0%} may be left out. Look at holes and at values far from "
-                "its training data; `TransferSet(far_share=0)` asks at none of those."
+                "its training data; in Python, `TransferSet(far_share=0)` asks at none of those."
             )
         agree = agree and _members_agree(answers.ensemble)
         yield answers
