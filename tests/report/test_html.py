@@ -220,6 +220,25 @@ def test_print_is_light_and_fits_the_paper(desktop):
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
 
 
+def test_printed_row_numbers_stay_on_one_line(open_page, path):
+    page = open_page(path).page
+    page.emulate_media(media="print")
+    lines = page.locator("#rows tbody td:first-child").evaluate_all(
+        """cells => cells.map((cell, i) => {
+            cell.textContent = 1234567 + i;
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return text.getClientRects().length;
+        })"""
+    )
+    assert len(lines) > 0
+    assert set(lines) == {1}
+    ends = page.evaluate(
+        "['main', '#rows'].map(s => document.querySelector(s).getBoundingClientRect().right)"
+    )
+    assert ends[1] <= ends[0]
+
+
 @pytest.mark.parametrize("width", [390, 768, 1100, 1240])
 def test_titles_of_axes_are_whole(open_page, evaluation, tmp_path, width):
     name = "compressive_strength_after_28_days"
