@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from contextlib import nullcontext
 
 import pandas as pd
 import pyarrow as pa
@@ -126,3 +127,15 @@ def test_folder_without_permission_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(TableError, match="Permission denied"), TableWriter(tmp_path / "x.csv"):
         pytest.fail("it was opened")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("buffering", [0, 8192], ids=["while it writes", "when it ends"])
+def test_full_disk_is_no_fault_of_the_name(monkeypatch, buffering):
+    full = open("/dev/full", "wb", buffering=buffering)  # noqa: SIM115 (closing it would fail)
+    monkeypatch.setattr(sys, "stdout", type("Standard", (), {"buffer": full})())
+    with pytest.raises(OSError, match="No space left") as caught:
+        write("-")
+    assert caught.value.filename == "standard output"
+    with pytest.raises(OSError, match="No space left") if buffering else nullcontext():
+        full.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import os
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["TableWriter"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class TableWriter:
@@ -64,7 +67,8 @@ class TableWriter:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._is_standard:
-            self._file.flush()
+            with _writing(self.path):
+                self._file.flush()
             return
         try:
             with _writing(self.path):
@@ -132,6 +136,8 @@ def _writing(path: str) -> Generator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.errno in _FULL:  # the machine's fault, not that of the name
+            raise OSError(error.errno, error.strerror, path) from error
         raise TableError(f"{path}: cannot write: {error.strerror or error}.") from error
     except pa.ArrowException as error:
         raise TableError(f"{path}: cannot write: {first_line(error)}.") from error
