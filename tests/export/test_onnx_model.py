@@ -214,11 +214,15 @@ def test_a_column_without_a_name_is_refused():
         to_onnx(model)
 
 
-@pytest.mark.parametrize("kind", ["ensemble", "endd"])
-def test_no_rows_give_no_scores(kind, model_of, rows):
-    fed = feeds(model_of(kind, 1).fitted_.preprocessor, rows.iloc[:0])
-    found = run_onnx(to_onnx(model_of(kind, 1)), fed)
-    assert {len(values) for values in found.values()} == {0}
+@pytest.mark.parametrize("n_targets", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_give_no_scores(kind, n_targets, model_of, rows):
+    model = model_of(kind, n_targets)
+    empty, some = (feeds(model.fitted_.preprocessor, rows.iloc[:n]) for n in (0, 2))
+    proto = to_onnx(model)
+    found, expected = run_onnx(proto, empty), run_onnx(proto, some)
+    shapes = {name: (0, *values.shape[1:]) for name, values in expected.items()}
+    assert {name: values.shape for name, values in found.items()} == shapes
 
 
 def test_a_file_that_cannot_be_written_is_called_by_its_name(tmp_path):

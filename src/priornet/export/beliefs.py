@@ -63,19 +63,21 @@ class _Gaussians:
         log_inverse: Logarithm of the inverse scales s, ``(..., K)``.
         root: The inverse of U, ``(..., K, K)``; None for K = 1.
         evidence: Logarithms of what follows, ``(..., n)``; None where nothing does.
+        rank: Number of axes of the mean.
     """
 
     mean: Value
     log_inverse: Value
     root: Value | None
     evidence: Value | None
+    rank: int
 
     def unit_variances(self) -> Value:
         """Diagonal of the inverse precision, ``(..., K)``."""
         variances = (self.log_inverse * -2.0).do("Exp")
         if self.root is None:
             return variances
-        return variances * (self.root * self.root).reduce("ReduceSum", -2)
+        return variances * (self.root * self.root).reduce("ReduceSum", self.rank - 1)
 
 
 def measures(
@@ -128,14 +130,14 @@ def _split(
     root = None
     if k_dim > 1:
         root = _unit_inverse(graph, raw, k_dim, list(range(2 * k_dim, start)), rank)
-    return _Gaussians(raw.at(list(range(k_dim))), own, root, rest)
+    return _Gaussians(raw.at(list(range(k_dim))), own, root, rest, rank)
 
 
 def _unit_inverse(graph: Graph, raw: Value, k_dim: int, places: list[int], rank: int) -> Value:
     r"""Inverse of the unit triangular factor, ``(..., K, K)``: :math:`\sum_k (-N)^k`, N = U - 1."""
     eye = np.eye(k_dim)
     if not places:  # independent coordinates
-        return graph.constant(eye, raw.dtype)
+        return graph.constant(eye.reshape(*[1] * (rank - 1), k_dim, k_dim), raw.dtype)
     strict = _strictly_lower(raw, k_dim, places, rank)
     inverse = eye - strict
     for _ in range(k_dim - 2):
@@ -193,7 +195,7 @@ def _normal_wishart(
 
 def _half_logdet(parts: _Gaussians) -> Value:
     """Half the log-determinant of the inverse precision."""
-    return parts.log_inverse.reduce("ReduceSum", -1, keep=True) * -1.0
+    return parts.log_inverse.reduce("ReduceSum", parts.rank - 1, keep=True) * -1.0
 
 
 def _evidence(graph: Graph, v: Value, k_dim: int, coverage: float) -> list[Value]:
@@ -295,4 +297,4 @@ def _pairwise_kl(
     traces = traces.reduce("ReduceMean", 0) * 0.5
     if k_dim > 1:
         traces = traces.reshape(*[0] * (rank - 2), k_dim * k_dim)
-    return traces.reduce("ReduceSum", -1, keep=True) if k_dim > 1 else traces
+    return traces.reduce("ReduceSum", rank - 2, keep=True) if k_dim > 1 else traces

@@ -80,7 +80,8 @@ class Value:
         return self.do("Gather", self.graph.constant(np.array(index), np.int64), axis=axis)
 
     def reduce(self, kind: str, axis: int, *, keep: bool = False) -> Value:
-        """``ReduceSum``, ``ReduceMean``, ``ReduceMin`` or ``ReduceMax`` over an axis."""
+        """``ReduceSum``, ``ReduceMean``, ``ReduceMin`` or ``ReduceMax`` over an axis, from 0."""
+        assert axis >= 0, "onnxruntime does not reduce axes counted from the end without rows"
         return self.do(kind, self.graph.constant([axis], np.int64), keepdims=int(keep))
 
     def reshape(self, *shape: int) -> Value:

@@ -36,7 +36,7 @@ def standing(
 ) -> Standing:
     """Nodes from the variances of standardised targets, each ``(rows, K)``, to score and word."""
     if n_targets > 1:
-        knowledge, data = (v.reduce("ReduceMean", -1, keep=True) for v in (knowledge, data))
+        knowledge, data = (v.reduce("ReduceMean", 1, keep=True) for v in (knowledge, data))
     noisy = data.do("Sqrt").compare("Greater", NOISY * reference.data)
     place = noisy.cast(np.int64)
     score = None
@@ -58,8 +58,7 @@ def _familiarity(graph: Graph, ordered: NDArray[np.float64], knowledge: Value) -
 
     def n_below(numbers: Value) -> Value:
         below = graph.add("Less", numbers, knowledge, dtype=bool).cast(np.float64)
-        # In two steps: onnxruntime keeps the axis anyhow where there are no rows.
-        return below.reduce("ReduceSum", -1, keep=True).at(0)
+        return below.reduce("ReduceSum", 1)
 
     block = n_below(graph.constant(blocks[:-1, -1], np.float64))
     table = graph.constant(blocks, np.float64)
