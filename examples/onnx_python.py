@@ -39,7 +39,8 @@ def main(model, data):
         values = [text.strip() if is_text else number(text) for text in texts]
         fed[column.name] = np.array(values, object if is_text else np.float64).reshape(-1, 1)
     names = [output.name for output in session.get_outputs()]
-    scores = [np.reshape(values, (len(rows), -1)) for values in session.run(None, fed)]
+    # (rows,) or (rows, targets): columns, also where there are no rows
+    scores = [values[:, None] if values.ndim == 1 else values for values in session.run(None, fed)]
     writer = csv.writer(sys.stdout)
     writer.writerow(
         name if values.shape[1] == 1 else f"{name}_{k}"

@@ -76,6 +76,15 @@ def test_python(exported):
     assert_scores(exported, [sys.executable, EXAMPLES / "onnx_python.py"])
 
 
+def test_python_of_a_table_without_rows(exported):
+    _, rows, folder = exported
+    rows.head(0).to_csv(folder / "empty.csv", index=False)
+    command = [sys.executable, EXAMPLES / "onnx_python.py", "model.onnx", "empty.csv"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("mean_0,mean_1,lower_0,")
+    assert len(done.stdout.splitlines()) == 1
+
+
 def test_node(exported):
     folder = EXAMPLES / "onnx_node"
     if NODE is None:
