@@ -150,6 +150,28 @@ def test_a_table_with_names_can_be_prepared():
     torch.testing.assert_close(found, expected)
 
 
+class Words(nn.Module):
+    """An embedding, which takes integers only."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.last = nn.Embedding(5, 4), nn.Linear(4, 2)
+
+    def forward(self, tokens):
+        mean, raw = self.last(self.embedding(tokens).mean(1)).chunk(2, -1)
+        return mean, raw.exp()
+
+
+def test_tokens_stay_integers():
+    tokens = torch.randint(0, 5, (50, 3), generator=torch.Generator().manual_seed(0))
+    member = Words()
+    means, variances = ModulesTeacher([member], inputs=lambda X: tokens).gaussians(X)
+    with torch.no_grad():
+        mean, variance = member(tokens)
+    torch.testing.assert_close(means[0], mean.double())
+    torch.testing.assert_close(variances[0], variance.double())
+
+
 def test_what_cannot_be_a_member_is_refused():
     with pytest.raises(TypeError, match="an element is a str"):
         ModulesTeacher(["net"])  # pyright: ignore

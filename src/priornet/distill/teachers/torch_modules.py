@@ -34,7 +34,8 @@ class ModulesTeacher(Teacher):
             ``Independent`` of one, ``MultivariateNormal``, or ours) or a pair of mean and variance,
             one row per input, or a map per input.
         inputs: What a member is called with, made from the table; by default its values as one
-            tensor of the member's own dtype.
+            tensor. It is moved to the member's device and, but for integers that ``inputs`` makes
+            (tokens, indices), to its dtype.
         channels_first: Pairs are maps ``(N, K, H, W)``; their channels become the last dimension.
         batch_size: Inputs that pass at once.
     """
@@ -83,9 +84,12 @@ class ModulesTeacher(Teacher):
     def _member(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
         first = next(iter(module.parameters()), torch.zeros(()))
         inputs = self._tensor(X)
+        # Whoever makes integers wants them: embeddings take nothing else.
+        keeps = self.inputs is not None and not inputs.is_floating_point()
+        dtype = inputs.dtype if keeps else first.dtype
         with _evaluating(module):
             pieces = [
-                self._gaussian(module(x.to(first.device, first.dtype)))
+                self._gaussian(module(x.to(first.device, dtype)))
                 for x in inputs.split(self.batch_size)
             ]
         means, covariances = zip(*pieces, strict=True)
