@@ -98,6 +98,13 @@ def test_problems_say_by_how_much(change, message):
     assert re.search(message, found)
 
 
+def test_problems_of_rows_alone_say_nothing_of_others():
+    bad = replace(GOOD, rank_total=0.2)
+    (alone,) = problems(bad, bad, None)
+    (both,) = problems(bad, replace(bad, n_rows=2 * bad.n_rows), None)
+    assert both == f"{alone}, on the rows and beyond them"
+
+
 def test_the_worst_place_is_named():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

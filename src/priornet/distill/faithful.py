@@ -165,11 +165,12 @@ def problems(inside: Agreement, everywhere: Agreement, place: str | None) -> tup
             f"targets drawn from the teacher cost {gap:.2f} nats more than the teacher itself "
             f"takes (at most {_MOST_NATS:g} is good){where}"
         )
+    beyond = ", on the rows and beyond them" if everywhere.n_rows > inside.n_rows else ""
     for what, rank in (("total", everywhere.rank_total), ("knowledge", everywhere.rank_knowledge)):
         if rank is not None and rank < _LEAST_RANK:
             found.append(
                 f"the rank correlation of {what} uncertainty is {rank:.2f} (at least "
-                f"{_LEAST_RANK:g} is good), on the rows and beyond them"
+                f"{_LEAST_RANK:g} is good){beyond}"
             )
     return tuple(found)
 
