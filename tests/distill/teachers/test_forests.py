@@ -61,7 +61,7 @@ def test_bagged_trees_see_their_own_columns():
 
 def test_several_targets_need_the_training_rows():
     model = RandomForestRegressor(5, random_state=0).fit(X, np.column_stack([Y, -Y]))
-    with pytest.raises(ValueError, match="several targets together; give the training rows"):
+    with pytest.raises(ValueError, match="targets together; give ForestTeacher the training"):
         ForestTeacher(model)
     found = ask_all(ForestTeacher(model, X, np.column_stack([Y, -Y])), X).ensemble
     assert found.means.shape == (5, 600, 2)

@@ -93,13 +93,13 @@ class ForestTeacher(Teacher):
         for tree in self.model.estimators_:
             if tree.criterion not in ("squared_error", "friedman_mse"):
                 raise ValueError(
-                    f'trees grown by "{tree.criterion}" keep no variances; give the training rows '
-                    "`X` and `y`."
+                    f'trees grown by "{tree.criterion}" keep no variances; give ForestTeacher the '
+                    "training rows `X` and `y`."
                 )
             if tree.tree_.n_outputs > 1:
                 raise ValueError(
-                    "trees keep one variance for several targets together; give the training rows "
-                    "`X` and `y`."
+                    "trees keep one variance for several targets together; give ForestTeacher the "
+                    "training rows `X` and `y`."
                 )
         return [tree.tree_.impurity[:, None].copy() for tree in self.model.estimators_]
 
