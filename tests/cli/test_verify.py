@@ -1,6 +1,7 @@
 """Agreement is exit code 0, a difference 1 with its place, anything wrong 2 with one line."""
 
 import json
+import math
 
 import numpy as np
 import onnx
@@ -64,7 +65,7 @@ def test_a_difference_is_told_with_its_place(call, models, exported, csv):
 
 
 def test_what_is_no_number_is_null_in_json(call, models, exported, csv):
-    spoil(exported, np.float32(np.nan))
+    spoil(exported, math.nan)
     done = call("verify", models / "one", exported, csv, "--json")
     assert done.exit_code == 1
     summary = json.loads(done.stdout, parse_constant=pytest.fail)

@@ -13,8 +13,10 @@ from priornet.export.standing import standing
 def stands(reference, knowledge, data):
     graph = Graph()
     n_targets = knowledge.shape[1]
-    given = [graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")]
-    found = standing(graph, reference, *given, n_targets)
+    first, second = (
+        graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")
+    )
+    found = standing(graph, reference, first, second, n_targets)
     for name, value in found._asdict().items():
         if value is not None:
             graph.output(name, value, ["rows"])

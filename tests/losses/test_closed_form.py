@@ -247,7 +247,7 @@ def test_a_kernel_gives_its_gradient_away_once():
         p.requires_grad_()
         for p in (random_normal((*BATCH, 1), seed=1), 1 + random_normal((*BATCH, 1, 1), 2) ** 2)
     ]
-    gaussian = Gaussian(*parameters)
+    gaussian = Gaussian(parameters[0], parameters[1])
     expected = torch.autograd.grad(losses.gaussian_nll(gaussian, target()).sum(), parameters)
     loss = losses.gaussian_nll(gaussian, target())
     found = module.kernel_gradient(loss, gaussian)
