@@ -79,7 +79,7 @@ def test_joined_ensembles_are_those_of_both_inputs():
 
 
 def test_a_good_student_has_no_problems():
-    assert problems(GOOD, GOOD, "somewhere") == ()
+    assert problems(GOOD, GOOD, GOOD, "somewhere") == ()
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,19 @@ def test_a_good_student_has_no_problems():
 )
 def test_problems_say_by_how_much(change, message):
     bad = replace(GOOD, **change)
-    (found,) = problems(bad, bad, "worst there")
+    (found,) = problems(bad, None, bad, "worst there")
     assert re.search(message, found)
 
 
-def test_problems_of_rows_alone_say_nothing_of_others():
+def test_ranks_say_on_which_rows_they_are_lost():
     bad = replace(GOOD, rank_total=0.2)
-    (alone,) = problems(bad, bad, None)
-    (both,) = problems(bad, replace(bad, n_rows=2 * bad.n_rows), None)
-    assert both == f"{alone}, on the rows and beyond them"
+    (alone,) = problems(bad, None, bad, None)
+    assert alone.endswith("(at least 0.6 is good)")
+    beyond = replace(GOOD, rank_total=0.11)
+    (both,) = problems(replace(GOOD, rank_total=0.75), beyond, bad, None)
+    assert both == f"{alone}: 0.75 on the rows, 0.11 beyond them"
+    (both,) = problems(replace(GOOD, rank_total=None), beyond, bad, None)
+    assert ": none on the rows, 0.11 beyond them" in both
 
 
 def test_the_worst_place_is_named():

@@ -147,12 +147,15 @@ def join_ensembles(first: GaussianEnsemble, second: GaussianEnsemble) -> Gaussia
     )
 
 
-def problems(inside: Agreement, everywhere: Agreement, place: str | None) -> tuple[str, ...]:
+def problems(
+    inside: Agreement, outside: Agreement | None, everywhere: Agreement, place: str | None
+) -> tuple[str, ...]:
     """What is not faithful.
 
     Args:
         inside: At the user's rows.
-        everywhere: At those and at rows beyond.
+        outside: At rows beyond, if any.
+        everywhere: At both.
         place: Where the means differ most.
     """
     found: list[str] = []
@@ -165,14 +168,23 @@ def problems(inside: Agreement, everywhere: Agreement, place: str | None) -> tup
             f"targets drawn from the teacher cost {gap:.2f} nats more than the teacher itself "
             f"takes (at most {_MOST_NATS:g} is good){where}"
         )
-    beyond = ", on the rows and beyond them" if everywhere.n_rows > inside.n_rows else ""
-    for what, rank in (("total", everywhere.rank_total), ("knowledge", everywhere.rank_knowledge)):
+    for what in ("total", "knowledge"):
+        rank, *parts = (
+            None if part is None else getattr(part, f"rank_{what}")
+            for part in (everywhere, inside, outside)
+        )
         if rank is not None and rank < _LEAST_RANK:
             found.append(
                 f"the rank correlation of {what} uncertainty is {rank:.2f} (at least "
-                f"{_LEAST_RANK:g} is good){beyond}"
+                f"{_LEAST_RANK:g} is good){_by_part(*parts) if outside else ''}"
             )
     return tuple(found)
+
+
+def _by_part(inside: float | None, outside: float | None) -> str:
+    """A rank correlation on the rows, and beyond them."""
+    within, beyond = ("none" if rank is None else f"{rank:.2f}" for rank in (inside, outside))
+    return f": {within} on the rows, {beyond} beyond them"
 
 
 def worst_place(X: Any, error: NDArray[np.float64]) -> str | None:

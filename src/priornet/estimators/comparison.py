@@ -67,7 +67,7 @@ class Comparison:
         mean = self._student.predict_belief(table).predictive().mean
         scale = torch.from_numpy(self._student.fitted_.targets.scaling.scale)
         error = ((mean - theirs.means.mean(0)) / scale).square().mean(-1).numpy()
-        found = problems(inside, everywhere, worst_place(table, error))
+        found = problems(inside, outside, everywhere, worst_place(table, error))
         ours_per_second, theirs_per_second = self._speeds()
         return Faithfulness(
             inside,
