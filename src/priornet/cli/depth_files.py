@@ -63,7 +63,7 @@ def read_maps(path: Path, data: Path) -> dict[str, MapsOfSet]:
 
 def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
     """Maps by set and model."""
-    from priornet.experiments.depth.checkpoint import read_tensors
+    from priornet.nn.tensor_files import read_tensors
     from priornet.report.depth_maps import DepthMaps
 
     found: dict[str, dict[str, DepthMaps]] = {}

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from priornet.cli.agreement import agreement_sentence, check_outputs, summarise
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 
 if TYPE_CHECKING:
-    from priornet.export import Comparison
     from priornet.nn import SavedDepth
 
 __all__ = [
@@ -111,49 +111,26 @@ def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
                 expected = depth_outputs(saved, batch, graph.coverage)
             with blamed_on(exported):
                 found = graph.score(batch.contiguous().numpy())
-                missing = sorted(set(expected) - set(found))
-                if missing:
-                    raise InputError(f'{exported}: it has no output "{missing[0]}".')
+                check_outputs(exported, expected, found)
                 comparison.add(expected, found)
-    summary = {"model": str(model), "exported": str(exported), "data": data}
-    return summary | _summary(comparison, images.names, graph.size)
+    width = -(-graph.size[1] // 2)
 
-
-def _summary(
-    comparison: Comparison, names: tuple[str, ...], size: tuple[int, int]
-) -> dict[str, Any]:
-    from priornet.export import TOLERANCE
-
-    width = -(-size[1] // 2)
-
-    def place(name: str) -> dict[str, Any]:
-        worst = comparison.worst[name]
-        return {
-            "column": name,
-            "image": names[worst.row],
-            "pixel": list(divmod(worst.target, width)),
-            "error": worst.error,
-            "expected": worst.expected,
-            "found": worst.found,
-        }
+    def place(_: str, worst: Any) -> dict[str, Any]:
+        return {"image": images.names[worst.row], "pixel": list(divmod(worst.target, width))}
 
     return {
+        "model": str(model),
+        "exported": str(exported),
+        "data": data,
         "n_images": comparison.n_rows,
-        "tolerance": TOLERANCE,
-        "holds": comparison.holds,
-        "worst": place(comparison.output),
-        "outputs": [place(name) for name in comparison.worst],
+        **summarise(comparison, place),
     }
 
 
 def depth_sentence(summary: dict[str, Any]) -> str:
     """What the command says."""
     n_images, worst = summary["n_images"], summary["worst"]
-    who = "1 image" if n_images == 1 else f"{n_images} images"
-    says = ("agree" if summary["holds"] else "differ") + ("s" if n_images == 1 else "")
     row, column = worst["pixel"]
-    return (
-        f"{who} {says}: the largest relative difference is {worst['error']:.1e} (at most "
-        f"{summary['tolerance']:g}), in {worst['column']}, {worst['image']}, pixel ({row}, "
-        f"{column}): {worst['found']:.9g} instead of {worst['expected']:.9g}."
-    )
+    who = "1 image" if n_images == 1 else f"{n_images} images"
+    where = f", {worst['image']}, pixel ({row}, {column})"
+    return agreement_sentence(summary, n_images, who, where)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.agreement import agreement_sentence, check_outputs, summarise
+from priornet.cli.errors import blamed_on, called
 from priornet.cli.export_depth import compare_depth, depth_sentence, is_network
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, ModelOrWeights
@@ -86,57 +87,28 @@ def _compare(model: Any, exported: Path, data: str) -> Comparison:
                 expected = outputs_of(model, rows, file.about)
             with blamed_on(exported):
                 found = file.score(model, rows)
-                _check_outputs(exported, expected, found)
+                check_outputs(exported, expected, found)
                 comparison.add(expected, found)
     return comparison
-
-
-def _check_outputs(path: Path, expected: Any, found: Any) -> None:
-    missing = sorted(set(expected) - set(found))
-    if missing:
-        raise InputError(f'{path}: it has no output "{missing[0]}"; export the model again.')
 
 
 def _summary(
     comparison: Comparison, targets: tuple[str, ...], model: Path, exported: Path, data: str
 ) -> dict[str, Any]:
-    from priornet.export import TOLERANCE
-
-    def place(name: str) -> dict[str, Any]:
-        worst = comparison.worst[name]
+    def place(name: str, worst: Any) -> dict[str, Any]:
         is_whole_row = name.endswith(("entropy", "information", "epkl", "in_domain", "verdict"))
-        return {
-            "column": name,
-            "target": None if is_whole_row else targets[worst.target],
-            "row": worst.row + 1,
-            "error": worst.error,
-            "expected": worst.expected,
-            "found": worst.found,
-        }
+        return {"target": None if is_whole_row else targets[worst.target], "row": worst.row + 1}
 
     return {
         "model": str(model),
         "exported": str(exported),
         "data": data,
         "n_rows": comparison.n_rows,
-        "tolerance": TOLERANCE,
-        "holds": comparison.holds,
-        "worst": place(comparison.output),
-        "outputs": [place(name) for name in comparison.worst],
+        **summarise(comparison, place),
     }
 
 
 def _sentence(summary: dict[str, Any]) -> str:
-    worst = summary["worst"]
-    says = "agree" if summary["holds"] else "differ"
-    says += "s" if summary["n_rows"] == 1 else ""
+    n_rows, worst = summary["n_rows"], summary["worst"]
     of = "" if worst["target"] is None else f' of "{worst["target"]}"'
-    return (
-        f"{counted(summary['n_rows'])} {says}: the largest relative difference is "
-        f"{worst['error']:.1e} (at most {summary['tolerance']:g}), in {worst['column']}{of}, row "
-        f"{worst['row']}: {_shown(worst['found'])} instead of {_shown(worst['expected'])}."
-    )
-
-
-def _shown(value: float | str) -> str:
-    return f'"{value}"' if isinstance(value, str) else f"{value:.9g}"
+    return agreement_sentence(summary, n_rows, counted(n_rows), f"{of}, row {worst['row']}")

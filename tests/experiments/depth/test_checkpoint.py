@@ -5,7 +5,8 @@ import os
 import pytest
 import torch
 
-from priornet.experiments.depth.checkpoint import Checkpoints, read_tensors, write_tensors
+from priornet.experiments.depth.checkpoint import Checkpoints
+from priornet.nn.tensor_files import read_tensors, write_tensors
 
 
 @pytest.fixture

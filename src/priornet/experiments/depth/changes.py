@@ -103,18 +103,13 @@ def enlarge(
     n = len(images)
     factor = _draw(n, 1.0, most, generator, images)
     across, down = (_draw(n, -1.0, 1.0, generator, images) for _ in range(2))
-    zero = torch.zeros_like(factor)
-    room = 1 - 1 / factor
-    rows = [
-        torch.cat([1 / factor, zero, room * across], -1),
-        torch.cat([zero, 1 / factor, room * down], -1),
-    ]
-    turn = torch.cat(rows, -2).squeeze(1)  # (B, 2, 3)
-    grid = functional.affine_grid(turn, [*images.shape], align_corners=False)
+    zero, room = torch.zeros_like(factor), 1 - 1 / factor
+    where = _matrices((1 / factor, zero, room * across), (zero, 1 / factor, room * down))
+    grid = functional.affine_grid(where, [*images.shape], align_corners=False)
     images = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
     if depth is not None:
         maps = depth.unsqueeze(1)
-        grid = functional.affine_grid(turn, [*maps.shape], align_corners=False)
+        grid = functional.affine_grid(where, [*maps.shape], align_corners=False)
         maps = functional.grid_sample(
             maps, grid, mode="nearest", padding_mode="border", align_corners=False
         )
@@ -155,10 +150,14 @@ def turn(images: Tensor, generator: Generator) -> Tensor:
     size = _draw(n, -math.log(2), math.log(2), generator, images).exp()
     zero = torch.zeros_like(angle)
     # Coordinates run from -1 to 1 in both directions: an angle is one only in pixels.
-    rows = [
-        torch.cat([size * angle.cos(), -size * angle.sin() * height / width, zero], -1),
-        torch.cat([size * angle.sin() * width / height, size * angle.cos(), zero], -1),
-    ]
-    where = torch.cat(rows, -2).squeeze(1)  # (B, 2, 3)
+    where = _matrices(
+        (size * angle.cos(), -size * angle.sin() * height / width, zero),
+        (size * angle.sin() * width / height, size * angle.cos(), zero),
+    )
     grid = functional.affine_grid(where, [*images.shape], align_corners=False)
     return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+
+
+def _matrices(*rows: tuple[Tensor, ...]) -> Tensor:
+    """For ``affine_grid``, ``(B, 2, 3)``, from numbers per image, ``(B, 1, 1, 1)`` each."""
+    return torch.cat([torch.cat(row, -1) for row in rows], -2).squeeze(1)

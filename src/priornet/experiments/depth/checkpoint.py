@@ -14,10 +14,9 @@ from typing import Any
 
 from torch import Tensor
 
-from priornet.nn.tensor_files import TensorFile as Checkpoint
-from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 
-__all__ = ["Checkpoint", "Checkpoints", "read_tensors", "write_tensors"]
+__all__ = ["Checkpoints"]
 
 _KEPT = 2  # the newest, and one to fall back on
 
@@ -40,7 +39,7 @@ class Checkpoints:
         """File of the checkpoint after so many epochs."""
         return self.folder / f"epoch-{epoch:04d}.safetensors"
 
-    def latest(self) -> Checkpoint | None:
+    def latest(self) -> TensorFile | None:
         """The newest whole checkpoint of this training; None to start afresh."""
         for path in self._files():
             try:

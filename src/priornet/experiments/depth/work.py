@@ -26,7 +26,6 @@ from torch import Tensor, nn
 
 from priornet.data.depth import DepthError
 from priornet.distill import start_as_member
-from priornet.experiments.depth.checkpoint import Checkpoint, read_tensors, write_tensors
 from priornet.experiments.depth.config import STUDENTS, Config, Recipe
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
@@ -39,6 +38,7 @@ from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
 from priornet.nn.depth_file import depth_record
 from priornet.nn.efficientnet import EfficientNetLite0
+from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 
 __all__ = ["Event", "Order", "Task", "Workshop"]
 
@@ -289,7 +289,7 @@ class Workshop:
         """A trained network, ready to answer."""
         return self._load(task, read_tensors(self.path(task)))
 
-    def _load(self, task: Task, found: Checkpoint) -> nn.Module:
+    def _load(self, task: Task, found: TensorFile) -> nn.Module:
         network = _build(objective_for(task.recipe, self.sets.scale), None)
         network.load_state_dict(found.tensors)
         return self._placed(network)
