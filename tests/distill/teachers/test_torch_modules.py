@@ -189,3 +189,63 @@ def test_what_cannot_be_a_member_is_refused():
 
 def test_size_is_that_of_the_weights():
     assert ModulesTeacher([nn.Linear(3, 1), nn.Linear(3, 1)]).n_bytes() == 2 * 4 * 4
+
+
+# -- on the device under test (``--device cuda``); elsewhere it is the CPU ---------------------------
+
+
+@pytest.mark.parametrize("kind", [ModulesTeacher, DropoutTeacher])
+def test_networks_answer_from_where_they_are(kind, device):
+    """Answers lie on the CPU whatever the device, and are those of networks on the CPU."""
+
+    def teacher(where):
+        nets = [Net(seed).double().to(where) for seed in range(3)]
+        return kind(nets) if kind is ModulesTeacher else kind(nets[0], n_members=4)
+
+    for inputs in (X, torch.tensor(X, device=device)):
+        found, expected = teacher(device).gaussians(inputs), teacher("cpu").gaussians(X)
+        for mine, theirs in zip(found, expected, strict=True):
+            assert mine.device.type == "cpu"
+            torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_maps_come_from_the_device(device):
+    class Maps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Conv2d(3, 2, 3, padding=1, dtype=torch.float64)
+
+        def forward(self, images):
+            mean, raw = self.body(images).chunk(2, 1)
+            return mean, raw.exp()
+
+    torch.manual_seed(0)
+    members, images = [Maps() for _ in range(3)], torch.rand(4, 3, 6, 8, dtype=torch.float64)
+    expected = ModulesTeacher(members, channels_first=True).answers(images)
+    moved = ModulesTeacher([m.to(device) for m in members], channels_first=True, batch_size=3)
+    found = moved.answers(images.to(device))
+    assert found.kept.shape == (4, 6, 8)
+    torch.testing.assert_close(found.ensemble.means, expected.ensemble.means, rtol=1e-9, atol=1e-12)
+
+
+def test_a_student_learns_on_the_device_from_networks_there(device):
+    estimators = pytest.importorskip("priornet.estimators")
+    generator = np.random.default_rng(1)
+    X = generator.standard_normal((400, 3))
+
+    class Line(nn.Module):
+        def __init__(self, slope):
+            super().__init__()
+            self.slope = nn.Parameter(torch.tensor(slope))
+
+        def forward(self, x):
+            return self.slope * x[:, :1] + 1, 0.1 + 0 * x[:, :1]
+
+    teacher = ModulesTeacher([Line(slope).to(device) for slope in (0.8, 1.0, 1.2)])
+    student = estimators.DistilledRegressor(
+        teacher, hidden=(32,), student_epochs=30, random_state=0, device=str(device)
+    ).fit(X)
+    error = student.predict(X) - (X[:, 0] + 1)
+    assert np.sqrt(np.mean(error**2)) < 0.1
+    spread = student.predict_uncertainty(X).variance_of_mean.ravel()
+    assert np.corrcoef(spread, X[:, 0] ** 2)[0, 1] > 0.9  # the members fan out from 0
