@@ -191,7 +191,7 @@ def test_size_is_that_of_the_weights():
     assert ModulesTeacher([nn.Linear(3, 1), nn.Linear(3, 1)]).n_bytes() == 2 * 4 * 4
 
 
-# -- on the device under test (``--device cuda``); elsewhere it is the CPU ---------------------------
+# -- on the device under test (--device cuda); elsewhere it is the CPU ----------------------------
 
 
 @pytest.mark.parametrize("kind", [ModulesTeacher, DropoutTeacher])
@@ -239,7 +239,7 @@ def test_a_student_learns_on_the_device_from_networks_there(device):
             self.slope = nn.Parameter(torch.tensor(slope))
 
         def forward(self, x):
-            return self.slope * x[:, :1] + 1, 0.1 + 0 * x[:, :1]
+            return self.slope * x[:, :1] + 1, 0.3 + 0 * x[:, :1]
 
     teacher = ModulesTeacher([Line(slope).to(device) for slope in (0.8, 1.0, 1.2)])
     student = estimators.DistilledRegressor(
