@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from priornet.experiments.depth import changes
-from priornet.experiments.depth.changes import changes_for, enlarge, jitter, mix, turn, upset
+from priornet.experiments.depth.changes import changes_for, enlarge, jitter, mix
 from priornet.experiments.depth.config import Config, recipes
 
 SIZE = (16, 24)
@@ -66,35 +65,6 @@ def test_only_students_see_stranger_images(images, depth, extra):
     own = images.float() / 255
     assert torch.equal(change("Single", **settings)(images, depth, source())[0], own)
     assert not torch.equal(change("EnD2", **settings)(images, depth, source())[0], own)
-
-
-def test_strange_images_are_of_four_kinds():
-    images = torch.rand((4000, 3, 4, 6), generator=source())
-    found = upset(images, 0.8, source())
-    overlaid = 0.5 * (images + images.roll(1, 0))
-    kinds = (images, 1 - images, images.roll((2, 3), (-2, -1)), overlaid)
-    same = [(found == kind).flatten(1).all(1).float().mean() for kind in kinds]
-    for share in same:  # the fifth part is turned
-        assert abs(share - 0.2) < 4 * (0.2 * 0.8 / 4000) ** 0.5
-
-
-def test_turned_images_keep_their_shapes(monkeypatch):
-    """A quarter turn of a picture that is wider than high, by hand: pixels stay square."""
-
-    def middle(n, low, high, *_):
-        return torch.full((n, 1, 1, 1), high / 2)
-
-    monkeypatch.setattr(changes, "_draw", middle)
-    image = torch.zeros(1, 3, 32, 48)
-    image[..., 12:20, 16:32] = 1.0  # twice as wide as high, in the middle
-    found = turn(image, source())[0, 0, :, 8:40] > 0.5  # farther out it is seen in a mirror
-    rows, columns = found.any(1).sum(), found.any(0).sum()
-    assert (rows, columns) == pytest.approx((16 / 2**0.5, 8 / 2**0.5), abs=1)
-
-
-def test_turned_images_have_no_borders():
-    white = torch.ones(64, 3, 8, 12)
-    assert torch.allclose(turn(white, source()), white)
 
 
 def test_what_is_enlarged_is_nearer():

@@ -17,8 +17,10 @@ from torch.nn import functional
 from priornet.data.depth import Augment
 from priornet.experiments.depth.batches import Changes
 from priornet.experiments.depth.config import STUDENTS, Recipe
+from priornet.experiments.depth.draws import draw, matrices
+from priornet.experiments.depth.strange import upset
 
-__all__ = ["changes_for", "enlarge", "jitter", "mix", "turn", "upset"]
+__all__ = ["changes_for", "enlarge", "jitter", "mix"]
 
 
 def changes_for(recipe: Recipe) -> Changes:
@@ -64,12 +66,6 @@ def _change(
     return (jitter(images, colour, generator) if colour > 0 else images), depth
 
 
-def _draw(n: int, low: float, high: float, generator: Generator, like: Tensor) -> Tensor:
-    """A number per image, ``(n, 1, 1, 1)``."""
-    drawn = low + (high - low) * torch.rand(n, generator=generator)
-    return drawn.to(like.device, non_blocking=True).reshape(n, 1, 1, 1)
-
-
 def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
     """Images ``(B, 3, H, W)`` with other brightness, contrast, colour and gamma, each its own.
 
@@ -80,7 +76,7 @@ def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
     """
     n, size = len(images), math.log1p(strength)
     brightness, contrast, saturation, gamma = (
-        _draw(n, -size, size, generator, images).exp() for _ in range(4)
+        draw(n, -size, size, generator, images).exp() for _ in range(4)
     )
     grey = images.mean(1, keepdim=True)
     images = grey + (images - grey) * saturation
@@ -101,10 +97,10 @@ def enlarge(
         generator: Source of randomness, on the CPU.
     """
     n = len(images)
-    factor = _draw(n, 1.0, most, generator, images)
-    across, down = (_draw(n, -1.0, 1.0, generator, images) for _ in range(2))
+    factor = draw(n, 1.0, most, generator, images)
+    across, down = (draw(n, -1.0, 1.0, generator, images) for _ in range(2))
     zero, room = torch.zeros_like(factor), 1 - 1 / factor
-    where = _matrices((1 / factor, zero, room * across), (zero, 1 / factor, room * down))
+    where = matrices((1 / factor, zero, room * across), (zero, 1 / factor, room * down))
     grid = functional.affine_grid(where, [*images.shape], align_corners=False)
     images = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
     if depth is not None:
@@ -120,44 +116,5 @@ def enlarge(
 def mix(images: Tensor, share: float, generator: Generator) -> Tensor:
     """Every image with up to that share of another one laid over it."""
     other = torch.randperm(len(images), generator=generator).to(images.device, non_blocking=True)
-    weight = _draw(len(images), 0.0, share, generator, images)
+    weight = draw(len(images), 0.0, share, generator, images)
     return torch.lerp(images, images[other], weight)
-
-
-def upset(images: Tensor, share: float, generator: Generator) -> Tensor:
-    """Some images, about that share, such as nobody took: a student asks what to think of those.
-
-    Each is turned and scaled, made its negative, cut in four and put together crosswise, or half
-    covered by another image.
-    """
-    height, width = images.shape[-2:]
-    changed = (
-        turn(images, generator),
-        1 - images,
-        images.roll((height // 2, width // 2), (-2, -1)),
-        0.5 * (images + images.roll(1, 0)),
-    )
-    dice = _draw(len(images), 0.0, len(changed) / share, generator, images)
-    for kind, other in enumerate(changed):
-        images = torch.where((dice >= kind) & (dice < kind + 1), other, images)
-    return images
-
-
-def turn(images: Tensor, generator: Generator) -> Tensor:
-    """Images turned by any angle, at half to twice their size, mirrored at the borders."""
-    n, (height, width) = len(images), images.shape[-2:]
-    angle = _draw(n, -math.pi, math.pi, generator, images)
-    size = _draw(n, -math.log(2), math.log(2), generator, images).exp()
-    zero = torch.zeros_like(angle)
-    # Coordinates run from -1 to 1 in both directions: an angle is one only in pixels.
-    where = _matrices(
-        (size * angle.cos(), -size * angle.sin() * height / width, zero),
-        (size * angle.sin() * width / height, size * angle.cos(), zero),
-    )
-    grid = functional.affine_grid(where, [*images.shape], align_corners=False)
-    return functional.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
-
-
-def _matrices(*rows: tuple[Tensor, ...]) -> Tensor:
-    """For ``affine_grid``, ``(B, 2, 3)``, from numbers per image, ``(B, 1, 1, 1)`` each."""
-    return torch.cat([torch.cat(row, -1) for row in rows], -2).squeeze(1)
