@@ -149,7 +149,7 @@ class Config:
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""
     strange: float = 0.3
-    """Share of those images that are made strange: see :mod:`priornet.experiments.depth.strange`."""
+    """Share of those images that are made strange: see the module `strange`."""
     gamma: float = 0.01
     """Weight of NWPN's out-of-domain images."""
     gamma_epochs: float = 5.0
