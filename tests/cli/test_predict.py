@@ -308,3 +308,58 @@ def test_bad_options_are_refused(refused, models, csv, tmp_path):
     )
     assert "0.999" in message
     assert not out.exists()
+
+
+TRUTHS = {"typed": bool, "words": "str", "category": "category", "digits": "int64"}
+
+
+def truths(kind, n_rows=60):
+    """A table whose column ``is_new`` is true or false, in one of several types."""
+    rng = np.random.default_rng(0)
+    x, is_new = rng.normal(size=n_rows), rng.random(n_rows) < 0.5
+    frame = pd.DataFrame({"x": x, "is_new": is_new, "y": x + 3 * is_new})
+    return frame.astype({"is_new": TRUTHS[kind]})
+
+
+@pytest.mark.parametrize("trained", TRUTHS)
+def test_true_and_false_are_the_same_in_every_kind_of_file(call, trained, tmp_path):
+    from priornet.estimators import EvidentialRegressor
+
+    frame = truths(trained)
+    model = EvidentialRegressor(hidden=(8,), epochs=3, random_state=0)
+    model.fit(frame[["x", "is_new"]], frame["y"]).save(tmp_path / "model")
+    expected = model.predict(frame[["x", "is_new"]])
+    assert call("export", tmp_path / "model", "--onnx", tmp_path / "m.onnx").exit_code == 0
+    files = []
+    for kind in TRUTHS:
+        files.append(tmp_path / f"{kind}.parquet")
+        truths(kind).to_parquet(files[-1])
+    for words in (["True", "False"], ["true", "FALSE"], ["1", "0"], ["1.0", "0"]):
+        files.append(tmp_path / f"{words[0]}.csv")
+        shown = np.where(truths("typed")["is_new"], *words)
+        truths("typed").assign(is_new=shown).to_csv(files[-1], index=False)
+    for file in files:
+        out = tmp_path / "out.parquet"
+        done = call("predict", tmp_path / "model", file, "--out", out)
+        assert done.exit_code == 0, done.output
+        assert "a label that training had not" not in done.stdout
+        np.testing.assert_allclose(pd.read_parquet(out)["prediction"], expected, rtol=1e-6)
+        done = call("verify", tmp_path / "model", tmp_path / "m.onnx", file)
+        assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("60 rows agree")
+
+
+def test_words_for_numbers_are_numbers_in_parquet_in_every_batch(call, tmp_path):
+    from priornet.estimators import GaussianRegressor
+
+    frame = truths("typed")
+    model = GaussianRegressor(hidden=(8,), epochs=1).fit(frame[["x", "is_new"]], frame["y"])
+    model.save(tmp_path / "model")
+    n = 400_000  # more than a batch: the first has words, the last digits
+    lines = [f"{i},{word}" for i, word in enumerate(["True", ""] * (n // 4) + ["1"] * (n // 2))]
+    (tmp_path / "x.csv").write_text("x,is_new\n" + "\n".join(lines) + "\n")
+    done = call("predict", tmp_path / "model", tmp_path / "x.csv", "--out", tmp_path / "o.parquet")
+    assert done.exit_code == 0, done.output
+    found = pd.read_parquet(tmp_path / "o.parquet")["is_new"]
+    assert found.dtype == float
+    assert (found.sum(), found.isna().sum()) == (n // 4 + n // 2, n // 4)

@@ -150,7 +150,7 @@ def _score(
     from priornet.data.tables import located, spelled
 
     tally = Tally()
-    rows = spelled(batch.select(columns), scorer.numeric)
+    rows = spelled(batch.select(columns), scorer.numeric, scorer.booleans)
     with located(reader.path, first_row):
         added = scorer.score(rows, tally)
     if reader.is_text and has_types:

@@ -53,6 +53,7 @@ class Scorer:
         targets: What the model predicts.
         numeric: Columns that it reads as numbers.
         plain: Those of them that hold nothing else: no dates, no decimal commas.
+        booleans: Those of them that held nothing but 0 and 1 in training, or false and true.
     """
 
     def __init__(
@@ -64,7 +65,8 @@ class Scorer:
         columns = self._fitted.preprocessor.columns_
         numeric = [column for column in columns if column.kind == "numeric"]
         self.numeric = [str(column.name) for column in numeric]
-        self.plain = [str(column.name) for column in numeric if column.parser == "number"]
+        self.plain = [str(column.name) for column in numeric if column.is_plain]
+        self.booleans = {str(column.name) for column in numeric if column.parser == "boolean"}
         one = len(self.targets) == 1
         suffixes = [""] if one else [f"_{name}" for name in self.targets]
         names = [f"{name}{suffix}" for suffix in suffixes for name in _PER_TARGET]

@@ -75,14 +75,15 @@ def _compare(model: Any, exported: Path, data: str) -> Comparison:
 
     comparison = Comparison()
     prep = model.fitted_.preprocessor
-    numeric = [str(column.name) for column in prep.columns_ if column.kind == "numeric"]
+    numeric = {str(c.name): c.parser for c in prep.columns_ if c.kind == "numeric"}
+    booleans = [name for name, parser in numeric.items() if parser == "boolean"]
     with TableReader(data) as reader:
         columns = model_columns(model)
         check_columns(reader.path, columns, reader.names)
         with blamed_on(exported):
             file = open_exported(exported)
         for batch in reader:
-            rows = spelled(batch.select(columns), numeric)
+            rows = spelled(batch.select(columns), list(numeric), booleans)
             with blamed_on(called(data)), located(reader.path, comparison.n_rows):
                 expected = outputs_of(model, rows, file.about)
             with blamed_on(exported):

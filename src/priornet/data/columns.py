@@ -293,6 +293,11 @@ def _from_uniques(
     codes: NDArray[np.int64], uniques: list[Any], name: str | int, *, is_declared: bool = False
 ) -> Column:
     """A column from its distinct values: numbers or dates if all are, otherwise labels."""
+    if any(is_missing(value) for value in uniques):  # an Arrow dictionary may hold a null
+        kept = [code for code, value in enumerate(uniques) if not is_missing(value)]
+        target = np.full(len(uniques) + 1, -1, np.int64)
+        target[kept] = np.arange(len(kept))
+        codes, uniques = target[codes], [uniques[code] for code in kept]
     if uniques and not is_declared:
         if all(isinstance(value, (int, float, np.number, np.bool_)) for value in uniques):
             return Numbers(_looked_up([float(value) for value in uniques], codes))
@@ -355,8 +360,8 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
 
     Tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``), ``"comma"``
     (``1,5``: only where no point occurs and some value shows that the comma does not group
-    thousands), ``"boolean"`` (true and false, in any case) and ``"date"`` (ISO 8601, as days since
-    1970). :data:`MISSING_WORDS` become nan.
+    thousands), ``"boolean"`` (true and false, in any case, also as 1 and 0; where it is named, any
+    number) and ``"date"`` (ISO 8601, as days since 1970). :data:`MISSING_WORDS` become nan.
 
     Example:
         >>> parse_labels(["1,5", "n/a", "12"])
@@ -368,7 +373,7 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
         if parser is None and name == "comma" and not _is_decimal_comma(given):
             continue
         values = [_PARSERS[name](word.lower()) for word in given]
-        if None in values:
+        if None in values or (parser is None and name == "boolean" and not {*values} <= {0, 1}):
             continue
         found = iter(values)
         numbers = [math.nan if w.lower() in MISSING_WORDS else next(found) for w in words]
@@ -394,6 +399,10 @@ def _is_decimal_comma(words: Sequence[str]) -> bool:
     return any(len(tail) != 3 for tail in tails)
 
 
+def _parse_boolean(word: str) -> float | None:
+    return {"true": 1.0, "false": 0.0}.get(word, _parse_number(word))
+
+
 def _parse_date(word: str) -> float | None:
     try:
         return _days_of(datetime.fromisoformat(word.upper()))
@@ -404,7 +413,7 @@ def _parse_date(word: str) -> float | None:
 _PARSERS = {
     "number": _parse_number,
     "comma": _parse_comma,
-    "boolean": {"true": 1.0, "false": 0.0}.get,
+    "boolean": _parse_boolean,
     "date": _parse_date,
 }
 

@@ -27,7 +27,8 @@ class RawColumn:
         name: Its name, or None for a column of an array.
         kind: Numbers, or labels.
         parser: How text becomes numbers: ``"number"``, ``"comma"`` (a decimal comma), ``"boolean"``
-            or ``"date"`` (also for real dates: days since 1970, moments without a zone as UTC).
+            (a column of nothing but 0 and 1, however it was written: true and false are those) or
+            ``"date"`` (also for real dates: days since 1970, moments without a zone as UTC).
         median: What a missing number becomes.
         mean: Subtracted from numbers.
         scale: Standard deviation that numbers are divided by; 1 for a constant column.
@@ -50,6 +51,11 @@ class RawColumn:
     has_missing: bool = False
     categories: tuple[str, ...] = ()
     has_other: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds just numbers: no labels, no dates, no decimal commas."""
+        return self.kind == "numeric" and self.parser in ("number", "boolean")
 
     @property
     def width(self) -> int:
@@ -107,6 +113,8 @@ def _learn_numbers(
             f"column {shown(label)}: its values reach from {low:g} to {high:g}, too far to be "
             "standardised; rescale it."
         )
+    if parser == "number" and low >= 0 and high <= 1 and bool(np.isin(values, (0, 1)).all()):
+        parser = "boolean"
     if low == high:
         mean, scale = low, 1.0
     elif scale <= 1e-14 * abs(mean) or math.isinf(1 / scale):  # constant but for rounding

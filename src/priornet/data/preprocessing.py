@@ -13,17 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.data.columns import (
-    CellError,
-    Column,
-    Numbers,
-    Table,
-    Texts,
-    label_of,
-    parse_labels,
-    read_table,
-    shown,
-)
+from priornet.data.columns import CellError, Column, Table, read_table
 from priornet.data.learning import (
     RawColumn,
     check_not_infinite,
@@ -32,6 +22,7 @@ from priornet.data.learning import (
     learn_column,
     read_column,
 )
+from priornet.data.matching import as_labels, as_numbers
 
 __all__ = ["CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
 
@@ -93,7 +84,8 @@ class TablePreprocessor:
 
     Takes arrays of numbers (nan = missing), pandas frames (numbers, text, categories, dates), Arrow
     tables or batches, and mappings from names to arrays. A text column whose values all spell
-    numbers or ISO dates counts as numeric.
+    numbers, ISO dates or true and false counts as numeric. The same values give the same matrix
+    whatever carries them: text, typed columns or categories.
 
     Args:
         max_categories: A label column with more distinct labels keeps the most frequent ones and
@@ -255,7 +247,7 @@ class TablePreprocessor:
         self.feature_names_out_ = tuple(out)
         self.source_ = tuple(source)
         self._is_plain = all(
-            column.kind == "numeric" and column.parser == "number" and not column.has_missing
+            column.kind == "numeric" and column.parser != "date" and not column.has_missing
             for column in columns
         )
         self._mean = np.array([column.mean for column in columns])
@@ -329,7 +321,7 @@ class TablePreprocessor:
                 hit = np.flatnonzero(slots >= 0)
                 out[hit, start + slots[hit]] = 1
             else:
-                values = _as_numbers(column, self._name(j), raw)
+                values = as_numbers(column, self._name(j), raw)
                 holes = None if np.isfinite(values).all() else np.isnan(values)
                 if holes is not None:
                     check_not_infinite(self._name(j), values)
@@ -352,42 +344,13 @@ class TablePreprocessor:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Per row the label's place in the block, -1 for none; and where the value is missing."""
         column, known = self.columns_[index], self._codes[index]
-        if isinstance(raw, Numbers):
-            raw = _as_texts(raw)
+        texts = as_labels(column, raw)
         unknown = len(known) if column.has_other else -1
-        slots = np.array([known.get(label, unknown) for label in raw.labels] + [-1], np.int64)
+        slots = np.array([known.get(label, unknown) for label in texts.labels] + [-1], np.int64)
         if tally is not None:
             strange = np.array([slot < 0 for slot in slots[:-1]] + [False], bool)
-            tally.add(tally.unknown, self._name(index), int(strange[raw.codes].sum()))
-        return slots[raw.codes], raw.codes < 0
-
-
-def _as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
-    """A column that training knew as numeric, however it comes now."""
-    if isinstance(raw, Texts):
-        parsed = parse_labels(raw.labels, column.parser)
-        if parsed is None:
-            wrong = [parse_labels([text], column.parser) is None for text in raw.labels] + [False]
-            row = int(np.argmax(np.array(wrong)[raw.codes]))
-            kind = "a date" if column.parser == "date" else "a number"
-            text = raw.labels[raw.codes[row]]
-            raise CellError(
-                name, row, f'"{text[:80]}" is not {kind}, as this column was in training.'
-            )
-        return np.append(parsed[1], np.nan)[raw.codes]
-    if raw.is_date != (column.parser == "date") and not np.isnan(raw.values).all():
-        was, now = ("dates", "numbers") if column.parser == "date" else ("numbers", "dates")
-        raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
-    return raw.values
-
-
-def _as_texts(raw: Numbers) -> Texts:
-    """Numbers where training had labels: 3.0 is the label "3"."""
-    missing = np.isnan(raw.values)
-    values, inverse = np.unique(raw.values[~missing], return_inverse=True)
-    codes = np.full(len(raw.values), -1, np.int64)
-    codes[~missing] = inverse
-    return Texts(codes, tuple(label_of(value) for value in values))
+            tally.add(tally.unknown, self._name(index), int(strange[texts.codes].sum()))
+        return slots[texts.codes], texts.codes < 0
 
 
 def _clipped(values: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import io
 import sys
 import threading
 import weakref
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -79,7 +79,7 @@ def read_frame(path: str | Path) -> pd.DataFrame:
     return table.to_pandas()
 
 
-def spelled(batch: Any, names: Sequence[str]) -> Any:
+def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
     """A table or batch in which text columns that spell numbers have become numbers.
 
     A column with any other word in it stays text: what that means, its reader knows.
@@ -87,6 +87,7 @@ def spelled(batch: Any, names: Sequence[str]) -> Any:
     Args:
         batch: Arrow table or batch.
         names: Columns to look at.
+        booleans: Those of them in which true and false, in any case, are 1 and 0.
     """
     import pyarrow as pa
 
@@ -98,7 +99,11 @@ def spelled(batch: Any, names: Sequence[str]) -> Any:
         if not pa.types.is_string(column.type):
             continue
         text = pc.utf8_trim_whitespace(column)
-        holes = pc.is_in(pc.utf8_lower(text), value_set=words)
+        lower = pc.utf8_lower(text)
+        holes = pc.is_in(lower, value_set=words)
+        if name in booleans:
+            for word, number in (("true", "1"), ("false", "0")):
+                text = pc.if_else(pc.equal(lower, word), number, text)
         try:
             numbers = pc.cast(pc.if_else(holes, None, text), pa.float64())
         except pa.ArrowInvalid:

@@ -49,8 +49,7 @@ class Questions:
         self._moved = {
             j
             for j, column in enumerate(preprocessor.columns_)
-            if column.kind == "numeric"
-            and column.parser == "number"
+            if column.is_plain
             and self._order[j] not in fixed
             and _holds_numbers(self.table, self._order[j])
         }

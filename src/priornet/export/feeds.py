@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import Column, Numbers, label_of, parse_labels, read_table
+from priornet.data.columns import Column, read_table
+from priornet.data.matching import as_labels, as_numbers
 from priornet.data.preprocessing import RawColumn, TablePreprocessor
 from priornet.export.columns import INPUT, input_names
 
@@ -25,24 +26,19 @@ def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
     known, given = preprocessor.feature_names_in_, table.names
     order = range(preprocessor.n_features_in_)
     places = order if known is None or given is None else [given.index(name) for name in known]
-    raw = [table.column(place) for place in places]
-    columns = [_feed(c, r) for c, r in zip(preprocessor.columns_, raw, strict=True)]
+    columns = [
+        _feed(column, table.label(place), table.column(place))
+        for column, place in zip(preprocessor.columns_, places, strict=True)
+    ]
     names = input_names(preprocessor)
     if names is None:
         return {INPUT: np.concatenate(columns, axis=1)}
     return dict(zip(names, columns, strict=True))
 
 
-def _feed(column: RawColumn, raw: Column) -> NDArray[Any]:
-    """One column ``(rows, 1)``: numbers, or stripped text."""
-    if column.kind == "categorical":
-        if isinstance(raw, Numbers):
-            labels = ["" if np.isnan(value) else label_of(value) for value in raw.values]
-        else:
-            labels = np.array([*raw.labels, ""], object)[raw.codes].tolist()  # code -1 is the last
-        return np.array(labels, object).reshape(-1, 1)
-    if isinstance(raw, Numbers):
-        return raw.values.reshape(-1, 1)
-    parsed = parse_labels(raw.labels, column.parser)
-    assert parsed is not None  # the preprocessor read it
-    return np.append(parsed[1], np.nan)[raw.codes].reshape(-1, 1)
+def _feed(column: RawColumn, name: str | int, raw: Column) -> NDArray[Any]:
+    """One column ``(rows, 1)``: numbers, or text as training spelled it."""
+    if column.kind == "numeric":
+        return as_numbers(column, name, raw).reshape(-1, 1)
+    texts = as_labels(column, raw)
+    return np.array([*texts.labels, ""], object)[texts.codes].reshape(-1, 1)  # code -1: the last

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import Numbers, Table, Texts, label_of, parse_labels, read_table
+from priornet.data.columns import Numbers, Table, parse_labels, read_table
 from priornet.data.learning import RawColumn
+from priornet.data.matching import as_labels
 
 __all__ = ["Feature", "Panel", "features_of", "panels"]
 
@@ -102,11 +103,9 @@ def _feature(table: Table, index: int, known: RawColumn) -> Feature:
         if parsed is not None:
             numbers = np.append(parsed[1], np.nan)[raw.codes]  # code -1 reads the nan
         return Feature(name, known, numbers, None)
-    if isinstance(raw, Texts):
-        choices = (*raw.labels, None)
-        return Feature(name, known, None, tuple(choices[code] for code in raw.codes))
-    labels = tuple(None if np.isnan(v) else label_of(v) for v in raw.values)
-    return Feature(name, known, None, labels)
+    texts = as_labels(known, raw)
+    choices = (*texts.labels, None)
+    return Feature(name, known, None, tuple(choices[code] for code in texts.codes))
 
 
 def panels(
