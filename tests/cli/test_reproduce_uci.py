@@ -28,6 +28,18 @@ def test_results_are_written_and_shown(smoke, tmp_path):
 
 
 @pytest.mark.usefixtures("real")
+def test_data_sets_run_side_by_side(smoke, tmp_path):
+    done = smoke("--datasets", "wine,boston", "--methods", "single,der", "--workers", "2", "--json")
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    assert list(shown) == ["wine", "boston"]
+    for name, beside in (("wine", "boston"), ("boston", "wine")):
+        written = read_results(tmp_path / f"{name}.smoke.json")
+        assert written == shown[name]
+        assert (written["workers"], written["beside"]) == (2, [beside])
+
+
+@pytest.mark.usefixtures("real")
 def test_what_is_finished_is_not_done_again(smoke, tmp_path):
     smoke()
     before = (tmp_path / "boston.smoke.json").stat().st_mtime_ns

@@ -95,10 +95,8 @@ def uci(
 
     from priornet.experiments.uci import config_for
 
-    found: dict[str, Any] = {}
-    for name in names:
-        config = _changed(config_for(name, preset), splits, folds, seed)
-        found[name] = _one(name, preset, config, wanted, out, device, workers, again, quiet)
+    configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
+    found = _all(configs, preset, wanted, out, device, workers, again, quiet)
     if as_json:
         typer.echo(json.dumps(found))
     else:
@@ -107,10 +105,9 @@ def uci(
         print_lines([f"Results: {out}"])
 
 
-def _one(
-    dataset: str,
+def _all(
+    configs: dict[str, Paper | Beyond],
     preset: str,
-    config: Paper | Beyond,
     methods: Sequence[str],
     out: Path,
     device: str,
@@ -118,40 +115,57 @@ def _one(
     again: bool,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Results of one data set: those on disk if they answer the question, else made now."""
+    """Results of every data set: those on disk if they answer the question, else made now."""
     from priornet.cli.parallel import available_cores
     from priornet.data.uci import load_uci
     from priornet.experiments.results import write_results
-    from priornet.experiments.uci import file_name, finished, run
+    from priornet.experiments.uci import Request, file_name, run_all
 
-    path = out / file_name(dataset, preset, config)
-    check_writable(path)
-    table = load_uci(dataset)
-    if not table.is_complete:
-        _remark(f"{dataset}: only its first {len(table.targets)} rows are here.")
-    if not again:
-        try:
-            results = finished(path, config, methods, len(table.targets))
-        except ValueError as error:
-            _remark(f"{error} It is made again.")
+    found: dict[str, Any] = {}
+    requests: list[Request] = []
+    for name, config in configs.items():
+        path = out / file_name(name, preset, config)
+        check_writable(path)
+        table = load_uci(name)
+        if not table.is_complete:
+            _remark(f"{name}: only its first {len(table.targets)} rows are here.")
+        kept = None if again else _finished(path, config, methods, len(table.targets))
+        if kept is None:
+            parts = out / ".parts" / path.stem
+            requests.append(Request(table, preset, config, methods, parts))
         else:
-            if results is not None:
-                _remark(f"{path}: finished already (--again to repeat it).")
-                return results
-    parts = out / ".parts" / path.stem
-    with _progress_bar(dataset, quiet) as progress:
-        results = run(
-            table,
-            preset,
-            config,
-            methods=methods,
-            folder=parts,
+            found[name] = kept
+
+    def done(request: Request, results: dict[str, Any]) -> None:
+        write_results(out / file_name(results["dataset"], preset, request.config), results)
+        assert request.folder is not None
+        _forget(request.folder)
+        found[results["dataset"]] = results
+
+    with _progress_bars([request.table.name for request in requests], quiet) as progress:
+        run_all(
+            requests,
             device=device,
             workers=workers or (available_cores() if device == "cpu" else 1),
-            progress=progress,
+            progress=lambda request, share: progress(request.table.name, share),
+            done=done,
         )
-    write_results(path, results)
-    _forget(parts)
+    return {name: found[name] for name in configs}
+
+
+def _finished(
+    path: Path, config: Paper | Beyond, methods: Sequence[str], n_rows: int
+) -> dict[str, Any] | None:
+    """Results on disk, if they answer the question."""
+    from priornet.experiments.uci import finished
+
+    try:
+        results = finished(path, config, methods, n_rows)
+    except ValueError as error:
+        _remark(f"{error} It is made again.")
+        return None
+    if results is not None:
+        _remark(f"{path}: finished already (--again to repeat it).")
     return results
 
 
@@ -179,8 +193,10 @@ def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _changed(config: Any, splits: Splits, folds: str, seed: int | None) -> Any:
+def _changed(config: Any, splits: Splits, folds: str, seed: int | None, device: str) -> Any:
     changes: dict[str, Any] = {}
+    if device == "cuda" and not hasattr(config, "splits"):
+        changes["folds_per_stack"] = config.n_folds  # a step of more networks takes no longer
     if splits is Splits.CANONICAL:
         if not hasattr(config, "splits"):
             raise InputError("--splits canonical needs --preset beyond: the paper has folds.")
@@ -208,7 +224,7 @@ def _check_device(device: str) -> None:
 
 
 @contextmanager
-def _progress_bar(what: str, quiet: bool) -> Generator[Callable[[float], None]]:
+def _progress_bars(names: Sequence[str], quiet: bool) -> Generator[Callable[[str, float], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -227,9 +243,10 @@ def _progress_bar(what: str, quiet: bool) -> Generator[Callable[[float], None]]:
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-        bar.update(task, completed=1.0)
+        tasks = {name: bar.add_task(name, total=1.0) for name in names}
+        yield lambda name, share: bar.update(tasks[name], completed=share)
+        for task in tasks.values():
+            bar.update(task, completed=1.0)
 
 
 def _print(results: dict[str, Any]) -> None:

@@ -1,6 +1,9 @@
 """From a real table to results: parts, resuming, workers, and the committed numbers."""
 
 import json
+import multiprocessing
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +12,16 @@ import pytest
 from priornet.data.uci import load_uci
 from priornet.experiments.results import read_results, write_results
 from priornet.experiments.scores import SCORES
-from priornet.experiments.uci import METHODS, PRESETS, config_for, file_name, finished, run
+from priornet.experiments.uci import (
+    METHODS,
+    PRESETS,
+    Request,
+    config_for,
+    file_name,
+    finished,
+    run,
+    run_all,
+)
 from priornet.report.spread import MEASURES
 
 RESULTS = Path(__file__).parents[3] / "results" / "uci"
@@ -61,12 +73,51 @@ def test_a_damaged_part_is_not_averaged_in(kept):
         assert second["methods"]["DER"][name] == first["methods"]["DER"][name]
 
 
+def request(dataset, methods, folder=None, **changes):
+    config = replace(config_for(dataset, "smoke"), **changes)
+    return Request(load_uci(dataset), "smoke", config, methods, folder)
+
+
+def without_seconds(results):
+    methods = results["methods"].items()
+    return {name: {**method, "seconds": None} for name, method in methods}
+
+
 def test_workers_change_nothing():
-    config = replace(PRESETS["smoke"], folds_per_stack=1)
-    alone, together = (
-        run(load_uci("boston"), "smoke", config, methods=["EnD2"], workers=n) for n in (1, 2)
-    )
-    assert alone["methods"]["EnD2"]["nll"] == together["methods"]["EnD2"]["nll"]
+    """Tables, methods and folds in two processes, against one after the other in this one."""
+    several = ("Single", "ENSM", "EnD2", "NWPN")
+    requests = [request("boston", several, folds_per_stack=1), request("energy", ("DER",))]
+    alone, together = (run_all(requests, workers=n) for n in (1, 2))
+    assert [results["dataset"] for results in together] == ["boston", "energy"]
+    assert [without_seconds(r) for r in alone] == [without_seconds(r) for r in together]
+    assert [r["beside"] for r in alone] == [[], []]
+    assert [r["beside"] for r in together] == [["energy"], ["boston"]]
+
+
+def test_a_killed_worker_is_reported_and_the_rest_goes_on(tmp_path):
+    methods = ("ENSM", "DER", "EnD")
+    wanted = request("boston", methods, tmp_path, folds_per_stack=1)
+
+    def kill_one(_request, _share):
+        if any(tmp_path.glob("*.json")):
+            os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+
+    with pytest.raises(ChildProcessError, match=r"during: .*boston, folds"):
+        run_all([wanted], workers=2, progress=kill_one)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
+    assert 0 < len(kept) < 2 * len(methods)
+    (resumed,) = run_all([wanted])
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    (whole,) = run_all([request("boston", methods, folds_per_stack=1)])
+    assert without_seconds(resumed) == without_seconds(whole)
+
+
+def test_results_come_as_soon_as_they_are_there(kept):
+    order = []
+    smoke_run(kept)
+    requests = [request("energy", ("DER",)), request("boston", METHODS, kept)]
+    run_all(requests, done=lambda r, results: order.append(results["dataset"]))
+    assert order == ["boston", "energy"]  # all parts of the first were on disk
 
 
 def test_our_recipe_runs(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from priornet import losses
@@ -30,17 +31,20 @@ from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, fit
 from priornet.training.schedules import temperature
 
-__all__ = ["Outcome", "n_epochs", "solve"]
+__all__ = ["STUDENTS", "Outcome", "Teachers", "n_epochs", "solve", "solve_gaussians"]
 
 Part = Literal["inner", "train"]
 """Rows of a training fold: those that settings are tried on, or all."""
 
-_STUDENTS: dict[str, tuple[Objective, HeadKind]] = {
+Teachers = dict[Part, NDArray[np.float32]]
+"""Weights of every fold's ensemble, one fold after the other, by the rows they learnt from."""
+
+STUDENTS: dict[str, tuple[Objective, HeadKind]] = {
     "EnD2": ("endd", "normal-wishart"),
     "EnD": ("end", "gaussian"),
     "MD-EnD": ("md-end", "mixture"),
 }
-
+"""What students learn, and what their networks end in."""
 
 _DETECTORS = ("EnD2", "NWPN", "DER")  # methods with knowledge uncertainty of their own
 _N_STRANGE = 2000
@@ -78,7 +82,7 @@ Trainer = Callable[[list[_Task], Part], Stack]
 def n_epochs(config: Paper, methods: Sequence[str]) -> int:
     """Epochs of stacks that :func:`solve` runs, for a progress bar."""
     others = sum(method not in ("Single", "ENSM") for method in methods)
-    has_student = any(method in _STUDENTS for method in methods)
+    has_student = any(method in STUDENTS for method in methods)
     has_ensemble = has_student or "ENSM" in methods
     gaussian = ("Single" in methods) + has_ensemble + has_student
     return config.epochs * (2 * others + gaussian + (gaussian > 0))
@@ -89,6 +93,7 @@ def solve(
     config: Paper,
     methods: Sequence[str],
     tick: Callable[[], object] = lambda: None,
+    teachers: Teachers | None = None,
 ) -> dict[str, Outcome]:
     """Search, choose and train every method on the folds of a stack.
 
@@ -97,8 +102,33 @@ def solve(
         config: Settings.
         methods: Which ones.
         tick: Called after every epoch of a stack.
+        teachers: Of the students, from :func:`solve_gaussians`; trained here if None.
     """
-    return _Block(stack, config, tick).solve(methods)
+    block = _Block(stack, config, tick)
+    found: dict[str, Outcome] = {}
+    if teachers is not None:
+        block.teach(teachers)
+    elif set(methods) & {"Single", "ENSM", *STUDENTS}:
+        found |= block.gaussians(methods)
+    return found | block.others(methods)
+
+
+def solve_gaussians(
+    stack: FoldStack,
+    config: Paper,
+    methods: Sequence[str],
+    tick: Callable[[], object] = lambda: None,
+) -> tuple[dict[str, Outcome], Teachers]:
+    """The first part of :func:`solve`: the single network, the ensemble, and students' teachers.
+
+    Args:
+        stack: The folds.
+        config: Settings.
+        methods: All that are wanted; students among them want teachers.
+        tick: Called after every epoch of a stack.
+    """
+    block = _Block(stack, config, tick)
+    return block.gaussians(methods), block.taught()
 
 
 class _Block:
@@ -107,17 +137,28 @@ class _Block:
         self.places = range(len(stack.folds))
         self.teachers: dict[Part, Stack] = {}
 
-    def solve(self, methods: Sequence[str]) -> dict[str, Outcome]:
+    def teach(self, teachers: Teachers) -> None:
+        """Take teachers that were trained elsewhere."""
+        n_inputs, n_networks = self.stack.inputs.shape[1], len(self.places) * self.config.n_members
+        network = Network(n_inputs, (self.config.hidden,), 1)
+        for part, weights in teachers.items():
+            self.teachers[part] = network.build([0] * n_networks, self.stack.inputs)
+            with torch.no_grad():
+                self.teachers[part].weights.copy_(torch.from_numpy(weights))
+
+    def taught(self) -> Teachers:
+        """What :meth:`teach` takes."""
+        return {part: stack.weights.detach().cpu().numpy() for part, stack in self.teachers.items()}
+
+    def others(self, methods: Sequence[str]) -> dict[str, Outcome]:
+        """All but the single network and the ensemble."""
         found: dict[str, Outcome] = {}
-        students = [method for method in methods if method in _STUDENTS]
-        if students or {"Single", "ENSM"} & set(methods):
-            found |= self._gaussians(methods, bool(students))
         for method in methods:
             if method == "NWPN":
                 found[method] = self._searched(method, self._train_prior_network)
             elif method == "DER":
                 found[method] = self._searched(method, self._train_evidential)
-            elif method in _STUDENTS:
+            elif method in STUDENTS:
                 found[method] = self._searched(method, self._student_trainer(method))
         return found
 
@@ -159,9 +200,10 @@ class _Block:
             chosen.append(points[best])
         return chosen
 
-    def _gaussians(self, methods: Sequence[str], has_students: bool) -> dict[str, Outcome]:
+    def gaussians(self, methods: Sequence[str]) -> dict[str, Outcome]:
         """The single network and the ensemble: one search, each judged for itself."""
         config, found = self.config, dict[str, Outcome]()
+        has_students = any(method in STUDENTS for method in methods)
         started = time.perf_counter()
         has_ensemble = has_students or "ENSM" in methods
         points, n_each = config.points("Single"), config.n_tried if has_ensemble else 1
@@ -224,7 +266,7 @@ class _Block:
         return self._train("normal-wishart", loss, tasks, self._with_outside(tasks, part), tied)
 
     def _student_trainer(self, method: str) -> Trainer:
-        objective, head = _STUDENTS[method]
+        objective, head = STUDENTS[method]
         # By the grid, not by who is in the stack: a fold must not depend on its company.
         annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
 

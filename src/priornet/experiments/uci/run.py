@@ -1,35 +1,37 @@
-"""One data set from table to results JSON: splits, parts side by side, scores, summary."""
+"""Data sets from table to results JSON: their jobs side by side, then a summary of each."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from priornet.data.uci import UciTable, canonical_splits, foreign_inputs
-from priornet.estimators.fitted import stack_belief
-from priornet.experiments.results import provenance, provenance_of, read_results, summary
+from priornet.data.uci import UciTable
+from priornet.experiments.results import provenance_of, read_results, summary
 from priornet.experiments.scores import SCORES
-from priornet.experiments.uci import beyond, paper
-from priornet.experiments.uci.config import METHODS, Beyond, Config, Paper
-from priornet.experiments.uci.folds import Fold, FoldStack, k_folds, make_fold
+from priornet.experiments.side_by_side import Piece, in_order
+from priornet.experiments.uci.config import METHODS, Beyond, Config
+from priornet.experiments.uci.jobs import Block, Made, n_splits
 from priornet.experiments.uci.parts import Parts
-from priornet.experiments.uci.scores import score
 from priornet.report.spread import MEASURES
-from priornet.training.threads import at_most
 
-__all__ = ["file_name", "finished", "run"]
+__all__ = ["Request", "file_name", "finished", "run", "run_all"]
 
-Progress = Callable[[float], object]
-"""Told the share of the work that is done."""
+
+class Request(NamedTuple):
+    """One data set to run."""
+
+    table: UciTable
+    preset: str
+    """Name of the preset, for the record."""
+    config: Config
+    methods: Sequence[str] = METHODS
+    folder: Path | None = None
+    """Keep finished parts here, and take those that are there; None to keep none."""
 
 
 def file_name(dataset: str, preset: str, config: Config) -> str:
@@ -74,7 +76,7 @@ def run(
     folder: Path | None = None,
     device: str = "cpu",
     workers: int = 1,
-    progress: Progress = lambda _: None,
+    progress: Callable[[float], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Run the UCI experiment on one data set.
 
@@ -86,187 +88,131 @@ def run(
         folder: Keep finished parts here, and take those that are there; None to keep none.
         device: Where to train.
         workers: Processes, each on one core.
-        progress: Told how far the work is.
+        progress: Told the share of the work that is done.
 
     Returns:
         The results, ready for JSON.
     """
-    started = time.perf_counter()
-    numbers = list(range(len(_test_rows(table, config)))) if config.folds is None else config.folds
-    step = config.folds_per_stack
-    blocks = [tuple(numbers[i : i + step]) for i in range(0, len(numbers), step)]
-    parts = None if folder is None else Parts(folder, config, len(table.targets))
-    jobs = [_Job(table, config, tuple(methods), block, device, parts) for block in blocks]
-    done = _all_parts(jobs, workers, progress)
-    # Work counts, also that of an earlier run that was interrupted.
-    earlier = sum(p["seconds"] for part in done for p in part.values() if p.get("reused"))
-    seconds = time.perf_counter() - started + earlier / workers
-    return {
-        "dataset": table.name,
-        "preset": preset,
-        "complete": table.is_complete,
-        "n_rows": len(table.targets),
-        "n_features": table.inputs.shape[1],
-        "config": _as_json(config),
-        "methods": {method: _summary([part[method] for part in done]) for method in methods},
-        "workers": workers,
-        "seconds": round(seconds, 1),
-        "device": torch.cuda.get_device_name() if device == "cuda" else device,
-        **provenance_of([part for made in done for part in made.values()]),
-    }
+    request = Request(table, preset, config, methods, folder)
+    return run_all(
+        [request], device=device, workers=workers, progress=lambda _, share: progress(share)
+    )[0]
+
+
+def run_all(
+    requests: Sequence[Request],
+    *,
+    device: str = "cpu",
+    workers: int = 1,
+    progress: Callable[[Request, float], object] = lambda _request, _share: None,
+    done: Callable[[Request, dict[str, Any]], object] = lambda _request, _results: None,
+) -> list[dict[str, Any]]:
+    """Run the UCI experiment on several data sets, the largest first.
+
+    What does not wait for something else runs side by side, whichever data set it is of.
+
+    Args:
+        requests: The data sets.
+        device: Where to train.
+        workers: Processes, each on one core; on a GPU they share it.
+        progress: Told the share of a data set's work that is done.
+        done: Given a data set's results as soon as they are there.
+
+    Returns:
+        The results in the order of the requests, ready for JSON.
+
+    Raises:
+        ChildProcessError: A process was killed.
+    """
+    # Pieces that a GPU gets from several processes are large: their threads share the cores.
+    n_threads = 1 if device == "cpu" else max(1, torch.get_num_threads() // workers)
+    runs = [_Run(request, device, n_threads, group) for group, request in enumerate(requests)]
+    results: list[dict[str, Any]] = [{} for _ in runs]
+
+    def close(run: _Run) -> None:
+        others = [other.request.table.name for other in runs if other is not run and other.pieces]
+        beside = others if run.pieces and workers > 1 else []
+        results[run.group] = run.results(workers, beside)
+        done(run.request, results[run.group])
+
+    def look(counts: Sequence[int]) -> None:
+        for run in runs:
+            if run.n_ticks:
+                progress(run.request, min(1.0, counts[run.group] / run.n_ticks))
+
+    def take(piece: Piece, made: Made) -> None:
+        run = runs[piece.group]
+        run.made[piece.name] = made
+        if len(run.made) == len(run.pieces):
+            close(run)
+
+    for run in runs:
+        if not run.pieces:
+            close(run)
+    largest = sorted(runs, key=lambda run: -len(run.request.table.targets))
+    in_order([p for run in largest for p in run.pieces], workers, progress=look, done=take)
+    return results
+
+
+class _Run:
+    """One data set: what is on disk, what is to do, and what became of it."""
+
+    def __init__(self, request: Request, device: str, n_threads: int, group: int) -> None:
+        self.request, self.device, self.group = request, device, group
+        table, config = request.table, request.config
+        numbers = range(n_splits(table, config)) if config.folds is None else config.folds
+        step = config.folds_per_stack
+        parts = None
+        if request.folder is not None:
+            parts = Parts(request.folder, config, len(table.targets))
+        self.kept: list[dict[str, Any]] = []
+        self.pieces: list[Piece] = []
+        self.made: dict[str, Made] = {}
+        self.n_ticks = 0
+        self._blocks: list[list[Piece]] = []
+        for i in range(0, len(numbers), step):
+            folds = tuple(numbers[i : i + step])
+            block = Block(table, config, folds, parts, device, n_threads)
+            kept = block.kept(request.methods)
+            missing = [method for method in request.methods if method not in kept]
+            self.kept.append(kept)
+            self._blocks.append(block.pieces(missing, group))
+            self.n_ticks += block.n_ticks(missing)
+        self.pieces = [piece for block in self._blocks for piece in block]
+
+    def results(self, workers: int, beside: Sequence[str]) -> dict[str, Any]:
+        """Ready for JSON."""
+        table, config, methods = self.request.table, self.request.config, self.request.methods
+        done = [
+            kept | {m: part for p in block for m, part in self.made[p.name].parts.items()}
+            for kept, block in zip(self.kept, self._blocks, strict=True)
+        ]
+        return {
+            "dataset": table.name,
+            "preset": self.request.preset,
+            "complete": table.is_complete,
+            "n_rows": len(table.targets),
+            "n_features": table.inputs.shape[1],
+            "config": _as_json(config),
+            "methods": {method: _summary([part[method] for part in done]) for method in methods},
+            "workers": workers,
+            "beside": list(beside),
+            "seconds": round(self._seconds(workers), 1),
+            "device": torch.cuda.get_device_name() if self.device == "cuda" else self.device,
+            **provenance_of([part for parts in done for part in parts.values()]),
+        }
+
+    def _seconds(self, workers: int) -> float:
+        """From the first job to the end of the last; work of an interrupted run counts as well."""
+        earlier = sum(part["seconds"] for kept in self.kept for part in kept.values())
+        made = self.made.values()
+        now = max(m.ended for m in made) - min(m.began for m in made) if made else 0.0
+        return now + earlier / workers
 
 
 def _as_json(config: Config) -> dict[str, Any]:
     """The settings as they come back from a file."""
     return json.loads(json.dumps(config.to_json()))
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A few folds with every method; what one process does."""
-
-    table: UciTable
-    config: Config
-    methods: tuple[str, ...]
-    folds: tuple[int, ...]
-    device: str
-    parts: Parts | None
-
-    def n_ticks(self) -> int:
-        if isinstance(self.config, Paper):
-            return paper.n_epochs(self.config, self.methods)
-        return len(self.methods)
-
-    def run(self, tick: Callable[[], object]) -> dict[str, Any]:
-        """Parts by method: those on disk, and the others made now."""
-        kept = {} if self.parts is None else self._kept(self.parts)
-        missing = [method for method in self.methods if method not in kept]
-        if missing:
-            with at_most(1 if self.device == "cpu" else torch.get_num_threads()):
-                kept |= self._made(missing, tick)
-        return kept
-
-    def _kept(self, parts: Parts) -> dict[str, Any]:
-        found = {method: parts.read(method, self.folds) for method in self.methods}
-        return {m: {**part, "reused": True} for m, part in found.items() if part is not None}
-
-    def _made(self, methods: list[str], tick: Callable[[], object]) -> dict[str, Any]:
-        tests = _test_rows(self.table, self.config)
-        share = self.config.validation_share if isinstance(self.config, Paper) else 0.0
-        n_rows = len(self.table.targets)
-        folds = [make_fold(i, tests[i], n_rows, share, self.config.seed) for i in self.folds]
-        make = _paper_parts if isinstance(self.config, Paper) else _beyond_parts
-        made = make(self, folds, methods, tick)
-        signed = {method: {**part, **provenance()} for method, part in made.items()}
-        if self.parts is None:
-            return signed
-        return {m: self.parts.write(m, self.folds, part) for m, part in signed.items()}
-
-
-def _test_rows(table: UciTable, config: Config) -> list[Any]:
-    if isinstance(config, Beyond) and config.splits == "canonical":
-        return canonical_splits(table.name)
-    return k_folds(len(table.targets), config.n_folds, config.seed)
-
-
-def _foreign(table: UciTable, fold: Fold) -> Any:
-    return foreign_inputs(table.name, len(fold.test), table.inputs.shape[1])
-
-
-def _paper_parts(
-    job: _Job, folds: list[Fold], methods: list[str], tick: Callable[[], object]
-) -> dict[str, Any]:
-    assert isinstance(job.config, Paper)
-    table = job.table
-    stack = FoldStack.of(table.inputs, table.targets, folds, job.device)
-    outcomes = paper.solve(stack, job.config, methods, tick)
-    strange = [torch.as_tensor(_foreign(table, fold), dtype=torch.float32) for fold in folds]
-    parts: dict[str, Any] = {}
-    for method, outcome in outcomes.items():
-        records: list[dict[str, Any]] = []
-        for place, fold in enumerate(folds):
-            networks = outcome.networks[place]
-            test = stack.inputs[stack.rows(place, fold.test)]
-            unit = (stack.shift[place], stack.scale[place])
-            scores = score(
-                stack_belief(networks, test).affine(*unit),
-                table.targets[fold.test],
-                stack_belief(networks, strange[place]).affine(*unit),
-            )
-            records.append({"fold": fold.number, **scores, "chosen": outcome.chosen[place]})
-        parts[method] = {"records": records, "seconds": outcome.seconds}
-    return parts
-
-
-def _beyond_parts(
-    job: _Job, folds: list[Fold], methods: list[str], tick: Callable[[], object]
-) -> dict[str, Any]:
-    assert isinstance(job.config, Beyond)
-    table, config = job.table, job.config
-    parts: dict[str, Any] = {method: {"records": [], "seconds": 0.0} for method in methods}
-    for fold in folds:
-        fits = beyond.solve(table.inputs, table.targets, fold, config, methods, job.device, tick)
-        spread = table.inputs[fold.train].std(0)
-        centre = table.inputs[fold.train].mean(0)
-        # Back to the table's units: the estimators standardise by themselves.
-        foreign = centre + _foreign(table, fold) * spread
-        for method, fitted in fits.items():
-            belief = fitted.model.predict_belief
-            scores = score(
-                belief(table.inputs[fold.test]), table.targets[fold.test], belief(foreign)
-            )
-            cost = {
-                "multiply_adds": beyond.multiply_adds(fitted.model),
-                "latency_ms": round(beyond.latency(fitted.model), 4),
-            }
-            parts[method]["records"].append({"fold": fold.number, **scores, "cost": cost})
-            parts[method]["seconds"] += fitted.seconds
-    return parts
-
-
-# -- side by side ---------------------------------------------------------------------------------
-
-
-def _all_parts(jobs: list[_Job], workers: int, progress: Progress) -> list[dict[str, Any]]:
-    total = sum(job.n_ticks() for job in jobs)
-    if workers == 1 or len(jobs) == 1:
-        count = 0
-
-        def tick() -> None:
-            nonlocal count
-            count += 1
-            progress(count / total)
-
-        return [job.run(tick) for job in jobs]
-    context = multiprocessing.get_context("spawn")  # forked torch threads may hang
-    counter = context.Value("i", 0)
-    with ProcessPoolExecutor(workers, context, _start_worker, (counter,)) as pool:
-        futures = [pool.submit(_run_in_worker, job) for job in jobs]
-        pending: set[Future[dict[str, Any]]] = set(futures)
-        while pending:
-            _, pending = wait(pending, timeout=0.5)
-            progress(counter.value / total)
-            failed = next((f for f in futures if f.done() and f.exception()), None)
-            if failed is not None:
-                pool.shutdown(cancel_futures=True)
-                failed.result()
-        return [future.result() for future in futures]
-
-
-def _start_worker(counter: Any) -> None:
-    global _counter
-    _counter = counter
-
-
-def _run_in_worker(job: _Job) -> dict[str, Any]:
-    def tick() -> None:
-        with _counter.get_lock():
-            _counter.value += 1
-
-    return job.run(tick)
-
-
-_counter: Any = None
 
 
 # -- summary --------------------------------------------------------------------------------------

@@ -1,0 +1,97 @@
+"""Pieces begin after what they need, in one process or several, and a lost process is reported."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from priornet.experiments.side_by_side import Piece, in_order
+
+
+@dataclass(frozen=True)
+class Add:
+    """Adds its own number to those it needs; at module level, so that it goes through pickle."""
+
+    own: int
+
+    def __call__(self, needed, tick):
+        tick()
+        return self.own + sum(needed.values())
+
+
+@dataclass(frozen=True)
+class Meet:
+    """Waits for another process: two of them end only if they run side by side."""
+
+    folder: str
+    own: int
+
+    def __call__(self, needed, tick):
+        with open(f"{self.folder}/{self.own}", "w"):
+            pass
+        until = time.time() + 60
+        while len(os.listdir(self.folder)) < 2 and time.time() < until:
+            time.sleep(0.01)
+        return os.getpid() if len(os.listdir(self.folder)) == 2 else None
+
+
+def fail(needed, tick):
+    raise ValueError("this one cannot be done")
+
+
+def die(needed, tick):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleep_long(needed, tick):
+    time.sleep(300)
+
+
+DIAMOND = [
+    Piece("top", Add(1)),
+    Piece("left", Add(10), ("top",)),
+    Piece("right", Add(100), ("top",), group=1),
+    Piece("bottom", Add(1000), ("left", "right"), group=1),
+]
+
+
+def collected(pieces, workers, **options):
+    made = {}
+    in_order(pieces, workers, done=lambda p, value: made.update({p.name: value}), **options)
+    return made
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_piece_gets_what_it_needs(workers):
+    seen = []
+    made = collected(DIAMOND, workers, progress=lambda counts: seen.append(list(counts)))
+    assert made == {"top": 1, "left": 11, "right": 101, "bottom": 1112}
+    assert seen[-1] == [2, 2]
+
+
+def test_pieces_run_side_by_side(tmp_path):
+    made = collected([Piece(f"{i}", Meet(str(tmp_path), i)) for i in range(2)], 2)
+    assert len(set(made.values())) == 2
+    assert None not in made.values()
+    assert os.getpid() not in made.values()
+
+
+def test_nothing_to_do_is_done_at_once():
+    assert collected([], 4) == {}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_a_piece_is_raised_here(workers):
+    pieces = [Piece("bad", fail), *(Piece(f"slow {i}", sleep_long) for i in range(3))]
+    started = time.monotonic()
+    with pytest.raises(ValueError, match="this one cannot be done"):
+        collected(pieces, workers)
+    assert time.monotonic() - started < 60  # the others were ended
+
+
+def test_a_killed_process_is_reported_by_what_it_did():
+    pieces = [Piece("fine", Add(1)), Piece("doomed", die, ("fine",)), Piece("slow", sleep_long)]
+    with pytest.raises(ChildProcessError, match=r"was lost .* during: .*doomed.* Run it again"):
+        collected(pieces, 2)
