@@ -20,7 +20,7 @@ from priornet import losses
 from priornet.data.generators import FactorAnalysisGenerator
 from priornet.distill.start import start_as_members
 from priornet.distill.targets import Objective, Targets, targets_for
-from priornet.distributions import NormalWishart
+from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.estimators.fitted import stack_belief
 from priornet.estimators.network import HeadKind, Network
 from priornet.experiments.uci.choice import tells_best, validation_nll
@@ -136,6 +136,7 @@ class _Block:
         self.stack, self.config, self.tick = stack, config, tick
         self.places = range(len(stack.folds))
         self.teachers: dict[Part, Stack] = {}
+        self._drawn: dict[tuple[int, Part], Tensor] = {}
 
     def teach(self, teachers: Teachers) -> None:
         """Take teachers that were trained elsewhere."""
@@ -325,10 +326,14 @@ class _Block:
         return _Prepared(data, plain.rows, [extra[task.place] for task in tasks])
 
     def _outside(self, place: int, part: Part) -> Tensor:
-        inputs = self.stack.inputs[self._rows(place, part)]
-        model = FactorAnalysisGenerator(spread=self.config.ood_spread).fit(inputs.cpu().numpy())
-        source = Generator().manual_seed(self._seed(place, 1, "outside"))
-        return model.sample(self.config.n_out, source).to(inputs)
+        """Out-of-domain inputs of a fold; a factor analysis may take longer than training."""
+        if (place, part) not in self._drawn:
+            inputs = self.stack.inputs[self._rows(place, part)]
+            model = FactorAnalysisGenerator(spread=self.config.ood_spread)
+            source = Generator().manual_seed(self._seed(place, 1, "outside"))
+            drawn = model.fit(inputs.cpu().numpy()).sample(self.config.n_out, source)
+            self._drawn[place, part] = drawn.to(inputs)
+        return self._drawn[place, part]
 
     def _asked(self, targets: Targets, tasks: list[_Task], part: Part) -> _Prepared:
         """Noisy inputs with the teacher's answers; tasks of one fold and noise share them."""
@@ -344,7 +349,8 @@ class _Block:
             x = self._noisy(*key, part)
             teacher = self._members(self.teachers[part], task.place)
             inputs.append(x)
-            answers += [targets.pack(stack_belief(teacher, p)).to(x) for p in x.split(_AT_ONCE)]
+            ask = _belief_there if x.is_cuda else stack_belief
+            answers += [targets.pack(ask(teacher, p)).to(x) for p in x.split(_AT_ONCE)]
             groups[key] = torch.arange(start, start + len(x))
             start += len(x)
         data = Rows(torch.cat(inputs), torch.cat(answers), inputs[0].new_ones(start))
@@ -433,3 +439,12 @@ class _Block:
 
 
 _AT_ONCE = 1 << 16  # inputs at which a teacher answers at once
+
+
+@torch.no_grad()
+def _belief_there(stack: Stack, x: Tensor) -> GaussianEnsemble:
+    """As :func:`stack_belief`, on the device: there are millions of answers, and they stay."""
+    members = stack.head.distribution(stack.raw(x.expand(stack.n_networks, *x.shape)).double())
+    return GaussianEnsemble.from_precision_tril(
+        members.loc, members.precision_tril, validate_args=False
+    )
