@@ -58,6 +58,8 @@ def test_recipes_of_variants():
     assert found["EnD2-T10"].config.temperature == 10
     assert found["EnD2-proxy"].config.proxy
     assert found["NWPN-g0"].config.gamma == 0
+    assert found["NWPN-g0"].config.seeds == (0,)  # an ablation need not be run with all
+    assert found["NWPN"].config.seeds == (0, 1, 2)
     assert [r.name for r in found.values() if not r.is_variant] == ["NWPN"]
 
 

@@ -62,12 +62,18 @@ def test_results_hold_every_seed(order):
     json.dumps(found, allow_nan=False)
 
 
+NETWORKS = (("methods", "NWPN"), ("variants", "NWPN-g0"))
+
+
 def test_variants_stand_apart(order):
+    order = replace(order, config=replace(order.config, seeds=(0, 1)))
     wanted = recipes(order.config, ["NWPN"], ablation=True)
     found = whole(order, wanted, "smoke")
     assert list(found["methods"]) == ["NWPN"]
     assert list(found["variants"]) == ["NWPN-g0"]
-    assert found["variants"]["NWPN-g0"]["settings"] == {"gamma": 0.0}
+    assert found["variants"]["NWPN-g0"]["settings"] == {"gamma": 0.0, "seeds": [0]}
+    n_seeds = {name: len(found[group][name]["rel"]["values"]) for group, name in NETWORKS}
+    assert n_seeds == {"NWPN": 2, "NWPN-g0": 1}
 
 
 def test_scores_are_kept_when_their_weights_are_lost(order):

@@ -48,6 +48,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "coefficient": ("DER",),
     "seeds": (),
     "gammas": (),
+    "gamma_seeds": (),
     "n_test": (),
 }
 
@@ -162,6 +163,8 @@ class Config:
     """Which moment of the prior is that of the training depths."""
     gammas: tuple[float, ...] = (0.0, 0.005, 0.01, 0.025, 0.05)
     """Weights of the out-of-domain images that the ablation tries."""
+    gamma_seeds: int = 1
+    """With how many of the seeds."""
     coefficient: float = 0.01
     """Weight of DER's evidence regulariser."""
     n_images: int | None = None
@@ -204,7 +207,7 @@ class Config:
 
 
 def _check_counts(config: Config) -> None:
-    for name in ("height", "width", "n_members", "epochs", "batch"):
+    for name in ("height", "width", "n_members", "epochs", "batch", "gamma_seeds"):
         if getattr(config, name) < 1:
             raise ValueError(f"`{name}` must be at least 1; got {getattr(config, name)}.")
     for name in ("n_decoder", "student_epochs", "n_images", "n_test"):
@@ -278,7 +281,8 @@ def _recipe(config: Config, name: str) -> Recipe:
         return Recipe(name, method, replace(config, temperature=float(warmth), proxy=False))
     method, _, gamma = name.partition("-g")
     if method == "NWPN" and _is_number(gamma):
-        return Recipe(name, method, replace(config, gamma=float(gamma)))
+        seeds = config.seeds[: config.gamma_seeds]
+        return Recipe(name, method, replace(config, gamma=float(gamma), seeds=seeds))
     raise ValueError(
         f'unknown method "{name}"; choose from: {", ".join(METHODS)}, EnD2-T1, EnD2-proxy, '
         "NWPN-g0.05."
@@ -300,6 +304,7 @@ PRESETS: dict[str, Config] = {
         height=480,
         width=640,
         seeds=(0, 1, 2, 3),
+        gamma_seeds=4,
         epochs=20,
         student_epochs=None,
         batch=8,

@@ -234,7 +234,7 @@ def _results(
     config = workshop.order.config
     groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
     for recipe in recipes:
-        own = [scores[f"{recipe.name}.{seed}"] for seed in config.seeds]
+        own = [scores[f"{recipe.name}.{seed}"] for seed in recipe.config.seeds]
         groups["variants" if recipe.is_variant else "methods"][recipe.name] = {
             **over_seeds([piece["result"] for piece in own]),
             "training": [piece["training"] for piece in own],
