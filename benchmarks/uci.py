@@ -8,6 +8,12 @@ the folds each, as in the experiment, a few epochs of everything. With ``--resul
 the real runs are used as well.
 
     python benchmarks/uci.py [--repeats 3] [--results results] [--json out.json] [--smoke]
+
+With ``--whole`` nothing is estimated: every table of the preset is run to its end, all side by side
+in some processes, and timed from before the first process starts until the last result is there.
+``--results`` then says where the results go.
+
+    python benchmarks/uci.py --whole --device cuda --workers 8 [--json out.json] [--smoke]
 """
 
 from __future__ import annotations
@@ -29,9 +35,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from priornet.data.uci import DATASETS
+from priornet.data.uci import DATASETS, load_uci
 from priornet.experiments.results import provenance, read_results, write_results
-from priornet.experiments.uci import METHODS, Paper, config_for
+from priornet.experiments.uci import METHODS, Paper, Request, config_for, file_name, run_all
 from priornet.experiments.uci.folds import FoldStack, k_folds, make_fold
 from priornet.experiments.uci.paper import solve
 from priornet.training.threads import at_most
@@ -221,6 +227,52 @@ def stacked_whole(short: tuple[int, float], long: tuple[int, float], epochs: int
     return short[1] + slope * (epochs - short[0])
 
 
+# -- the experiment itself ------------------------------------------------------------------------
+
+
+def whole(args: argparse.Namespace) -> dict[str, Any]:
+    """Run the preset on every table; seconds of all and of each, beside what was learnt."""
+    preset = "smoke" if args.smoke else "paper"
+    configs = {name: paper_config(name, preset) for name in SETS}
+    if args.device == "cuda":  # as the command line does: a step of more networks takes no longer
+        configs = {name: replace(c, folds_per_stack=c.n_folds) for name, c in configs.items()}
+    started = time.perf_counter()
+
+    def say(request: Request, results: dict[str, Any]) -> None:
+        now = time.perf_counter() - started
+        print(f"{now:7.1f} s  {request.table.name}: {results['seconds']:.1f} s", flush=True)
+        if args.results is not None:
+            write_results(
+                args.results / file_name(results["dataset"], preset, request.config), results
+            )
+
+    requests = [Request(load_uci(name), preset, config) for name, config in configs.items()]
+    found = run_all(requests, device=args.device, workers=args.workers, done=say)
+    seconds = time.perf_counter() - started
+    return {
+        "preset": preset,
+        "device": found[0]["device"],
+        "workers": args.workers,
+        "config": configs[SETS[0]].to_json(),
+        "tables": {results["dataset"]: _brief(results) for results in found},
+        "seconds": round(seconds, 1),
+        **provenance(),
+    }
+
+
+def _brief(results: dict[str, Any]) -> dict[str, Any]:
+    """Seconds and accuracy of a table."""
+    methods = {
+        name: {
+            "seconds": method["seconds"],
+            "nll": round(method["nll"]["mean"], 4),
+            "rmse": round(method["rmse"]["mean"], 4),
+        }
+        for name, method in results["methods"].items()
+    }
+    return {"seconds": results["seconds"], "methods": methods}
+
+
 # -- both -----------------------------------------------------------------------------------------
 
 
@@ -293,7 +345,16 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="folder whose real runs are used as well")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--smoke", action="store_true", help="one small set and few steps")
+    parser.add_argument("--whole", action="store_true", help="run the experiment itself, timed")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for --whole")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="for --whole")
     args = parser.parse_args()
+    if args.whole:
+        timed = whole(args)
+        print(f"all: {timed['seconds']:.1f} s, {args.workers} workers, {timed['device']}")
+        if args.json:
+            write_results(args.json, timed)
+        return
     measured = measure(args)
     found = ratios(measured)
     print(f"{'':<10} {'network steps':>14} {'us/step':>8} {'loop, h':>9} {'stacks, min':>12} ratio")
