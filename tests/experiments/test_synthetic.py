@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from _asserts import assert_close
+from priornet.data.synthetic import true_std
 from priornet.experiments.results import preset_of, read_results
 from priornet.experiments.synthetic import METHODS, PRESETS, VARIANTS, Config, run
 
@@ -77,7 +78,7 @@ def test_variant_says_what_it_changes_and_why(smoke):
     for name, found in smoke["variants"].items():
         assert found["of"] == name.partition("-")[0]
         assert Config(**{**smoke["config"], **found["change"]}) != Config(**smoke["config"]) or (
-            name in ("EnD2-bounded", "NWPN-variance")  # the smoke preset has them already
+            name in ("EnD2-bounded", "NWPN-decayed")  # the smoke preset has them already
         )
         assert len(found["why"]) > 40
 
@@ -231,7 +232,7 @@ def test_paper_preset_has_the_settings_of_the_paper():
     assert (paper.epochs, paper.batch_size, paper.learning_rate) == (800, 128, 1e-2)
     assert (paper.weight_decay, paper.schedule, paper.student_start) == (1e-4, "constant", "random")
     assert (paper.input_noise, paper.temperature) == (3, 1)
-    assert (paper.prior_evidence, paper.prior_match) == (1e-2, "precision")
+    assert (paper.prior_evidence, paper.prior_match) == (1e-2, "variance")
     assert (paper.beta, paper.gamma, paper.divergence) == (100, 0.5, "reverse")
     assert paper.test_out_range == (15, 25)
     assert replace(paper) == Config()
@@ -246,7 +247,7 @@ def test_committed_results_are_those_of_a_preset_and_a_clean_checkout(name):
     assert found["dirty"] is False
 
 
-@pytest.mark.parametrize("method", ["ENSM", "EnD2", "EnD2-bounded", "NWPN-variance"])
+@pytest.mark.parametrize("method", [*METHODS, "EnD2-bounded", "NWPN-decayed"])
 def test_committed_results_reach_the_goal(method):
     found = read_results(COMMITTED / "synthetic.json")
     found = {**found["methods"], **found["variants"]}[method]
@@ -255,10 +256,15 @@ def test_committed_results_reach_the_goal(method):
 
 
 def test_committed_prior_network_of_the_paper_misses_the_noise_as_its_optimum_does():
-    # Erratum 3: its prior is 201 times as wide as the targets, and beta = 100 leaves 2 % of that.
-    found = read_results(COMMITTED / "synthetic.json")["methods"]["NWPN"]
+    """Its prior is 201 times as wide as the targets; beta = 100 leaves 2 % of their variance."""
+    results = read_results(COMMITTED / "synthetic.json")
+    found = results["variants"]["NWPN-precision"]
     assert min(found["knowledge_growth"]["values"]) >= 10
-    assert 0.15 < found["data_std_error_median"]["mean"] < 0.4
+    noise = true_std(torch.linspace(-10, 10, 2001)).square()
+    targets = torch.tensor(results["train"]["y"]).var()
+    optimum = ((2.01 * targets + 100 * noise) / 100.01 / noise).sqrt() - 1
+    assert float(optimum.median()) == pytest.approx(0.30, abs=0.01)
+    assert found["data_std_error_median"]["mean"] == pytest.approx(0.30, abs=0.05)
 
 
 def test_every_setting_is_explained_on_the_line_under_it():

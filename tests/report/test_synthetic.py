@@ -20,6 +20,8 @@ from priornet.report.synthetic import (
     plot_uncertainty,
 )
 
+PARTS = ("total", "data", "knowledge")
+
 
 @pytest.fixture(scope="module")
 def results():
@@ -92,6 +94,18 @@ def test_method_has_one_colour_everywhere(results):
     for part in ("total", "data", "knowledge"):
         drawn = line_colours(plot_uncertainty(results, part))
         assert drawn[:3] == [COLOURS[method] for method in METHODS]
+
+
+def test_the_papers_prior_is_dashed_in_the_colour_of_its_method(results):
+    curve = {f"{part}_std": [1.0] * len(results["curves"]["x"]) for part in PARTS}
+    beside = {**results, "curves": {**results["curves"], "NWPN-precision": curve}}
+    for part in PARTS:
+        plain, more = (plot_uncertainty(found, part) for found in (results, beside))
+        assert len(more.lines) == len(plain.lines) + 1
+        assert line_colours(more)[3] == COLOURS["NWPN"]
+        assert (more.lines[2].is_dashed(), more.lines[3].is_dashed()) == (False, True)
+    labels = [text.get_text() for text in draw_panels(beside).legends[0].get_texts()]
+    assert "NWPN, paper's prior" in labels
 
 
 def test_truth_is_black_and_drawn_where_it_is_known(results):

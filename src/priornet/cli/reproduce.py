@@ -51,8 +51,9 @@ def synthetic(
 
     An ensemble of ten networks, one distilled from it (EnD2) and one prior
     network (NWPN), three times over with data of their own. Beside them
-    variants: what mends the paper's settings where they miss, and the
-    forward KL. Writes synthetic.json, synthetic-panels.png and .svg.
+    variants: the paper's prior to the letter, what mends its settings where
+    they miss, and the forward KL. Writes synthetic.json, synthetic-panels.png
+    and .svg.
     """
     import json
 

@@ -19,6 +19,8 @@ Part = Literal["total", "data", "knowledge"]
 _PARTS: tuple[Part, ...] = ("total", "data", "knowledge")
 _SHOWN_POINTS = 500
 _DOTS, _REGION = "#8A8A8A", "#EFEFEF"
+_BESIDE = {"NWPN-precision": ("NWPN", "NWPN, paper's prior")}  # drawn dashed, in the colour of
+_BESIDE_LINE: dict[str, Any] = {"lw": 1.2, "ls": (0, (2, 1.2)), "alpha": 0.9}
 _TRUTH_LINE: dict[str, Any] = {"color": TRUTH, "lw": 1.0, "ls": (0, (4, 2))}
 
 
@@ -85,8 +87,14 @@ def _key(results: dict[str, Any]) -> list[Artist]:
     methods = [
         Line2D([], [], color=COLOURS[m], lw=2, label=LABELS.get(m, m)) for m in results["methods"]
     ]
+    beside = [
+        Line2D([], [], color=COLOURS[method], label=label, **_BESIDE_LINE)
+        for name, (method, label) in _BESIDE.items()
+        if name in results["curves"]
+    ]
     return [
         *methods,
+        *beside,
         Line2D([], [], **_TRUTH_LINE, label="truth"),
         Line2D([], [], color=_DOTS, marker=".", ls="", label="data"),
         Patch(color=_REGION, lw=0, label="training region"),
@@ -154,6 +162,10 @@ def plot_uncertainty(results: dict[str, Any], part: Part, *, ax: Axes | None = N
     _mark_training(results, ax)
     for method in results["methods"]:
         ax.plot(curves["x"], curves[method][f"{part}_std"], color=COLOURS[method], lw=1.6)
+    for name, (method, _) in _BESIDE.items():
+        if name in curves:
+            spread = curves[name][f"{part}_std"]
+            ax.plot(curves["x"], spread, color=COLOURS[method], **_BESIDE_LINE)
     if part != "knowledge":  # what there is to know about the noise, where there was data
         ax.plot(curves["x"], curves["truth"]["data_std"], **_TRUTH_LINE)
     ax.set(title=f"{part.capitalize()} uncertainty", yscale="log", ylim=(3e-3, 300))

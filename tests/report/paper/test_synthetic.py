@@ -35,9 +35,10 @@ def method(off=0.1, growth=100.0, slope=1.0, ratios=None, **more):
     return found
 
 
-def content(forward=None, **methods):
+def content(forward=None, variants=None, **methods):
     every = {"ENSM": method(), "EnD2": method(ratios=(1.1, 2.0)), "NWPN": method()} | methods
-    variants = {"NWPN-forward": {**forward, "why": "forward."}} if forward else {}
+    variants = dict(variants or {}) | ({"NWPN-forward": forward} if forward else {})
+    variants = {name: {**found, "why": f"{name}."} for name, found in variants.items()}
     return {"preset": "paper", "config": CONFIG, "methods": every, "variants": variants}
 
 
@@ -110,3 +111,23 @@ def test_what_the_experiment_writes_can_be_shown():
         assert f"| {name} |" in text
     for claim in SYNTHETIC_CLAIMS:
         assert verdict(claim.parts(found)) != NOT_MEASURED
+
+
+def test_forward_kl_is_judged_with_every_prior_against_the_same_one():
+    with_paper_prior = {
+        "NWPN-precision": method(off=0.3),
+        "NWPN-precision-forward": method(off=0.2),
+    }
+    found = content(method(off=0.9, slope=0.1), with_paper_prior)
+    parts = RULES["forward-kl"](found)
+    assert [(part.held, part.total) for part in parts] == [(4, 4), (2, 4), (2, 4)]
+
+
+def test_a_prior_that_is_not_the_papers_is_named_with_what_the_papers_gives():
+    own = {**CONFIG, "prior_match": "variance"}
+    found = {**content(variants={"NWPN-precision": method(off=0.3)}), "config": own}
+    assert (
+        "nu0 Cov as in Eq. (10); with the latter (NWPN-precision) it is 30 % off."
+        in (section(found).lines[0])
+    )
+    assert "Eq. (10)" not in section(content()).lines[0]

@@ -20,7 +20,8 @@ _OF_FOREIGN = (
 )
 _CAPTIONS = {
     "synthetic-panels": "Training data, and the total, data and knowledge uncertainty of each "
-    "method. Training inputs lie in the shaded region.",
+    "method. Training inputs lie in the shaded region. Dashed: NWPN with the paper's prior to the "
+    "letter, which expects 201 times the variance of the targets and hides the noise.",
     "behaviours": "What a Normal-Wishart can say: low, data and knowledge uncertainty. Above "
     "Gaussians drawn from it, below its density over mean and precision.",
     "rejection": "Error that is left when the most uncertain rows are rejected first, between "
