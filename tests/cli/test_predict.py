@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -363,3 +364,12 @@ def test_words_for_numbers_are_numbers_in_parquet_in_every_batch(call, tmp_path)
     found = pd.read_parquet(tmp_path / "o.parquet")["is_new"]
     assert found.dtype == float
     assert (found.sum(), found.isna().sum()) == (n // 4 + n // 2, n // 4)
+
+
+def test_a_model_that_an_interrupted_save_set_aside_is_used_and_told(call, models, csv, tmp_path):
+    shutil.copytree(models / "one", tmp_path / ".model.old")
+    done = call("predict", tmp_path / "model", csv, "--out", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+    place = tmp_path / ".model.old"
+    assert f"the model from before is read from {place}" in done.stderr
+    assert done.stderr.startswith("Warning: saving to ")

@@ -118,7 +118,7 @@ def test_an_interrupted_save_leaves_the_old_model(folder, moment, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    name = "_tensors" if moment == "weights" else "_swap"
+    name = "_tensors" if moment == "weights" else "replace_folder"
     monkeypatch.setattr(persistence, name, fail)
     with pytest.raises(KeyboardInterrupt):
         fitted("single").save(folder)
@@ -127,20 +127,26 @@ def test_an_interrupted_save_leaves_the_old_model(folder, moment, monkeypatch):
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_a_failed_swap_puts_the_old_model_back(folder, monkeypatch):
-    rename = type(folder).rename
+def test_a_link_leads_to_the_new_model(folder):
+    link = folder.with_name("latest")
+    link.symlink_to(folder.name)
+    fitted("single").save(link)
+    assert link.is_symlink()
+    assert type(priornet.load(folder)) is GaussianRegressor
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["latest", "model"]
 
-    def fail_to_move_in(self, target):
-        if self.name.startswith(".model.") and target == folder:
-            raise OSError("disk full")
-        return rename(self, target)
 
-    monkeypatch.setattr(type(folder), "rename", fail_to_move_in)
-    with pytest.raises(OSError, match="disk full"):
-        fitted("single").save(folder)
-    monkeypatch.undo()
-    assert type(priornet.load(folder)) is DeepEnsembleRegressor
+def test_a_model_that_was_set_aside_is_found_with_a_warning(folder):
+    """As a save leaves it that was killed on a system that cannot exchange folders."""
+    expected = priornet.load(folder).predict(table()[0])
+    folder.rename(folder.with_name(".model.old"))
+    with pytest.warns(UserWarning, match=r"saving to .*model was interrupted") as caught:
+        again = priornet.load(folder)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(again.predict(table()[0]), expected)
+    again.save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+    assert type(priornet.load(folder)) is DeepEnsembleRegressor
 
 
 def spoil_config(folder, change) -> None:
@@ -199,25 +205,28 @@ SPOILED = {
     ),
     "negative width": (
         lambda f: spoil_config(f, lambda c: c["network"].update(widths=[-1])),
-        "positive whole",
+        '"network.widths"',
     ),
-    "no network": (lambda f: spoil_config(f, lambda c: c.pop("network")), "'network' is missing"),
+    "no network": (lambda f: spoil_config(f, lambda c: c.pop("network")), '"network" is missing'),
     "unknown head": (
         lambda f: spoil_config(f, lambda c: c["network"].update(head="x")),
-        "unknown head",
+        '"network.head"',
     ),
-    "strange field": (lambda f: spoil_config(f, lambda c: c["network"].update(x=1)), "damaged"),
+    "strange field": (
+        lambda f: spoil_config(f, lambda c: c["network"].update(x=1)),
+        "a field 'x' that this version does not know",
+    ),
     "two targets": (
         lambda f: spoil_config(f, lambda c: c["targets"].update(names=["a", "b"])),
         "do not fit",
     ),
     "zero scale": (
         lambda f: spoil_config(f, lambda c: c["targets"].update(scale=[0.0])),
-        "do not fit",
+        '"targets.scale"',
     ),
     "text scale": (
         lambda f: spoil_config(f, lambda c: c["targets"].update(scale=["x"])),
-        "damaged",
+        '"targets.scale"',
     ),
     "no columns": (
         lambda f: spoil_config(f, lambda c: c["preprocessing"].update(columns=[])),
@@ -235,6 +244,34 @@ SPOILED = {
     "no reference": (
         lambda f: spoil_tensor(f, "reference_knowledge", lambda w: w[:0].clone()),
         "reference rows",
+    ),
+    "nan in calibration": (
+        lambda f: spoil_tensor(f, "calibration_scores", lambda w: w.fill_(torch.nan)),
+        'weights.safetensors: tensor "calibration_scores" has numbers that are not finite',
+    ),
+    "infinite calibration": (
+        lambda f: spoil_tensor(f, "calibration_scores", lambda w: w + torch.inf),
+        'weights.safetensors: tensor "calibration_scores" has numbers that are not finite',
+    ),
+    "negative calibration": (
+        lambda f: spoil_tensor(f, "calibration_scores", lambda w: w - 1e3),
+        'weights.safetensors: tensor "calibration_scores" has negative numbers',
+    ),
+    "unsorted calibration": (
+        lambda f: spoil_tensor(f, "calibration_scores", lambda w: w.flip(0).contiguous()),
+        'weights.safetensors: tensor "calibration_scores" is not sorted',
+    ),
+    "nan in reference": (
+        lambda f: spoil_tensor(f, "reference_knowledge", lambda w: w * torch.nan),
+        'weights.safetensors: tensor "reference_knowledge" has numbers that are not finite',
+    ),
+    "unsorted reference": (
+        lambda f: spoil_tensor(f, "reference_knowledge", lambda w: w.flip(0).contiguous()),
+        'weights.safetensors: tensor "reference_knowledge" is not sorted',
+    ),
+    "no calibration": (
+        lambda f: spoil_tensor(f, "calibration_scores", lambda w: w.reshape(-1).clone()),
+        'weights.safetensors: tensor "calibration_scores" should be',
     ),
 }
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from priornet.cli.errors import InputError, blamed_on, called
+import typer
+
+from priornet.cli.errors import InputError, blamed_on, called, one_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,11 +152,17 @@ def model_columns(model: Any) -> list[str]:
 
 
 def load_model(path: Path) -> Any:
-    """A model from its folder."""
-    if not path.is_dir():
+    """A model from its folder; what there is to say about that goes to standard error."""
+    from priornet.estimators.folders import found_folder
+
+    if not found_folder(path).is_dir():
         found = "it is a file, not a model folder" if path.exists() else "no such folder"
         raise InputError(f"{path}: {found}; `priornet fit --out` writes one.")
     from priornet.estimators import load
 
-    with blamed_on(path):
-        return load(path)
+    with blamed_on(path), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = load(path)
+    for warning in heard:
+        typer.echo(f"Warning: {one_line(str(warning.message))}", err=True)
+    return model

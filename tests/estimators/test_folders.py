@@ -1,0 +1,160 @@
+"""A process that is killed at any step of a save leaves a whole model to be found."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from priornet.estimators import folders
+from priornet.estimators.folders import found_folder, replace_folder, temporary_folder
+
+# Saves over a model again and again, each time in a child that is killed one step later, until a
+# child comes through; then the model is read, and put back as it was.
+KILLED = """
+import os, signal, sys, warnings
+from pathlib import Path
+import numpy as np
+import priornet
+from priornet import GaussianRegressor
+from priornet.estimators import folders
+
+if sys.argv[2] == "two steps":
+    folders._renameat2 = lambda: None
+STEPS = ("open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
+X = np.random.default_rng(0).normal(size=(30, 2))
+old, new = (
+    GaussianRegressor(hidden=(4,), epochs=n, random_state=0).fit(X, X[:, 0]) for n in (1, 2)
+)
+answers = {old.predict(X).tobytes(): "old", new.predict(X).tobytes(): "new"}
+path = Path(sys.argv[1]) / "model"
+
+def save_until(last):
+    left = [last]
+    def count(event, arguments):
+        if event in STEPS and str(path.parent) in str(arguments):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(count)
+    new.save(path)
+    os._exit(0)
+
+for step in range(1, 100):
+    old.save(path)
+    assert [entry.name for entry in path.parent.iterdir()] == ["model"], "not tidy"
+    child = os.fork()
+    if child == 0:
+        save_until(step)
+    _, status = os.waitpid(child, 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = answers[priornet.load(path).predict(X).tobytes()]
+    print(found, "in place" if path.is_dir() else "aside", len(caught))
+    for left in set(path.parent.iterdir()) - {path, path.with_name(".model.old")}:
+        import shutil
+        shutil.rmtree(left)
+    if os.WIFEXITED(status):
+        break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("way", ["exchange", "two steps"])
+def test_a_kill_at_any_step_leaves_a_model(way, tmp_path):
+    if way == "exchange" and folders._renameat2() is None:
+        pytest.skip("this system cannot exchange folders")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), way], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.split("\n")[:-1]
+    assert len(found) >= 8  # so many steps has a save
+    assert found[0] == "old in place 0"
+    assert found[-1] == "new in place 0"
+    aside = [line for line in found if "aside" in line]
+    if way == "exchange":
+        assert not aside
+    else:
+        assert set(aside) == {"old aside 1"}  # and it says so
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A new folder beside an old one."""
+    path = tmp_path / "model"
+    path.mkdir()
+    (path / "old").touch()
+    fresh = temporary_folder(path)
+    (fresh / "new").touch()
+    return fresh, path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("is_able", [True, False])
+def test_the_new_one_takes_the_place_and_nothing_is_left(pair, is_able, monkeypatch):
+    fresh, path = pair
+    if not is_able:
+        monkeypatch.setattr(folders, "_renameat2", lambda: None)
+    replace_folder(fresh, path)
+    assert names(path) == ["new"]
+    assert names(path.parent) == ["model"]
+
+
+def test_a_file_system_that_cannot_exchange_takes_two_steps(pair, monkeypatch):
+    def refuse(*_):
+        folders.ctypes.set_errno(errno.EINVAL)
+        return -1
+
+    monkeypatch.setattr(folders, "_renameat2", lambda: refuse)
+    fresh, path = pair
+    replace_folder(fresh, path)
+    assert names(path) == ["new"]
+
+
+def test_another_error_is_told(pair, monkeypatch):
+    def refuse(*_):
+        folders.ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    monkeypatch.setattr(folders, "_renameat2", lambda: refuse)
+    with pytest.raises(OSError, match="No space left") as caught:
+        replace_folder(*pair)
+    assert caught.value.filename == str(pair[1])
+    assert names(pair[1]) == ["old"]
+
+
+def test_a_failed_second_step_puts_the_old_one_back(pair, monkeypatch):
+    fresh, path = pair
+    rename = type(path).rename
+
+    def fail_to_move_in(self, target):
+        if self == fresh:
+            raise OSError("disk full")
+        return rename(self, target)
+
+    monkeypatch.setattr(folders, "_renameat2", lambda: None)
+    monkeypatch.setattr(type(path), "rename", fail_to_move_in)
+    with pytest.raises(OSError, match="disk full"):
+        replace_folder(fresh, path)
+    assert names(path) == ["old"]
+
+
+def test_what_an_interrupted_replacement_left_is_found_and_removed_later(pair):
+    fresh, path = pair
+    aside = path.with_name(".model.old")
+    path.rename(aside)
+    assert found_folder(path) == aside
+    replace_folder(fresh, path)
+    assert found_folder(path) == path
+    assert names(path.parent) == ["model"]
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path):
+    assert found_folder(tmp_path / "model") == tmp_path / "model"
