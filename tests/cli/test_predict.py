@@ -373,3 +373,14 @@ def test_a_model_that_an_interrupted_save_set_aside_is_used_and_told(call, model
     place = tmp_path / ".model.old"
     assert f"the model from before is read from {place}" in done.stderr
     assert done.stderr.startswith("Warning: saving to ")
+
+
+def test_values_pass_through_as_they_were_written(call, models, tmp_path):
+    lines = ["x,colour,hole,note", '1.50,red,007,"a, b"', "-2e0,blue,,plain", '3,"red",1.0,"""q"""']
+    (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
+    done = call("predict", models / "one", tmp_path / "in.csv", "--out", tmp_path / "out.csv")
+    assert done.exit_code == 0, done.output
+    found = (tmp_path / "out.csv").read_text().splitlines()
+    lines[3] = lines[3].replace('"red"', "red")  # which needs no quotes
+    assert all(new.startswith(f"{old},") for new, old in zip(found, lines, strict=True))
+    assert all('"' not in new.removeprefix(old) for new, old in zip(found, lines, strict=True))

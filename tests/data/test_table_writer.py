@@ -1,9 +1,11 @@
 """Tables reach their file whole or not at all, and read back as they were."""
 
+import datetime
 import io
 import os
 import sys
 from contextlib import nullcontext
+from decimal import Decimal
 
 import pandas as pd
 import pyarrow as pa
@@ -45,6 +47,44 @@ def test_plain_text_passes_through_unchanged(tmp_path):
     with TableReader(tmp_path / "in.csv") as reader:
         write(tmp_path / "out.csv", reader)
     assert (tmp_path / "out.csv").read_text() == text
+
+
+def test_only_values_that_need_quotes_get_them(tmp_path):
+    text = 'id,b,c\n007,"x, y",\n1.50,z,"say ""hi"""\n-3e5,"two\nlines",true\n'
+    (tmp_path / "in.csv").write_text(text)
+    with TableReader(tmp_path / "in.csv") as reader:
+        write(tmp_path / "out.csv", reader)
+    assert (tmp_path / "out.csv").read_text() == text
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_values_of_every_type_look_the_same_beside_any_text(tmp_path, kind):
+    moment = datetime.datetime(2020, 1, 2, 3, 4, 5)
+    values = {
+        "number": [0.1, None, 1e300],
+        "whole": [3, None, -(2**60)],
+        "truth": [True, None, False],
+        "moment": [moment, None, moment],
+        "day": [moment.date(), None, moment.date()],
+        "small": pa.array([0.1, None, 2], pa.float32()),
+        "exact": [Decimal("1.50"), None, Decimal("2.00")],
+    }
+    found = []
+    for text in (["x", "", "z"], ["x", "", "a, b"]):
+        batch = pa.record_batch({**values, "text": pa.array(text, kind)})
+        write(tmp_path / "x.csv", [batch])
+        found.append((tmp_path / "x.csv").read_text())
+    assert found[1] == found[0].replace(",z", ',"a, b"')
+    assert (
+        "1e+300,-1152921504606846976,false,2020-01-02 03:04:05.000000,2020-01-02,2,2.00,z"
+        in found[0]
+    )
+
+
+def test_an_empty_value_of_an_only_column_is_a_row(tmp_path):
+    write(tmp_path / "x.csv", [pa.record_batch({"a": ["", None, "x"]})])
+    with TableReader(tmp_path / "x.csv") as reader:
+        assert pa.Table.from_batches(reader).to_pydict() == {"a": ["", "", "x"]}
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)

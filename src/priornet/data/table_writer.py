@@ -104,27 +104,58 @@ class TableWriter:
         import pyarrow as pa
         import pyarrow.csv
 
-        pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
         if not self._has_header:
             header = io.StringIO()
             writer = csv.writer(header, delimiter=self._delimiter, lineterminator="\n")
             writer.writerow(batch.schema.names)
             self._file.write(header.getvalue().encode())
             self._has_header = True
-        # Arrow quotes either every text or none; without this most files would come back with
-        # quotes that they had not.
-        texts = [c for c in batch.columns if pa.types.is_string(c.type)]
-        others = [c for c in batch.columns if pa.types.is_dictionary(c.type)]
-        is_clean = not others and not any(
-            pc.any(pc.match_substring_regex(text, f'["{self._delimiter}\r\n]')).as_py()
-            for text in texts
+        # Arrow quotes either every text or none: with one comma in a label, numbers that pass
+        # through as text would come back with quotes that they had not.
+        special = f'["{self._delimiter}\r\n]'
+        is_clean = batch.num_columns > 1 and all(
+            pa.types.is_primitive(column.type)
+            or (pa.types.is_string(column.type) and not _any_match(column, special))
+            for column in batch.columns
         )
+        if not is_clean:
+            self._file.write(_quoted_where_needed(batch, self._delimiter, special))
+            return
         options = pyarrow.csv.WriteOptions(
-            include_header=False,
-            delimiter=self._delimiter,
-            quoting_style="none" if is_clean else "needed",
+            include_header=False, delimiter=self._delimiter, quoting_style="none"
         )
         pyarrow.csv.write_csv(batch, self._file, options)
+
+
+def _any_match(column: Any, pattern: str) -> bool:
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    return bool(pc.any(pc.match_substring_regex(column, pattern)).as_py())
+
+
+def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) -> bytes:
+    """Lines of CSV in which only values with special characters stand in quotes."""
+    import pyarrow as pa
+
+    pc: Any = import_module("pyarrow.compute")
+    quote, nothing, line_end, between = (
+        pa.scalar(text, pa.large_string()) for text in ('"', "", "\n", delimiter)
+    )
+    cells: list[Any] = []
+    for column in batch.columns:
+        if isinstance(column, pa.DictionaryArray):
+            column = column.dictionary_decode()
+        text = pc.fill_null(pc.cast(column, pa.large_string()), nothing)
+        if not pa.types.is_primitive(column.type):
+            doubled = pc.replace_substring(text, '"', '""')
+            quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
+            text = pc.if_else(pc.match_substring_regex(text, special), quoted, text)
+        if batch.num_columns == 1:  # readers take an empty line for no row
+            empty = pa.scalar('""', pa.large_string())
+            text = pc.if_else(pc.equal(text, nothing), empty, text)
+        cells.append(text)
+    lines = pc.binary_join_element_wise(*cells, between)
+    together = pa.ListArray.from_arrays([0, len(lines)], lines)
+    return b"".join([pc.binary_join(together, line_end)[0].as_buffer(), b"\n"])
 
 
 @contextmanager
