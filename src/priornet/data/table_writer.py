@@ -145,7 +145,7 @@ def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) ->
         if isinstance(column, pa.DictionaryArray):
             column = column.dictionary_decode()
         text = pc.fill_null(pc.cast(column, pa.large_string()), nothing)
-        if not pa.types.is_primitive(column.type):
+        if not pa.types.is_primitive(column.type) and _any_match(text, special):
             doubled = pc.replace_substring(text, '"', '""')
             quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
             text = pc.if_else(pc.match_substring_regex(text, special), quoted, text)
