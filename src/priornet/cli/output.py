@@ -129,7 +129,7 @@ def method_table(title: str, headers: Iterable[str]) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for header in headers:
         table.add_column(header, justify="right")
     return table

@@ -72,7 +72,7 @@ VARIANTS = {
         "NWPN",
         {"schedule": "cosine"},
         "With a constant learning rate, as in the paper, the last steps decide how well the noise "
-        "is found; with one that decays it is found twice as well.",
+        "is found; with one that decays it is found almost twice as well.",
     ),
     "NWPN-forward": Variant(
         "NWPN",
@@ -80,11 +80,11 @@ VARIANTS = {
         "The forward KL averages the posteriors of single targets, which do not know the noise: "
         "their spread becomes knowledge uncertainty, and data uncertainty stays flat.",
     ),
-    "NWPN-precision-forward": Variant(
+    "NWPN-both": Variant(
         "NWPN",
         {"prior_match": "precision", "divergence": "forward"},
-        "The same with the paper's prior, which is wide enough to be off by no more than that of "
-        "the reverse KL; data uncertainty is as flat.",
+        "The paper's prior and the forward KL: data uncertainty is as flat, but not ten times too "
+        "small, for this prior expects much of it.",
     ),
 }
 _CHOICES = {

@@ -116,7 +116,7 @@ def test_what_the_experiment_writes_can_be_shown():
 def test_forward_kl_is_judged_with_every_prior_against_the_same_one():
     with_paper_prior = {
         "NWPN-precision": method(off=0.3),
-        "NWPN-precision-forward": method(off=0.2),
+        "NWPN-both": method(off=0.2),
     }
     found = content(method(off=0.9, slope=0.1), with_paper_prior)
     parts = RULES["forward-kl"](found)
@@ -130,4 +130,6 @@ def test_a_prior_that_is_not_the_papers_is_named_with_what_the_papers_gives():
         "nu0 Cov as in Eq. (10); with the latter (NWPN-precision) it is 30 % off."
         in (section(found).lines[0])
     )
+    assert all("NWPN (prior matched to the variance)" in g.wanted for g in section(found).goals)
     assert "Eq. (10)" not in section(content()).lines[0]
+    assert not any("matched" in goal.wanted for goal in section(content()).goals)
