@@ -7,12 +7,14 @@ import onnx
 import pytest
 import torch
 from onnx import numpy_helper
+from safetensors.torch import save
 from typer.testing import CliRunner
 
 from _depth_files import SETTINGS, encoded, photograph
 from priornet.cli import app
 from priornet.export import DepthGraph
 from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead, load_depth, save_depth
+from priornet.nn.tensor_files import write_tensors
 
 SIZE = (32, 64)
 
@@ -150,9 +152,33 @@ def test_files_of_other_kinds_are_refused(refused, call, own, graph, models, csv
     assert "it has other columns" in refused("verify", models / "one", graph, csv)
     assert "name a file or a folder" in refused("verify", own, graph, "-")
     assert "no such file or folder" in refused("verify", own, graph, tmp_path / "none")
-    assert str(csv) in refused("verify", own, graph, csv)
+    message = refused("verify", own, graph, csv)
+    assert message.startswith(f"{csv}: this is no set of images, or damaged; expected a picture (")
+    assert "zip of DenseDepth" in message
     (photos / "a.jpg").write_bytes(b"no picture")
     assert "a.jpg: this cannot be read as a picture" in refused("verify", own, graph, photos)
+
+
+DAMAGED = {
+    "empty": lambda data: b"",
+    "half": lambda data: data[: len(data) // 2],
+    "a changed number": lambda data: data[:-3] + bytes([data[-3] ^ 1]) + data[-2:],
+    "another safetensors": lambda _: save({"weights": torch.zeros(2)}),
+    "a list": lambda _: save({"weights": torch.zeros(2)}, {"state": "[1]"}),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_weights_are_told_from_others_whatever_the_place_is_called(
+    refused, own, change, tmp_path
+):
+    path = tmp_path / "a: damaged (it is not one of our files).safetensors"
+    path.write_bytes(change(own.read_bytes()))
+    message = refused("export", path, "--onnx", tmp_path / "new.onnx")
+    assert message.startswith(f"{path}: it is no file of weights of a depth network, or damaged; ")
+    write_tensors(path, load_depth(own).net.state_dict(), {})
+    message = refused("export", path, "--onnx", tmp_path / "new.onnx")
+    assert message.startswith(f"{path}: it does not say which network it is of")
 
 
 def test_a_graph_of_another_network_differs(call, graph, photos, tmp_path):

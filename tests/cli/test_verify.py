@@ -134,3 +134,21 @@ def test_one_row_agrees(call, models, exported, tmp_path):
     (tmp_path / "row.csv").write_text("x,colour,hole\n1,red,2\n")
     done = call("verify", models / "one", exported, tmp_path / "row.csv")
     assert done.stdout.startswith("1 row agrees: the largest ")
+
+
+def test_intervals_that_the_model_cannot_give_are_the_exports_fault(
+    refused, call, models, table, csv, tmp_path
+):
+    from priornet import GaussianRegressor
+
+    X, y = table[["x", "colour", "hole"]], table["strength"]
+    plain = GaussianRegressor(hidden=(4,), epochs=1, calibration_fraction=0.0).fit(X, y)
+    plain.save(tmp_path / "plain")
+    path = tmp_path / "m.onnx"
+    options = ("--interval", "conformal", "--coverage", 0.5)
+    assert call("export", models / "single", "--onnx", path, *options).exit_code == 0
+    message = refused("verify", tmp_path / "plain", path, csv)
+    assert message == (
+        f"{path}: it is of another model: its intervals are conformal with coverage 0.5, for which "
+        f"{tmp_path}/plain held too few rows out (0 rows); export that model again."
+    )

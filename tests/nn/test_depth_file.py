@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from priornet.nn import (
     DenseDepth,
@@ -17,7 +19,7 @@ from priornet.nn import (
     load_depth,
     save_depth,
 )
-from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet.nn.tensor_files import _checksum, read_tensors, write_tensors
 
 SIZE = (32, 64)
 HEADS = {
@@ -120,6 +122,42 @@ def test_files_that_do_not_say_enough_are_refused(change, message, tmp_path):
     path = tmp_path / "net.safetensors"
     write_tensors(path, network("gaussian").state_dict(), change)
     with pytest.raises(ValueError, match=f"{re.escape(str(path))}: {message}"):
+        load_depth(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("size", [0, 64]),
+        ("size", [32.5, 64]),
+        ("size", ["a", "b"]),
+        ("size", 32),
+        ("scale", 0.0),
+        ("scale", -1.0),
+        ("scale", "x"),
+        ("shift", 1e999),
+        ("shift", None),
+        ("network.n_decoder", -16),
+        ("network.n_decoder", 1 << 40),
+        ("network.n_decoder", "x"),
+        ("network.encoder", ["densenet169"]),
+        ("network.head", []),
+        ("network.head.kind", "x"),
+    ],
+)
+def test_junk_is_refused_before_it_is_built(field, value, tmp_path):
+    path = tmp_path / "net.safetensors"
+    save_depth(network("gaussian"), path, size=SIZE)
+    tensors, state = read_tensors(path)
+    *way, last = field.split(".")
+    part = state
+    for key in way:
+        part = part[key]
+    part[last] = value
+    text = json.dumps({**state, "crc32": _checksum(tensors)})  # with infinity, if it must be
+    save_file(tensors, path, {"state": text})
+    message = "it does not say how its network is built|its weights are not those"
+    with pytest.raises(ValueError, match=f"{re.escape(str(path))}: ({message})"):
         load_depth(path)
 
 

@@ -33,15 +33,19 @@ def load_network(path: Path) -> SavedDepth:
     """A depth network from its file."""
     if not path.exists():
         raise InputError(f"{path}: no such file; {_WRITERS}")
+    with path.open("rb"):  # whether it may be read is not a matter of what is in it
+        pass
     from priornet.nn import load_depth
+    from priornet.nn.tensor_files import TensorFileError
 
     try:
         return load_depth(path)
+    except TensorFileError as error:
+        raise InputError(
+            f"{path}: it is no file of weights of a depth network, or damaged; {_WRITERS}"
+        ) from error
     except ValueError as error:
-        message = one_line(error)
-        if ": damaged (" in message or "not one of our files" in message:
-            message = f"{path}: it is no file of weights of a depth network, or damaged; {_WRITERS}"
-        raise InputError(message) from error
+        raise InputError(one_line(error)) from error
 
 
 def parse_size(text: str | None) -> tuple[int, int] | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from priornet.cli.agreement import agreement_sentence, check_outputs, summarise
-from priornet.cli.errors import blamed_on, called
+from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.export_depth import compare_depth, depth_sentence, is_network
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, ModelOrWeights
@@ -46,7 +47,7 @@ def verify(
             raise typer.Exit(1)
         return
     fitted = load_model(model)
-    comparison = _compare(fitted, exported, data)
+    comparison = _compare(model, fitted, exported, data)
     targets = fitted.fitted_.targets.names
     summary = _summary(comparison, targets, model, exported, data)
     typer.echo(_as_json(summary) if as_json else _sentence(summary))
@@ -69,7 +70,19 @@ def _is_odd(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def _compare(model: Any, exported: Path, data: str) -> Comparison:
+def _check_interval(path: Path, model: Any, exported: Path, about: Mapping[str, Any]) -> None:
+    """Refuse an export whose kind of interval the model cannot give."""
+    coverage = about["coverage"]
+    if about["interval"] != "conformal" or model.fitted_.has_conformal(coverage):
+        return
+    held = counted(len(model.fitted_.calibration_scores))
+    raise InputError(
+        f"{exported}: it is of another model: its intervals are conformal with coverage "
+        f"{coverage:g}, for which {path} held too few rows out ({held}); export that model again."
+    )
+
+
+def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
     from priornet.data.tables import TableReader, located, spelled
     from priornet.export import Comparison, open_exported, outputs_of
 
@@ -82,6 +95,7 @@ def _compare(model: Any, exported: Path, data: str) -> Comparison:
         check_columns(reader.path, columns, reader.names)
         with blamed_on(exported):
             file = open_exported(exported)
+        _check_interval(path, model, exported, file.about)
         for batch in reader:
             rows = spelled(batch.select(columns), list(numeric), booleans)
             with blamed_on(called(data)), located(reader.path, comparison.n_rows):

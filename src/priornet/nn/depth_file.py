@@ -119,18 +119,30 @@ def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
     if "network" not in state:
         raise ValueError(f"{path}: {_why_unknown(state)}")
     try:
-        net = _built(state["network"])
-        height, width = state["size"]
-        shift, scale = float(state["shift"]), float(state["scale"])
-    except (KeyError, TypeError, ValueError) as error:
+        # Without memory first: a false number must not fill it.
+        with torch.device("meta"):
+            expected = {
+                name: part.shape for name, part in _built(state["network"]).state_dict().items()
+            }
+        size, shift, scale = _checked_place(state)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: it does not say how its network is built: {error}") from error
-    try:
-        net.load_state_dict(tensors)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{path}: its weights are not those of the network that it describes."
-        ) from error
-    return SavedDepth(net.eval().requires_grad_(False), (height, width), shift, scale)
+    if expected != {name: part.shape for name, part in tensors.items()}:
+        raise ValueError(f"{path}: its weights are not those of the network that it describes.")
+    net = _built(state["network"])
+    net.load_state_dict(tensors)
+    return SavedDepth(net.eval().requires_grad_(False), size, shift, scale)
+
+
+def _checked_place(state: Mapping[str, Any]) -> tuple[tuple[int, int], float, float]:
+    """Size of the images, shift and scale of the depth."""
+    height, width = state["size"]
+    shift, scale = float(state["shift"]), float(state["scale"])
+    if not all(type(side) is int and side >= 1 for side in (height, width)):
+        raise ValueError(f"its size is {height!r} x {width!r} pixels.")
+    if not (math.isfinite(shift) and 0 < scale < math.inf):
+        raise ValueError(f"its shift is {shift:g} and its scale {scale:g}.")
+    return (height, width), shift, scale
 
 
 def _why_unknown(state: Mapping[str, Any]) -> str:

@@ -17,9 +17,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["TensorFile", "read_tensors", "write_tensors"]
+__all__ = ["TensorFile", "TensorFileError", "read_tensors", "write_tensors"]
 
 _STATE = "state"
+
+
+class TensorFileError(ValueError):
+    """A file that is damaged, or of another kind than :func:`write_tensors` writes."""
 
 
 class TensorFile(NamedTuple):
@@ -55,7 +59,7 @@ def read_tensors(path: Path) -> TensorFile:
     """Read what :func:`write_tensors` wrote.
 
     Raises:
-        ValueError: The file is damaged, or another kind of file; the message names it.
+        TensorFileError: The file is damaged, or another kind of file; the message names it.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -69,9 +73,9 @@ def read_tensors(path: Path) -> TensorFile:
     except FileNotFoundError:
         raise
     except KeyError as error:
-        raise ValueError(f"{path}: not one of our files (no {error} in it).") from error
+        raise TensorFileError(f"{path}: not one of our files (no {error} in it).") from error
     except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path}: damaged ({error}).") from error
+        raise TensorFileError(f"{path}: damaged ({error}).") from error
     return TensorFile(tensors, state)
 
 

@@ -26,7 +26,9 @@ def test_a_form_that_was_asked_for_must_be_there(tmp_path, kind):
 
 def test_other_files_are_named(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DepthError, match=r"table\.csv: this cannot be read as a zip"):
+    with pytest.raises(
+        DepthError, match=r"table\.csv: this is no set of images.* expected a picture \(\.jpg"
+    ):
         open_depth(tmp_path / "table.csv")
 
 

@@ -12,6 +12,7 @@ from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.road import is_kitti_road, kitti_road_parts
 
 __all__ = [
+    "ENDINGS",
     "FileSource",
     "is_pair_folder",
     "is_picture",
@@ -20,7 +21,8 @@ __all__ = [
     "picture_files",
 ]
 
-_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm"}
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm")
+"""Of the names of pictures."""
 _ENCODINGS = {8: NYU_CODES, 16: MILLIMETRES}
 
 
@@ -113,7 +115,7 @@ def picture_files(path: Path) -> list[Path]:
 
 def is_picture(path: Path) -> bool:
     """Whether this is a file that is called as pictures are."""
-    return path.suffix.lower() in _ENDINGS and path.is_file()
+    return path.suffix.lower() in ENDINGS and path.is_file()
 
 
 def _by_stem(files: Sequence[Path]) -> dict[str, Path]:

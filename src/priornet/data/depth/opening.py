@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from priornet.data.depth.dense_depth import (
 )
 from priornet.data.depth.errors import DepthError
 from priornet.data.depth.folders import (
+    ENDINGS,
     is_pair_folder,
     is_picture,
     open_image_folder,
@@ -97,7 +99,15 @@ def _recognised(path: Path) -> str:
         return "lsun"
     if path.suffix.lower() == ".mat":
         return "labelled"
-    return "images" if is_picture(path) else _kind_of_zip(path)
+    if is_picture(path):
+        return "images"
+    if path.suffix.lower() != ".zip" and not zipfile.is_zipfile(path):
+        raise DepthError(
+            f"{path}: this is no set of images, or damaged; expected a picture "
+            f"({', '.join(ENDINGS)}), a folder of pictures, a .zip of DenseDepth, a .mat file of "
+            "NYU, an LMDB of LSUN, or what `pack` writes."
+        )
+    return _kind_of_zip(path)
 
 
 def _kind_of_zip(path: Path) -> str:
