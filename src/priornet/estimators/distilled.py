@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared
 from priornet.estimators.student import Objective, StudentSettings, train_student
+from priornet.notices import warn_user
 
 __all__ = ["DistilledRegressor"]
 
@@ -254,6 +254,4 @@ class DistilledRegressor(BaseRegressor):
         self.faithfulness_ = found
         self.fitted_.training["faithfulness"] = found.to_json()
         for problem in found.problems:
-            warnings.warn(
-                f"the student is not faithful: {problem}.", FaithfulnessWarning, stacklevel=3
-            )
+            warn_user(f"the student is not faithful: {problem}.", FaithfulnessWarning)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from priornet.estimators.config_file import FORMAT, ModelError, SavedConfig, rea
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.folders import found_folder, replace_folder, temporary_folder
 from priornet.estimators.verdict import Reference
+from priornet.notices import warn_user
 
 __all__ = ["ModelError", "load", "save"]
 
@@ -147,10 +147,9 @@ def load(path: str | Path) -> BaseRegressor:
     except ModelError as error:
         raise ModelError(f"{folder / WEIGHTS}: {error}") from error
     if folder != Path(path):
-        warnings.warn(
+        warn_user(
             f"saving to {path} was interrupted; the model from before is read from {folder}: save "
-            "it again, or rename that folder.",
-            stacklevel=2,
+            "it again, or rename that folder."
         )
     return model
 

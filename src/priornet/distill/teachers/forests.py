@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from priornet.distill.teachers.sklearn_inputs import (
     quiet_about_names,
     rows_for,
 )
+from priornet.notices import warn_user
 
 __all__ = ["ForestTeacher", "PureLeavesWarning"]
 
@@ -141,11 +141,10 @@ class ForestTeacher(Teacher):
             [v[leaf] for v, leaf in zip(self._variances, is_leaf, strict=True)]
         )
         if (answers < floor).mean() > _MANY:
-            warnings.warn(
+            warn_user(
                 f"{(answers < floor).mean():.0%} of the leaves are pure: these trees know nothing "
                 "of the noise of targets, and data uncertainty is set to a small share of their "
                 "variance. Give ForestTeacher the training rows `X` and `y`.",
                 PureLeavesWarning,
-                stacklevel=3,
             )
         self._variances = [np.maximum(variance, floor) for variance in self._variances]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from priornet.distill.tables import batches, n_rows_of
 from priornet.distributions import GaussianEnsemble
+from priornet.notices import warn_user
 
 __all__ = [
     "AgreementWarning",
@@ -138,17 +138,15 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         agree = agree and _members_agree(answers.ensemble)
         yield answers
     if n_failed:
-        warnings.warn(
+        warn_user(
             f"the teacher has no finite answer for {n_failed} of {n_rows} inputs; they were left "
-            "out.",
-            stacklevel=2,
+            "out."
         )
     if agree and n_rows:
-        warnings.warn(
+        warn_user(
             "the teacher's members agree at every input: knowledge uncertainty is zero, and the "
             "student's evidence stops at its upper bound.",
             AgreementWarning,
-            stacklevel=2,
         )
 
 

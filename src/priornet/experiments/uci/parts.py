@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from priornet.experiments.results import write_results
 from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import Config
+from priornet.notices import warn_user
 
 __all__ = ["Parts"]
 
@@ -49,12 +49,11 @@ class Parts:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            warnings.warn(f"{path}: not readable ({error}); it is made again.", stacklevel=2)
+            warn_user(f"{path}: not readable ({error}); it is made again.")
             return None
         if not self._is_whole(part, method, folds):
-            warnings.warn(
-                f"{path}: not a part of this run (other settings, or damaged); it is made again.",
-                stacklevel=2,
+            warn_user(
+                f"{path}: not a part of this run (other settings, or damaged); it is made again."
             )
             return None
         return part
