@@ -44,6 +44,20 @@ def test_miss_is_marked_and_named_and_better_is_not_a_miss(folder):
     assert found.goals[0].found == "25 of 26"
 
 
+def test_miss_that_two_decimals_do_not_show_is_one_and_says_so(folder):
+    methods = paper_methods("boston")
+    methods["ENSM"]["prr"]["total_variance"] = around(0.519)  # the paper: 0.60, to two decimals
+    methods["EnD2"]["prr"]["total_variance"] = around(0.50)  # the paper: 0.61
+    folder.put("boston", methods)
+    found = section(folder)
+    assert [miss.text for miss in found.misses] == [
+        "boston, ENSM, PRR by V[y] 0.52 against 0.60 (within rounding)",
+        "boston, EnD2, PRR by V[y] 0.50 against 0.61",
+    ]
+    assert found.goals[0].found == "24 of 26"
+    assert "1 of the 2 misses are differences of 0.08" in found.lines[-1]
+
+
 def test_measure_that_the_paper_lacks_is_shown_and_not_counted(folder):
     methods = paper_methods("boston")
     methods["ENSM"]["prr"]["mutual_information"] = around(-0.77)

@@ -6,7 +6,7 @@ from priornet.report.paper.compare import MARGIN, Goal, is_far_below, tally
 from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN, marked, shown, table
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results
-from priornet.report.paper.scores import MEASURES, SETS, Key, Scores
+from priornet.report.paper.scores import MEASURES, SETS, Key, Number, Scores
 from priornet.report.paper.section import Section, found_in, is_good
 
 __all__ = ["detection"]
@@ -18,6 +18,7 @@ _TITLES = {
 _SHORT = {"prr": "PRR", "ood_auc": "AUC"}
 _METHODS = ("ENSM", "EnD2", "NWPN")
 _NEEDED = 0.8
+_ROUNDED = "within rounding"
 
 
 def detection(results: Results, paper: Scores) -> Section:
@@ -46,6 +47,7 @@ def detection(results: Results, paper: Scores) -> Section:
         for key in paper.numbers
         if key.dataset in SETS and key.metric in _TITLES
     ]
+    section.lines += _about_rounding(section.misses)
     count = tally(cells)
     needed = round(_NEEDED * count.total)
     section.goals.append(
@@ -57,6 +59,23 @@ def detection(results: Results, paper: Scores) -> Section:
         )
     )
     return section
+
+
+def _by_rounding(ours: Number, theirs: Number) -> str:
+    """A remark where the two decimals that the paper prints do not show the miss."""
+    at_two_decimals = Number(round(ours.mean, 2))
+    return "" if is_far_below(at_two_decimals, theirs) else f" ({_ROUNDED})"
+
+
+def _about_rounding(misses: list[Miss]) -> list[str]:
+    count = sum(_ROUNDED in miss.text for miss in misses)
+    if not count:
+        return []
+    return [
+        "",
+        f"Cells are judged by all decimals of ours. At the two that the paper prints, {count} of "
+        f"the {len(misses)} misses are differences of {MARGIN}, and would be none.",
+    ]
 
 
 def _row(
@@ -82,7 +101,7 @@ def _row(
                 Miss(
                     f"paper/{dataset}/{metric}/{method}/{measure}",
                     f"{dataset}, {method}, {_SHORT[metric]} by {symbol} {shown(ours.mean)} "
-                    f"against {shown(theirs.mean)}",
+                    f"against {shown(theirs.mean)}{_by_rounding(ours, theirs)}",
                 )
             )
     return cells
