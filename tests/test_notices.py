@@ -105,8 +105,8 @@ def test_decorators_between_our_own_lines_are_passed_over():
 def test_searches_of_scikit_learn_are_passed_over():
     scope = {"__name__": "priornet.deep", "warn_user": warn_user}
     exec("def fit(self, X, y):\n    warn_user('told')\n    return self\n", scope)
-    kind = type("Told", (RegressorMixin, BaseEstimator), {"fit": scope["fit"]})
-    kind.predict = lambda self, X: np.zeros(len(X))
+    methods = {"fit": scope["fit"], "predict": lambda self, X: np.zeros(len(X))}
+    kind = type("Told", (RegressorMixin, BaseEstimator), methods)
     with heard_here(UserWarning):
         cross_val_score(kind(), X, X[:, 0], cv=2)
 

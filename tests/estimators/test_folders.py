@@ -68,7 +68,10 @@ def test_a_kill_at_any_step_leaves_a_model(way, tmp_path):
     if way == "exchange" and folders._renameat2() is None:
         pytest.skip("this system cannot exchange folders")
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), way], capture_output=True, text=True
+        [sys.executable, "-c", KILLED, str(tmp_path), way],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     found = done.stdout.split("\n")[:-1]
