@@ -50,6 +50,8 @@ class Asked(Protocol):
     """Whether a student can start from its members."""
     kind: AnswerKind
     """How answers vary."""
+    n_rows: int | None
+    """Rows that each member learnt from, where that is known."""
 
     def around(
         self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
@@ -74,6 +76,8 @@ class OwnTeacher:
 
     def __init__(self, model: BaseRegressor) -> None:
         self._model = model
+        n_rows = model.fitted_.training.get("n_rows")  # a file may say anything here
+        self.n_rows = n_rows if isinstance(n_rows, int) and n_rows > 0 else None
 
     def around(
         self, inputs: Tensor, n: int, transfer: TransferSet, generator: Generator
@@ -111,6 +115,7 @@ class OutsideTeacher:
     """Any other teacher: it gets raw rows, and answers in the units of the targets."""
 
     has_weights = False
+    n_rows = None
 
     def __init__(self, teacher: Teacher, questions: Questions, scaling: Scaling) -> None:
         self._teacher, self._questions = teacher, questions

@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from priornet.distill import Targets, TransferSet, start_as_members, targets_for
+from priornet.distill.pooling import pool_answers, pooled_share
 from priornet.estimators.asking import MakeTargets, pack_answers
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.network import HeadKind, Network
@@ -73,6 +74,8 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
         settings.transfer,
         Generator().manual_seed(source),
     )
+    if settings.objective == "endd" and posed.asked.n_rows is not None:
+        answers = pool_answers(answers, pooled_share(posed.asked.n_rows))
     packed, kept = pack_answers(_kinds(settings, first=not has_weights), answers, posed.centres)
     weight = posed.weight.new_ones(n_rows)
     weight[: len(posed.split.train)] = posed.weight[posed.split.train]
