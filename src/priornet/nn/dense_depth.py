@@ -159,12 +159,11 @@ class DenseDepth(nn.Module):
         if down or right:
             images = pad(images, (0, right, 0, down), mode="replicate")
         images = images.contiguous(memory_format=torch.channels_last)
-        *skips, x = self.encoder(images)
+        half, quarter, eighth, sixteenth, x = self.encoder(images)
         x = self.drop(self.bottom(x))
-        for block in (self.up1, self.up2):
-            x = self.drop(block(x, skips.pop()))
-        for block in (self.up3, self.up4):
-            x = block(x, skips.pop())
+        x = self.drop(self.up1(x, sixteenth))
+        x = self.drop(self.up2(x, eighth))
+        x = self.up4(self.up3(x, quarter), half)
         return x[..., : -(-height // 2), : -(-width // 2)] if down or right else x
 
     def raw(self, images: Tensor) -> Tensor:
