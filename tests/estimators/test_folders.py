@@ -27,7 +27,7 @@ if sys.argv[2] == "two steps":
 STEPS = ("open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
 X = np.random.default_rng(0).normal(size=(30, 2))
 old, new = (
-    GaussianRegressor(hidden=(4,), epochs=n, random_state=0).fit(X, X[:, 0]) for n in (1, 2)
+    GaussianRegressor(hidden=(4,), epochs=1, random_state=n).fit(X, X[:, 0]) for n in (1, 2)
 )
 answers = {old.predict(X).tobytes(): "old", new.predict(X).tobytes(): "new"}
 path = Path(sys.argv[1]) / "model"

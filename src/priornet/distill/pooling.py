@@ -20,7 +20,7 @@ from priornet.special import triangular
 
 __all__ = ["pool_answers", "pool_covariances", "pooled_share"]
 
-# Settled on 13 tables of 40 to 350 rows, see benchmarks/README.md.
+# Settled on parts of 13 tables, 40 to 350 rows each, scored on the rows that were left.
 _ROWS_OF_ALL = 12  # from which a member learns what the others say
 _ENOUGH = 240  # rows of a member that need no help
 _MOST = 0.5

@@ -33,6 +33,9 @@ class DistilledRegressor(BaseRegressor):
     with noise on many scales, so that it learns where the members agree and where they part. It
     needs no targets of its own.
 
+    Members that learnt from fewer than 240 rows differ by chance in how sure they are: for
+    ``"endd"`` each takes a share of its covariance from all, ``12 / n - 1 / 20`` of n rows.
+
     Args:
         teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`, or whatever
             :func:`priornet.distill.as_teacher` takes: torch modules, forests, Gaussian processes,

@@ -29,7 +29,8 @@ class GaussianRegressor(BaseRegressor):
         batch_size: Rows per step; ``"auto"`` for a thirtieth of the rows, 32 to 512.
         patience: Epochs without a better validation loss after which a network stops; None to train
             to the end. Either way the weights of the best epoch are kept.
-        validation_fraction: Share of the training rows held out to find the best epoch.
+        validation_fraction: Share of the training rows held out to find the best epoch; of few rows
+            at least four, or three in ten. 0 to hold none out.
         calibration_fraction: Share of the rows that no training sees, for conformal intervals;
             ``"auto"`` for a tenth, at most 1000, and none of fewer than 100 rows.
         random_state: Seed of splits, first weights and batches.

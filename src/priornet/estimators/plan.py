@@ -37,8 +37,11 @@ def check_count(name: str, value: object, other: object) -> None:
 
 
 SMALL = 40
-"""Tables with fewer rows train on all of them at every step, and hold none out."""
+"""Networks with fewer training rows see all of them at every step."""
 _CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; most of them
+# Fewer rows than these say nothing about the best epoch, and a network that trains on is sure of
+# nonsense; but at most a share of the table.
+_LEAST_HELD, _MOST_HELD = 4, 0.3
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def make_plan(
     """
     if n_rows < SMALL:
         # One batch of everything: weighting a row is then the same as repeating it.
-        size, patience = SMALL, None
+        size = SMALL
     elif batch_size == "auto":
         size = min(max(2 ** round(math.log2(n_rows / 30)), 32), 512)
     else:
@@ -112,12 +115,15 @@ def validation_split(
 ) -> tuple[list[Tensor], list[Tensor] | None]:
     """For each network its own training and validation rows.
 
-    Every network holds out others, so that together they have trained on every row.
+    Every network holds out others, so that together they have trained on every row. Of few rows it
+    holds out more than the fraction: 4, or three in ten.
     """
     if not 0 <= fraction < 1:
         raise ValueError(f"`validation_fraction` must lie in [0, 1); got {fraction:g}.")
     n_held = round(len(rows) * fraction)
-    if len(rows) < SMALL or n_held == 0:
+    if fraction > 0:
+        n_held = max(n_held, min(_LEAST_HELD, int(_MOST_HELD * len(rows))))
+    if n_held == 0:
         return [rows] * len(seeds), None
     train: list[Tensor] = []
     held: list[Tensor] = []
