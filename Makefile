@@ -10,7 +10,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint types-of-src types-of-tests format bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,10 +32,16 @@ demo: setup ## Run the main job on embedded data
 test: lint ## Lint, type-check, run every test
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 
+# Types are checked in two processes of a core each, and take longer than all the rest.
 lint: setup ## Lint, check the formatting, check the types
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	@$(MAKE) --no-print-directory --jobs=2 types-of-src types-of-tests
+
+types-of-src:
 	$(BIN)/pyright
+
+types-of-tests:
 	$(BIN)/pyright --project tests
 
 format: setup ## Format the code and apply safe lint fixes
