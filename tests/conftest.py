@@ -77,9 +77,11 @@ def _on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
 
     where = torch.device(str(request.config.getoption("--device")))
     tests = Path(__file__).parent
-    numerical = any(request.path.is_relative_to(tests / name) for name in NUMERICAL)
-    compiles = request.node.get_closest_marker("compiles") is not None
-    if where.type == "cpu" or compiles or not numerical:  # the mode sees, and slows, every call
+    if (
+        where.type == "cpu"  # the mode sees, and slows, every call
+        or request.node.get_closest_marker("compiles") is not None
+        or not any(request.path.is_relative_to(tests / name) for name in NUMERICAL)
+    ):
         yield
         return
     with where:
