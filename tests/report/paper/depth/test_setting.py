@@ -31,6 +31,7 @@ def test_every_setting_is_read_and_not_assumed():
         "zoom": 1.0,
         "jitter": 0.0,
         "temperature": 3.0,
+        "strange": 0.25,
         "gamma": 0.25,
         "coefficient": 0.5,
         "precision": "float32",
@@ -40,11 +41,13 @@ def test_every_setting_is_read_and_not_assumed():
     assert row(after, "encoder").endswith("| DenseNet-169 |")
     assert "7 epochs of batches of 16 (56 steps)" in row(after, "length")
     assert "from ImageNet weights, 9 epochs" in row(after, "students")
+    assert "25 % of images strange |" in row(after, "students")
     assert "| Adam, rate" in row(after, "optimiser")
     assert row(after, "averaged weights").endswith("| none | none |")
     assert row(after, "dropout").endswith("| none | none |")
     assert row(after, "augmentation").count("mirrored (0.5), channels swapped (0.25) |") == 2
     assert "T = 3 annealed" in row(after, "EnD2")
+    assert row(before, "EnD2").count("annealed") == 1  # the paper's
     assert "gamma = 0.25" in row(after, "NWPN")
     assert "regulariser 0.5" in row(after, "DER")
     changed = [a != b for a, b in zip(after.split("\n"), before.split("\n"), strict=True)]

@@ -83,16 +83,18 @@ def _students(c: Content) -> str:
     epochs = config["student_epochs"] or config["epochs"]
     start = _STARTS[config["student_start"]]
     farther = f", asked {config['transfer']:g} farther out" if config["transfer"] else ""
-    return f"from {start}, {epochs} epochs{farther}"
+    strange = f", {100 * config['strange']:g} % of images strange" if config["strange"] else ""
+    return f"from {start}, {epochs} epochs{farther}{strange}"
 
 
 def _endd(c: Content) -> str:
     config = c["config"]
     aim = "the Normal-Wishart fitted to the members" if config["proxy"] else "members' likelihood"
-    least = f"excess at least {config['min_excess']:g}"
-    return (
-        f"{aim}, T = {config['temperature']:g} annealed, tempering {config['tempering']}, {least}"
-    )
+    least, warmth = f"excess at least {config['min_excess']:g}", config["temperature"]
+    tempered = f"T = {warmth:g}"
+    if warmth > 1:
+        tempered += f" annealed, tempering {config['tempering']}"
+    return f"{aim}, {tempered}, {least}"
 
 
 def _nwpn(c: Content) -> str:
