@@ -93,3 +93,10 @@ def test_size_is_that_of_the_saved_models(tmp_path):
     fitted.save_model(str(tmp_path / "model.cbm"))
     size = CatBoostTeacher([fitted, fitted]).n_bytes()
     assert size == pytest.approx(2 * (tmp_path / "model.cbm").stat().st_size, rel=0.02)
+
+
+def test_columns_are_found_by_their_names():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    teacher = CatBoostTeacher([model(s).fit(frame, Y) for s in range(2)])
+    other = frame.assign(d="other")[["c", "d", "a", "b"]]
+    np.testing.assert_array_equal(teacher.gaussians(other)[0], teacher.gaussians(frame)[0])

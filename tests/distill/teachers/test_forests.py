@@ -11,7 +11,7 @@ from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForest
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVR
 
-from priornet.distill import ForestTeacher, PureLeavesWarning, ask_all
+from priornet.distill import ForestTeacher, PureLeavesWarning, TeacherError, ask_all
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (600, 3))
@@ -85,3 +85,26 @@ def test_what_is_no_forest_is_refused():
         ForestTeacher(absolute)
     with pytest.raises(ValueError, match="both `X` and `y`"):
         ForestTeacher(absolute, X)
+
+
+@pytest.mark.parametrize("kind", [RandomForestRegressor, BaggingRegressor])
+def test_columns_are_found_by_their_names(kind):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = kind(n_estimators=5, random_state=0).fit(frame, Y)
+    straight = ForestTeacher(model, frame, Y).gaussians(frame)
+    other = frame.assign(d=0.0)[["d", "c", "a", "b"]]
+    for form in (other, {name: np.asarray(other[name]) for name in other}):
+        for ours, theirs in zip(
+            ForestTeacher(model, form, Y).gaussians(form), straight, strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(TeacherError, match='no column "b", with which the teacher was fitted'):
+        ForestTeacher(model, frame, Y).gaussians(frame.rename(columns={"b": "e"}))
+
+
+def test_rows_must_fit():
+    model = RandomForestRegressor(2, random_state=0).fit(X, Y)
+    with pytest.raises(ValueError, match="as many rows; got 600 and 3"):
+        ForestTeacher(model, X, Y[:3])
+    with pytest.raises(ValueError, match="`y` has 2 columns; the forest predicts 1"):
+        ForestTeacher(model, X, np.column_stack([Y, Y]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -67,3 +68,12 @@ def test_what_cannot_be_drawn_is_refused():
         GaussianProcessTeacher(GaussianProcessRegressor())
     with pytest.raises(ValueError, match="`n_members` must be at least 2"):
         GaussianProcessTeacher(fitted(KERNELS["rbf"]), n_members=1)
+
+
+def test_columns_are_found_by_their_names():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = GaussianProcessRegressor(KERNELS["rbf"], **FIXED).fit(frame, Y)
+    teacher = GaussianProcessTeacher(model, n_members=3)
+    np.testing.assert_array_equal(
+        teacher.gaussians(frame[["b", "a"]])[0], teacher.gaussians(frame)[0]
+    )

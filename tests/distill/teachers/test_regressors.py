@@ -69,3 +69,17 @@ def test_rows_must_fit():
         RegressorsTeacher([Ridge().fit(X, Y)], X, Y[:3])
     with pytest.raises(TypeError, match="filled list"):
         RegressorsTeacher([], X, Y)
+
+
+def test_columns_are_found_by_their_names():
+    frame = pd.DataFrame(X[:300], columns=["a", "b", "c"])
+    other = frame[["c", "a", "b"]]
+    bag = BaggingRegressor(Ridge(), n_estimators=3, random_state=0).fit(frame, Y[:300])
+    members = [Ridge(a).fit(frame, Y[:300]) for a in (1.0, 100.0)]
+    for regressors in (bag, members):
+        straight = RegressorsTeacher(regressors, frame, Y[:300])
+        np.testing.assert_allclose(
+            straight.gaussians(other)[0], straight.gaussians(frame)[0], rtol=1e-12
+        )
+        turned = RegressorsTeacher(regressors, other, Y[:300])
+        np.testing.assert_allclose(turned.gaussians(frame)[0], straight.gaussians(frame)[0])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from priornet.data.extras import need_for
 from priornet.distill.tables import as_matrix
+from priornet.distill.teachers.named_columns import by_name
 from priornet.distill.teachers.protocol import Teacher, TeacherError
 
 __all__ = ["CatBoostTeacher"]
@@ -60,7 +61,9 @@ class CatBoostTeacher(Teacher):
         """Mean and variance of each member, one target."""
         if isinstance(X, Mapping):
             raise TeacherError("CatBoost reads arrays and frames; give one of them.")
-        rows = as_matrix(X) if self.feature_names is None and not self.label_columns else X
+        rows = by_name(X, self.feature_names)
+        if self.feature_names is None and not self.label_columns:
+            rows = as_matrix(X)
         if len(self.models) == 1:
             answers = self.models[0].virtual_ensembles_predict(
                 rows, prediction_type="VirtEnsembles", virtual_ensembles_count=self.n_virtual

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.distill.tables import n_rows_of
 from priornet.distill.teachers.protocol import Teacher
 from priornet.distill.teachers.sklearn_inputs import (
     as_targets,
@@ -108,6 +109,13 @@ class ForestTeacher(Teacher):
 
         A leaf of one row says nothing and takes the average of all; others borrow little of it.
         """
+        if n_rows_of(X) != len(y):
+            raise ValueError(
+                f"`X` and `y` must have as many rows; got {n_rows_of(X)} and {len(y)}."
+            )
+        k_dim = self._means[0].shape[1]
+        if y.shape[1] != k_dim:
+            raise ValueError(f"`y` has {y.shape[1]} columns; the forest predicts {k_dim}.")
         variances: list[FloatArray] = []
         for mean, leaf in zip(self._means, self._leaves(X), strict=True):
             count = np.bincount(leaf, minlength=len(mean))[:, None]

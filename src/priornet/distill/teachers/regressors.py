@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from priornet.distill.tables import as_matrix, n_rows_of, plain, take
 from priornet.distill.teachers.protocol import Teacher
-from priornet.distill.teachers.sklearn_inputs import as_targets, call, model_names
+from priornet.distill.teachers.sklearn_inputs import as_targets, call, model_names, rows_for
 
 __all__ = ["RegressorsTeacher"]
 
@@ -82,7 +82,7 @@ class RegressorsTeacher(Teacher):
     def _means(self, X: Any) -> list[FloatArray]:
         if self._bag is None:
             return [call(member, X) for member in self.members]
-        rows = as_matrix(X)
+        rows = as_matrix(rows_for(self._bag, X))
         columns = self._bag.estimators_features_
         return [
             call(member, rows[:, own]) for member, own in zip(self.members, columns, strict=True)
@@ -100,9 +100,10 @@ class RegressorsTeacher(Teacher):
         order = np.arange(shape[0])
         for train, held in KFold(n_folds, shuffle=True, random_state=seed).split(order):
             for member in self.members:
+                own = rows_for(member, X)
                 fresh: Any = clone(member)
-                fitted = fresh.fit(take(X, train), targets[train])
-                predicted[held] += call(fitted, take(X, held)) / len(self.members)
+                fitted = fresh.fit(take(own, train), targets[train])
+                predicted[held] += call(fitted, take(own, held)) / len(self.members)
         return predicted
 
     def _out_of_bag(self, X: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -140,4 +141,4 @@ def _fit_noise(X: Any, square: FloatArray, seed: int) -> Any:
 
 def _noise_at(noise: Any, X: Any) -> FloatArray:
     preprocessor, model, scale = noise
-    return scale * model.predict(preprocessor.transform(X))
+    return scale * model.predict(preprocessor.transform(X, extra="ignore"))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.distill.tables import as_matrix
+from priornet.distill.teachers.named_columns import by_name
 
 __all__ = ["as_targets", "call", "model_names", "quiet_about_names", "rows_for"]
 
@@ -22,10 +23,10 @@ def model_names(model: Any) -> tuple[str, ...] | None:
 
 
 def rows_for(model: Any, X: Any) -> Any:
-    """The rows in the form that a model knows: without names where it learnt none."""
-    if model_names(model) is None or isinstance(X, Mapping):
-        return as_matrix(X)
-    return X
+    """The rows in the form that a model knows: its columns, without names where it learnt none."""
+    names = model_names(model)
+    rows = by_name(X, names)
+    return as_matrix(rows) if names is None or isinstance(rows, Mapping) else rows
 
 
 def call(model: Any, X: Any) -> NDArray[np.float64]:

@@ -1,0 +1,33 @@
+"""Columns found by their names, in the order that a teacher knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from priornet.distill.tables import names_of
+from priornet.distill.teachers.protocol import TeacherError
+
+__all__ = ["by_name"]
+
+
+def by_name(table: Any, names: tuple[str, ...] | None) -> Any:
+    """The columns of these names, in their order; others may be there.
+
+    Args:
+        table: An array, a frame, or a mapping. An array has no names, and stays as it is.
+        names: Those that the teacher was fitted with; None where it knows none.
+    """
+    own = names_of(table)
+    if own is None or names is None or own == names:
+        return table
+    for name in names:
+        if name not in own:
+            raise TeacherError(
+                f'the table has no column "{name}", with which the teacher was fitted.'
+            )
+    if isinstance(table, Mapping):
+        columns = {str(name): column for name, column in table.items()}
+        return {name: columns[name] for name in names}
+    labels = dict(zip(own, table.columns, strict=True))  # a label need not be text
+    return table[[labels[name] for name in names]]
