@@ -124,3 +124,15 @@ def test_the_worst_place_is_named():
     where = worst_place(holes, np.where(np.arange(400) < 100, 4.0, 0.1))
     assert where is not None
     assert "column 0 is missing" in where
+
+
+def test_one_row_is_compared_without_a_word_of_torch():
+    one = GaussianEnsemble(MEANS[:, :1], VARIANCES[:, :1])
+    found = agreement(one, one)
+    assert (found.r2, found.rank_total, found.rank_knowledge) == (1, None, None)
+
+
+def test_a_column_of_holes_alone_is_no_place():
+    X = np.column_stack([np.full(40, np.nan), np.arange(40.0)])
+    place = worst_place(X, np.r_[np.zeros(30), np.ones(10)])
+    assert place == "worst where column 1 is above 29.25 (4.0 times the average error)"

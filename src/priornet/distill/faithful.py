@@ -116,7 +116,7 @@ def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agre
     total_noise = len(mean) * noise
     # A teacher that says the same everywhere has no spread: its noise is the measure then.
     r2 = (1 - error / torch.where(spread > _CONSTANT * total_noise, spread, total_noise)).min()
-    unit = mean.var(0) + noise
+    unit = mean.var(0, unbiased=False) + noise
     y = teacher.predictive().sample((_N_DRAWS,), generator=Generator().manual_seed(seed))
     nll = [float(-belief.predictive().log_prob(y).mean()) for belief in (student, teacher)]
     return Agreement(
@@ -219,6 +219,8 @@ def _parts(column: Any) -> list[tuple[str, NDArray[np.bool_]]]:
         labels = [(f'"{label}"', column.codes == i) for i, label in enumerate(column.labels)]
         return [*labels, ("missing", column.codes < 0)]
     values = column.values
+    if np.isnan(values).all():
+        return []
     edges = np.nanquantile(values, [0.25, 0.5, 0.75])
     low, middle, high = edges
     return [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_matrix", "batches", "n_rows_of", "names_of", "plain", "take"]
+__all__ = ["as_matrix", "batches", "copied", "n_rows_of", "names_of", "plain", "take"]
 
 
 def plain(table: Any) -> Any:
@@ -30,6 +30,13 @@ def names_of(table: Any) -> tuple[str, ...] | None:
         return tuple(str(name) for name in table)
     columns = getattr(table, "columns", None)
     return None if columns is None else tuple(str(name) for name in columns)
+
+
+def copied(table: Any) -> Any:
+    """A table that may be changed without changing this one."""
+    if isinstance(table, Mapping):
+        return {name: np.array(column) for name, column in table.items()}
+    return table.copy() if hasattr(table, "copy") else table
 
 
 def take(table: Any, rows: Any) -> Any:

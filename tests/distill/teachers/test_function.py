@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from priornet.distill import FunctionTeacher
@@ -25,3 +26,22 @@ def test_what_cannot_be_called_is_refused():
 
 def test_the_size_of_a_function_is_unknown():
     assert FunctionTeacher(lines).n_bytes() is None
+
+
+@pytest.mark.parametrize(
+    "table",
+    [np.ones((3, 2)), pd.DataFrame(np.ones((3, 2)), columns=["a", "b"]), {"a": np.ones(3)}],
+    ids=["array", "frame", "mapping"],
+)
+def test_a_function_that_changes_its_table_changes_a_copy(table):
+    def centred(rows):
+        column = rows[:, 0] if isinstance(rows, np.ndarray) else rows["a"]
+        column -= 5.0
+        if not isinstance(rows, np.ndarray):
+            rows["new"] = column
+        return np.zeros((2, 3)), np.ones((2, 3))
+
+    FunctionTeacher(centred).gaussians(table)
+    assert "new" not in table
+    values = table if isinstance(table, np.ndarray) else np.asarray(table["a"])
+    assert (values == 1).all()

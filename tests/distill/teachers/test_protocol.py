@@ -72,6 +72,8 @@ def test_wrong_answers_are_refused(means, covariances, message):
 def test_something_else_than_two_arrays_is_refused():
     with pytest.raises(TeacherError, match="two arrays, means and covariances; got ndarray"):
         ask_all(FunctionTeacher(lambda rows: np.ones((2, 20))), X)  # pyright: ignore
+    with pytest.raises(TeacherError, match=r"two arrays, .*; got a tuple of 3"):
+        ask_all(FunctionTeacher(lambda rows: (1, 2, 3)), X)  # pyright: ignore
 
 
 def test_a_teacher_that_fails_says_how():
@@ -118,3 +120,18 @@ def test_members_that_part_at_one_input_do_not_agree(recwarn):
     means[0, 5] += 0.1
     ask_all(teacher(means, np.ones_like(means)), X)
     assert len(recwarn) == 0
+
+
+def test_complex_answers_are_refused():
+    for means in (np.full((2, 20), 1j), torch.full((2, 20), 1j)):
+        with pytest.raises(TeacherError, match="not an array of numbers: they are complex"):
+            ask_all(FunctionTeacher(lambda rows, m=means: (m, np.ones((2, 20)))), X)
+
+
+def test_a_teacher_that_changes_its_members_is_refused():
+    def function(rows):
+        n_members = 2 if rows[0, 0] == 0 else 3
+        return np.ones((n_members, len(rows))), np.ones((n_members, len(rows)))
+
+    with pytest.raises(TeacherError, match="2 members and 1 target, then with 3 and 1"):
+        list(ask(FunctionTeacher(function), X, at_once=8))

@@ -17,6 +17,8 @@ INPUTS = pd.DataFrame(
     }
 )
 
+VARIANCE = np.where(np.arange(30) == 7, -1.0, 1.0)
+
 
 def table(**columns):
     return INPUTS.assign(**columns)
@@ -97,3 +99,31 @@ def test_columns_can_be_chosen(path):
     assert StoredTeacher(path, columns=("a",)).feature_names == ("a",)
     with pytest.raises(TeacherError, match='the column "b" is not in the table'):
         StoredTeacher(path, columns=("b",))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"mean_0": 1.0, "variance_0": VARIANCE}, 'column "variance_0", row 8: the variance is -1'),
+        (
+            {"mean_0_0": 1.0, "mean_0_1": 1.0, "variance_0_0": 1.0, "variance_0_1": VARIANCE},
+            'column "variance_0_1", row 8',
+        ),
+        (
+            {
+                "mean_0_0": 1.0,
+                "mean_0_1": 1.0,
+                "covariance_0_0_0": 1.0,
+                "covariance_0_1_0": 0.0,
+                "covariance_0_1_1": VARIANCE,
+            },
+            'column "covariance_0_1_1", row 8',
+        ),
+    ],
+)
+def test_a_variance_that_is_not_positive_is_named_by_its_row_of_the_file(
+    columns, message, tmp_path
+):
+    table(**columns).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(TeacherError, match=message):
+        StoredTeacher(tmp_path / "a.parquet")

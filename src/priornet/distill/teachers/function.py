@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from priornet.distill.tables import copied
 from priornet.distill.teachers.protocol import Teacher
 
 __all__ = ["FunctionTeacher"]
@@ -38,8 +39,8 @@ class FunctionTeacher(Teacher):
         self.label_columns = label_columns
 
     def gaussians(self, X: Any) -> tuple[Any, Any]:
-        """Call it."""
-        return self.function(X)
+        """Call it, with a copy: functions like to scale and fill their table in place."""
+        return self.function(copied(X))
 
     def n_bytes(self) -> None:
         """What a function needs cannot be seen from outside."""

@@ -125,8 +125,11 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         at_once: Rows per piece.
     """
     n_rows, n_failed, agree = n_rows_of(X), 0, True
+    first: GaussianEnsemble | None = None
     for rows in batches(X, at_once):
         answers = _asked(teacher, rows)
+        first = first or answers.ensemble
+        _check_constant(first, answers.ensemble)
         n_failed += int((~answers.kept).sum())
         # One input is no reason to stop, however few there are, unless it is all of them.
         if n_failed == n_rows or n_failed > max(_MOST_FAILED * n_rows, 1):
@@ -147,6 +150,17 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
             "the teacher's members agree at every input: knowledge uncertainty is zero, and the "
             "student's evidence stops at its upper bound.",
             AgreementWarning,
+        )
+
+
+def _check_constant(first: GaussianEnsemble, now: GaussianEnsemble) -> None:
+    """Refuse members that come and go: a student learns from the same ones everywhere."""
+    shapes = [(one.n_members, one.k_dim) for one in (first, now)]
+    if shapes[0] != shapes[1]:
+        (m, k), (n, j) = shapes
+        raise TeacherError(
+            f"the teacher answered with {m} member{'s' * (m > 1)} and {k} target{'s' * (k > 1)}, "
+            f"then with {n} and {j}."
         )
 
 
@@ -174,9 +188,9 @@ def _asked(teacher: Teacher, rows: Any) -> Answers:
             f"the teacher {type(teacher).__name__} failed: {type(error).__name__}: {error}"
         ) from error
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise TeacherError(
-            f"a teacher must return two arrays, means and covariances; got {type(answer).__name__}."
-        )
+        kind = type(answer).__name__
+        found = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else kind
+        raise TeacherError(f"a teacher must return two arrays, means and covariances; got {found}.")
     return checked(answer[0], answer[1], (n_rows_of(rows),))
 
 
@@ -214,6 +228,8 @@ def checked(means: Any, covariances: Any, batch: tuple[int, ...]) -> Answers:
 
 def _tensor(name: str, value: Any) -> Tensor:
     try:
+        if torch.is_complex(value) if isinstance(value, Tensor) else np.iscomplexobj(value):
+            raise TypeError("they are complex.")
         tensor = (
             value if isinstance(value, Tensor) else torch.from_numpy(np.array(value, np.float64))
         )

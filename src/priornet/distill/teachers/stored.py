@@ -112,6 +112,7 @@ def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any]
     if len(means) != n_members * k_dim:  # before anything of that size is made
         whole = [(m,) if flat else (m, k) for m in range(len(means) + 1) for k in range(k_dim)]
         _column(path, table, "mean", next(where for where in whole if where not in means))
+    _check_positive(path, table)
     n_rows = len(frame)
     full = any(kind == "covariance" for kind, _ in table)
     mean = np.empty((n_members, n_rows, k_dim))
@@ -127,6 +128,19 @@ def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any]
                 value = _column(path, table, "covariance", (m, j, k))
                 spread[m, :, j, k] = spread[m, :, k, j] = value
     return mean, spread
+
+
+def _check_positive(path: str, table: dict[tuple[str, tuple[int, ...]], NDArray[Any]]) -> None:
+    """Variances of the whole file: here a row can still be named by its place in it."""
+    for (kind, where), values in table.items():
+        if kind == "variance" or (kind == "covariance" and len(set(where[1:])) == 1):
+            wrong = np.flatnonzero(values <= 0)
+            if len(wrong):
+                name = "_".join([kind, *(str(n) for n in where)])
+                raise TeacherError(
+                    f'{path}: column "{name}", row {wrong[0] + 1}: the variance is '
+                    f"{values[wrong[0]]:g}; it must be positive."
+                )
 
 
 def _column(path: str, table: dict[Any, Any], kind: str, where: tuple[int, ...]) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.modules import dropout
 
-from priornet.distill.tables import as_matrix
+from priornet.distill.tables import as_matrix, copied
 from priornet.distill.teachers.protocol import Answers, Teacher, TeacherError, checked
 from priornet.distributions import Gaussian
 
@@ -97,7 +97,7 @@ class ModulesTeacher(Teacher):
 
     def _tensor(self, X: Any) -> Tensor:
         if self.inputs is not None:
-            return self.inputs(X)
+            return self.inputs(X if isinstance(X, Tensor) else copied(X))
         return X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(np.float64))
 
     def _gaussian(self, output: Any) -> tuple[Tensor, Tensor]:
