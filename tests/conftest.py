@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,12 +46,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "compiles: calls torch.compile; see tests/_compile.py")
     if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
         return
+    gc.disable()  # until everything is collected
     import torch
 
     torch.set_num_threads(1)
     device = torch.device(str(config.getoption("--device")))
     if device.type == "cuda" and not torch.cuda.is_available():
         raise pytest.UsageError(f"--device {device}: torch sees no CUDA device on this machine")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector twenty thousand tests that stay, and all that was imported."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
