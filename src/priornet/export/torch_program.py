@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from priornet._version import __version__
+from priornet.data.preprocessing import TablePreprocessor
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.quantiles import (
@@ -154,6 +155,30 @@ def _mixture_bounds(belief: GaussianEnsemble, coverage: float) -> tuple[Tensor, 
     return found[0], -found[1]
 
 
+def _features(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:
+    """How each input of the program is made of a raw column, for whoever prepares them elsewhere.
+
+    A ``value`` is ``(number - mean) / scale``, with the median for a hole, and at most 1e12 either
+    way; a ``category`` is 1 for its label (None: for every label that no other input has), a
+    ``missing`` is 1 for a hole; both are 0 otherwise.
+    """
+    found: list[dict[str, Any]] = []
+    for source in preprocessor.source_:
+        column = preprocessor.columns_[source.column]
+        made: dict[str, Any] = {
+            "column": source.column if column.name is None else column.name,
+            "role": source.role,
+        }
+        if source.role == "value":
+            made |= {"median": column.median, "mean": column.mean, "scale": column.scale}
+        elif source.role == "category":
+            place = sum(other["column"] == made["column"] for other in found)
+            labels = column.categories
+            made["label"] = labels[place] if place < len(labels) else None
+        found.append(made)
+    return found
+
+
 def to_torch_export(
     model: BaseRegressor,
     path: str | os.PathLike[str] | None = None,
@@ -187,6 +212,7 @@ def to_torch_export(
             "interval": interval,
             "targets": list(fitted.targets.names),
             "inputs": list(fitted.preprocessor.feature_names_out_),
+            "features": _features(fitted.preprocessor),
             "verdicts": list(WORDS),
         }
         buffer = io.BytesIO()
