@@ -17,13 +17,18 @@ help: ## Show this list
 
 setup: $(STAMP) ## Create .venv with everything installed (does nothing when up to date)
 
+# pip would compile every file, on one core. What is left out here, or cannot be compiled, Python
+# compiles where it is imported.
+SELDOM := /tests?/|/transformers/models/
+
 # The stamp is written last. A .venv without one is unfinished or foreign, so it is made anew.
 $(STAMP): pyproject.toml constraints.txt src/priornet/_version.py
 	@test -e $@ || { echo "Creating $(VENV)"; $(PYTHON) -m venv --clear $(VENV); }
 	@rm -f $@
 	@echo "Installing priornet and its dependencies into $(VENV) (about a minute)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input \
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-input --no-compile \
 		--constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true
 	@touch $@
 
 demo: setup ## Run the main job on embedded data
