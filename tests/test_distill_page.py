@@ -44,6 +44,9 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     assert namespace["found"].inside.r2 > 0.8
     assert (student.predict_uncertainty(namespace["X"]).knowledge_variance > 0).all()
     assert len(pd.read_parquet("questions.parquet")) == 20_000
+    slopes = [weight.grad for weight in namespace["network"].parameters()]
+    assert all(bool(slope.isfinite().all()) for slope in slopes)
+    assert any(float(slope.abs().max()) > 0 for slope in slopes)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_catboost_is_recognised():
     ("given", "message"),
     [
         (3, "got int"),
-        (LinearRegression().fit(X, Y), "got LinearRegression"),
+        (LinearRegression().fit(X, Y), r"got LinearRegression\. RegressorsTeacher takes a list"),
         ([LinearRegression().fit(X, Y)], "make a RegressorsTeacher"),
         (BaggingRegressor(LinearRegression(), 2).fit(X, Y), "use RegressorsTeacher"),
     ],

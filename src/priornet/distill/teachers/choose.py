@@ -69,4 +69,7 @@ def _from_sklearn(given: Any, several: list[Any], name: str) -> Teacher:
         return GaussianProcessTeacher(given)
     if name == "BaggingRegressor":
         return ForestTeacher(given)
-    raise TypeError(f"`teacher` must be {_CHOICES}; got {name}.")
+    raise TypeError(
+        f"`teacher` must be {_CHOICES}; got {name}. RegressorsTeacher takes a list of other "
+        "regressors, with their training rows."
+    )
