@@ -100,22 +100,24 @@ def test_nothing_but_the_necessary_is_imported():
 
 
 @pytest.mark.slow
-def test_two_processes_share_every_batch(photographs, tmp_path):
-    command = [sys.executable, "-m", "priornet.experiments.depth", "--dataset", "nyu"]
-    command += ["--data", str(photographs), "--preset", "smoke", *SMALL, "--methods", "Single"]
+def test_two_processes_share_every_batch(photographs, tmp_path, capsys):
+    options = ["--dataset", "nyu", "--data", str(photographs), "--preset", "smoke", *SMALL]
+    options += ["--methods", "Single", "--out"]
+    assert main((*options, str(tmp_path / "1"), "--devices", "1")) == 0
+    alone = capsys.readouterr().out
+    command = [sys.executable, "-m", "priornet.experiments.depth", *options]
+    together = subprocess.run(
+        [*command, str(tmp_path / "2"), "--devices", "2"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert together.returncode == 0, together.stderr
     found = []
-    for n in ("1", "2"):
-        out = tmp_path / n
-        done = subprocess.run(
-            [*command, "--out", str(out), "--devices", n],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.count("results:") == 1
-        assert done.stdout.count("epoch   1/1") == 1
-        results = read_results(out / "nyu.smoke.json")
+    for n, out in (("1", alone), ("2", together.stdout)):
+        assert out.count("results:") == 1
+        assert out.count("epoch   1/1") == 1
+        results = read_results(tmp_path / n / "nyu.smoke.json")
         found.append(results["methods"]["Single"]["training"][0][0]["losses"])
     assert found[0] == pytest.approx(found[1], rel=1e-5)
