@@ -100,7 +100,9 @@ def test_a_killed_worker_is_reported_and_the_rest_goes_on(tmp_path):
 
     def kill_one(_request, _share):
         if any(tmp_path.glob("*.json")):
-            os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+            child = multiprocessing.active_children()[0].pid
+            assert child is not None
+            os.kill(child, signal.SIGKILL)
 
     with pytest.raises(ChildProcessError, match=r"during: .*boston, folds"):
         run_all([wanted], workers=2, progress=kill_one)
