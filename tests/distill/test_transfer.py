@@ -100,6 +100,8 @@ def test_same_seed_same_draw():
         {"near": -1.0},
         {"far": (0.0, 1.0)},
         {"far": (2.0, 1.0)},
+        {"far": (1.0,)},
+        {"far": 3},
         {"far_share": 1.5},
         {"neighbours": -1},
     ],

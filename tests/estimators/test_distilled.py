@@ -140,6 +140,16 @@ def test_knowledge_reaches_outside_where_members_hardly_see_noise():
     assert model.predict_belief(far).belief.min() < 1e-4
 
 
+def test_names_of_things_are_not_the_things():
+    named: Any = "noise"
+    with pytest.raises(
+        TypeError, match=r"`transfer` must be a priornet.distill.TransferSet.*noise"
+    ):
+        DistilledRegressor(transfer=named).fit(X, Y)
+    with pytest.raises(TypeError, match=r"read 'more.csv' first"):
+        DistilledRegressor().fit(X, Y, unlabelled="more.csv")
+
+
 def test_wrong_teachers_are_refused():
     with pytest.raises(TypeError, match="got LinearRegression"):
         DistilledRegressor(LinearRegression()).fit(X)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "distil", "distill"]
 
 _FEWEST = 20  # held-out rows; with fewer the comparison is made on all
+_SHOWN = 12  # columns that a sentence names
 
 
 class Objective(StrEnum):
@@ -160,7 +161,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         "seconds": round(seconds, 3),
         "faithfulness": found.to_json(),
         "warnings": [*dict.fromkeys(heard), *said],
-        "notes": rows_without_target(rows.n_left_out) + _seen(rows),
+        "notes": rows_without_target(rows.n_left_out) + _seen(rows) + _taken(rows),
     }, found
 
 
@@ -177,6 +178,8 @@ class _Rows:
     is_seen: bool
     unlabelled: pd.DataFrame | None
     n_left_out: int
+    takes_all: bool
+    """Every column is an input, for nobody said which are."""
 
 
 def _seen(rows: _Rows) -> list[str]:
@@ -184,6 +187,19 @@ def _seen(rows: _Rows) -> list[str]:
     if not rows.is_seen:
         return []
     return [f"Compared on the rows of the training: fewer than {_FEWEST} would be held out."]
+
+
+def _taken(rows: _Rows) -> list[str]:
+    """A sentence where a target may have been taken for an input, or none."""
+    if not rows.takes_all:
+        return []
+    names = ", ".join(map(str, rows.training.columns[:_SHOWN]))
+    more = len(rows.training.columns) - _SHOWN
+    others = f" and {more} more" if more > 0 else ""
+    return [
+        f"Inputs are all columns: {names}{others}. Name targets with --target, leave others out "
+        "with --ignore."
+    ]
 
 
 def _read(request: Request) -> _Rows:
@@ -222,6 +238,7 @@ def _read(request: Request) -> _Rows:
         len(train) == len(features),
         more,
         n_left_out,
+        not request.targets and names is None,
     )
 
 

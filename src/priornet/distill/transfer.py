@@ -62,6 +62,8 @@ class TransferSet:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
+        if not isinstance(self.far, (tuple, list)) or len(self.far) != 2:  # pyright: ignore[reportUnnecessaryIsInstance] (users need not check types)
+            raise ValueError(f"`far` must be a range, such as (0.05, 3.0); got {self.far!r}.")
         low, high = self.far
         if not (self.near >= 0 and 0 < low <= high < math.inf):
             raise ValueError(

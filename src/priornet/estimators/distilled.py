@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -152,6 +153,11 @@ class DistilledRegressor(BaseRegressor):
             unlabelled: More inputs of the same kind, around which the teacher is asked too.
         """
         self.check_parameters()
+        if isinstance(unlabelled, str | PathLike):
+            raise TypeError(
+                f"`unlabelled` must be a table, not the name of one: read {str(unlabelled)!r} "
+                "first, with pandas for example."
+            )
         self.__dict__.pop("faithfulness_", None)
         if self.teacher is None:
             prepared = self._prepare(X, y, sample_weight)
@@ -178,6 +184,11 @@ class DistilledRegressor(BaseRegressor):
             if getattr(self, name) not in allowed:
                 given, listing = getattr(self, name), ", ".join(allowed)
                 raise ValueError(f'unknown {name} "{given}"; choose one of: {listing}.')
+        if not isinstance(self.transfer, TransferSet | None):  # pyright: ignore[reportUnnecessaryIsInstance] (users need not check types)
+            raise TypeError(
+                "`transfer` must be a priornet.distill.TransferSet, such as "
+                f"TransferSet(far_share=0.5); got {self.transfer!r}."
+            )
         for name in ("n_transfer", "student_epochs"):
             check_count(name, getattr(self, name), "auto")
         if self.student_pieces != 0:
