@@ -115,7 +115,7 @@ class OutsideTeacher:
     """Any other teacher: it gets raw rows, and answers in the units of the targets."""
 
     has_weights = False
-    n_rows = None
+    n_rows: int | None = None
 
     def __init__(self, teacher: Teacher, questions: Questions, scaling: Scaling) -> None:
         self._teacher, self._questions = teacher, questions
