@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,8 +105,11 @@ def test_python_blocks_of_the_page_run(tmp_path, monkeypatch):
     with torch.random.fork_rng(devices=[]):
         for number, block in enumerate(blocks("python"), start=1):
             exec(compile(block, f"docs/export.md block {number}", "exec"), namespace)
-    written = {"model.onnx", "depth.onnx", "net.safetensors"}
+    written = {"model.onnx", "model.pt2", "depth.onnx", "net.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == written
+    expected: Any = namespace["scores"]
+    found: Any = namespace["again"]
+    np.testing.assert_allclose(found.detach(), expected["mean"], rtol=1e-6)
 
 
 def test_commands_of_the_page_run(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from priornet.estimators.base import BaseRegressor
 from priornet.estimators.verdict import WORDS
 from priornet.export.columns import INPUT, input_names
 from priornet.export.errors import ExportError, need
-from priornet.export.feeds import feeds
+from priornet.export.feeds import feeds, numbers
 from priornet.export.onnx_model import LEAST_OPSET
 from priornet.export.quiet import quiet
 
@@ -123,12 +123,21 @@ class _Program:
         self.about = _about(path, texts[METADATA])
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Run the program on preprocessed columns."""
+        """Run the program on raw columns."""
         import torch
 
+        from priornet.export.torch_columns import describe_columns
+
         prep = model.fitted_.preprocessor
-        _check_same(self._path, "columns", prep.feature_names_out_, self.about["inputs"])
-        inputs = torch.from_numpy(prep.transform(rows))
+        wanted, given = describe_columns(prep), self.about.get("columns", [])
+        _check_same(self._path, "columns", *([c["name"] for c in side] for side in (wanted, given)))
+        for mine, theirs in zip(wanted, given, strict=True):
+            if mine != theirs:
+                raise ExportError(
+                    f'{self._path}: the column "{mine["name"]}" is not there what it is in the '
+                    "model; export it again."
+                )
+        inputs = torch.from_numpy(numbers(prep, rows))
         found = {name: value.numpy() for name, value in self._program(inputs).items()}
         if "verdict" in found:  # a program has numbers only
             found["verdict"] = np.array(WORDS, object)[found["verdict"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from priornet.data.matching import as_labels, as_numbers
 from priornet.data.preprocessing import RawColumn, TablePreprocessor
 from priornet.export.columns import INPUT, input_names
 
-__all__ = ["feeds"]
+__all__ = ["feeds", "numbers"]
 
 
 def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
@@ -22,18 +23,42 @@ def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
         preprocessor: Of the model, which reads this table without complaint.
         X: A table with the columns of training, in any order where they have names.
     """
-    table = read_table(X)
-    known, given = preprocessor.feature_names_in_, table.names
-    order = range(preprocessor.n_features_in_)
-    places = order if known is None or given is None else [given.index(name) for name in known]
-    columns = [
-        _feed(column, table.label(place), table.column(place))
-        for column, place in zip(preprocessor.columns_, places, strict=True)
-    ]
+    columns = [_feed(*one) for one in _columns(preprocessor, X)]
     names = input_names(preprocessor)
     if names is None:
         return {INPUT: np.concatenate(columns, axis=1)}
     return dict(zip(names, columns, strict=True))
+
+
+def numbers(preprocessor: TablePreprocessor, X: Any) -> NDArray[np.float64]:
+    """The same as one matrix for programs that know no text: see ``torch_columns``.
+
+    Args:
+        preprocessor: Of the model, which reads this table without complaint.
+        X: A table with the columns of training, in any order where they have names.
+    """
+    return np.column_stack([_numbers(*one) for one in _columns(preprocessor, X)])
+
+
+def _columns(
+    preprocessor: TablePreprocessor, X: Any
+) -> Iterator[tuple[RawColumn, str | int, Column]]:
+    """What training learnt of each column, what it is called now, and its values."""
+    table = read_table(X)
+    known, given = preprocessor.feature_names_in_, table.names
+    order = range(preprocessor.n_features_in_)
+    places = order if known is None or given is None else [given.index(name) for name in known]
+    for column, place in zip(preprocessor.columns_, places, strict=True):
+        yield column, table.label(place), table.column(place)
+
+
+def _numbers(column: RawColumn, name: str | int, raw: Column) -> NDArray[np.float64]:
+    """One column ``(rows,)``; labels by their place in the list of training's."""
+    if column.kind == "numeric":
+        return as_numbers(column, name, raw)
+    texts = as_labels(column, raw)
+    place = {label: float(i) for i, label in enumerate(column.categories)}
+    return np.array([*(place.get(text, -1.0) for text in texts.labels), np.nan])[texts.codes]
 
 
 def _feed(column: RawColumn, name: str | int, raw: Column) -> NDArray[Any]:

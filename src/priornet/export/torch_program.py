@@ -1,7 +1,7 @@
-"""The numeric part of a fitted estimator as a ``torch.export`` program (``.pt2``).
+"""A fitted estimator as a ``torch.export`` program (``.pt2``), for libtorch or AOTInductor.
 
-From preprocessed inputs ``(rows, features)`` in double precision to the same outputs as the ONNX
-graph: a program for libtorch or AOTInductor, where another part of the system prepares the columns.
+From raw columns ``(rows, columns)`` in double precision, holes and labels included
+(:mod:`priornet.export.torch_columns` says in which form), to the same outputs as the ONNX graph.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from priornet._version import __version__
-from priornet.data.preprocessing import TablePreprocessor
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.quantiles import (
@@ -32,17 +31,18 @@ from priornet.export.errors import check_fitted
 from priornet.export.onnx_model import interval_of, write_bytes
 from priornet.export.quiet import quiet
 from priornet.export.series import evidence_series, normal_quantile
+from priornet.export.torch_columns import RawColumns, describe_columns
 from priornet.uncertainty import Uncertainty, uncertainty
 
-__all__ = ["METADATA", "NumericPart", "to_torch_export"]
+__all__ = ["METADATA", "Program", "to_torch_export"]
 
 METADATA = "priornet.json"
 """Where the file says what it is."""
 _MOST_STEPS = 120
 
 
-class NumericPart(nn.Module):
-    """Preprocessed inputs to mean, interval and uncertainty, in units of the targets.
+class Program(nn.Module):
+    """Raw columns to mean, interval and uncertainty, in units of the targets.
 
     Args:
         fitted: The model.
@@ -59,6 +59,7 @@ class NumericPart(nn.Module):
     def __init__(self, fitted: Fitted, interval: Interval) -> None:
         super().__init__()
         self._interval, self._is_vector = interval, fitted.targets.is_vector
+        self.columns = RawColumns(fitted.preprocessor)
         everyone = range(fitted.stack.n_networks)
         self.stack = fitted.stack.select(everyone).cpu().requires_grad_(False)  # a copy
         for name, part in zip(("shift", "scale"), fitted.targets.scaling, strict=True):
@@ -70,9 +71,9 @@ class NumericPart(nn.Module):
         usual = reference.knowledge if reference.has_knowledge else reference.knowledge[:0]
         self.register_buffer("usual", torch.tensor(usual))
 
-    def forward(self, inputs: Tensor) -> dict[str, Tensor]:
-        """Outputs by name, for inputs ``(rows, features)``."""
-        standard = self._belief(inputs)
+    def forward(self, columns: Tensor) -> dict[str, Tensor]:
+        """Outputs by name, for raw columns ``(rows, columns)``."""
+        standard = self._belief(self.columns(columns))
         belief, record = standard.affine(self.shift, self.scale), uncertainty(standard)
         measured = {name: value for name, value in vars(record).items() if value is not None}
         for name in measured:  # measured before the shift, which costs members their digits
@@ -155,30 +156,6 @@ def _mixture_bounds(belief: GaussianEnsemble, coverage: float) -> tuple[Tensor, 
     return found[0], -found[1]
 
 
-def _features(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:
-    """How each input of the program is made of a raw column, for whoever prepares them elsewhere.
-
-    A ``value`` is ``(number - mean) / scale``, with the median for a hole, and at most 1e12 either
-    way; a ``category`` is 1 for its label (None: for every label that no other input has), a
-    ``missing`` is 1 for a hole; both are 0 otherwise.
-    """
-    found: list[dict[str, Any]] = []
-    for source in preprocessor.source_:
-        column = preprocessor.columns_[source.column]
-        made: dict[str, Any] = {
-            "column": source.column if column.name is None else column.name,
-            "role": source.role,
-        }
-        if source.role == "value":
-            made |= {"median": column.median, "mean": column.mean, "scale": column.scale}
-        elif source.role == "category":
-            place = sum(other["column"] == made["column"] for other in found)
-            labels = column.categories
-            made["label"] = labels[place] if place < len(labels) else None
-        found.append(made)
-    return found
-
-
 def to_torch_export(
     model: BaseRegressor,
     path: str | os.PathLike[str] | None = None,
@@ -186,7 +163,7 @@ def to_torch_export(
     coverage: float = 0.9,
     interval: Literal["predictive", "conformal"] = "predictive",
 ) -> Any:
-    """Write the numeric part of a fitted estimator with ``torch.export``, for any number of rows.
+    """Write a fitted estimator with ``torch.export``, for any number of rows.
 
     Args:
         model: Fitted.
@@ -199,11 +176,11 @@ def to_torch_export(
     """
     check_fitted(model)
     fitted = model.fitted_
-    part = NumericPart(fitted, interval_of(fitted, coverage, interval)).eval()
-    example = torch.zeros(3, fitted.network.n_inputs, dtype=torch.float64)
+    part = Program(fitted, interval_of(fitted, coverage, interval)).eval()
+    example = torch.zeros(3, fitted.preprocessor.n_features_in_, dtype=torch.float64)
     rows = torch.export.Dim("rows", min=1)
     with torch.no_grad(), quiet("torch.export"):
-        program = torch.export.export(part, (example,), dynamic_shapes={"inputs": {0: rows}})
+        program = torch.export.export(part, (example,), dynamic_shapes={"columns": {0: rows}})
     if path is not None:
         about = {
             "version": __version__,
@@ -211,8 +188,7 @@ def to_torch_export(
             "coverage": coverage,
             "interval": interval,
             "targets": list(fitted.targets.names),
-            "inputs": list(fitted.preprocessor.feature_names_out_),
-            "features": _features(fitted.preprocessor),
+            "columns": describe_columns(fitted.preprocessor),
             "verdicts": list(WORDS),
         }
         buffer = io.BytesIO()
