@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from priornet.data.depth.dense_depth import (
     is_dense_depth_data,
     is_dense_depth_test,
 )
-from priornet.data.depth.errors import DepthError
+from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.folders import (
     ENDINGS,
     is_pair_folder,
@@ -101,13 +100,19 @@ def _recognised(path: Path) -> str:
         return "labelled"
     if is_picture(path):
         return "images"
-    if path.suffix.lower() != ".zip" and not zipfile.is_zipfile(path):
+    if path.suffix.lower() != ".zip" and not _begins_as_zip(path):
         raise DepthError(
             f"{path}: this is no set of images, or damaged; expected a picture "
             f"({', '.join(ENDINGS)}), a folder of pictures, a .zip of DenseDepth, a .mat file of "
             "NYU, an LMDB of LSUN, or what `pack` writes."
         )
     return _kind_of_zip(path)
+
+
+def _begins_as_zip(path: Path) -> bool:
+    """Whether it is a zip or was one: a truncated file still begins so."""
+    with reading(path, "a file"), path.open("rb") as file:
+        return file.read(2) == b"PK"
 
 
 def _kind_of_zip(path: Path) -> str:
