@@ -29,20 +29,26 @@ X = np.random.default_rng(0).normal(size=(120, 2))
 QUICK = {"hidden": (4,), "student_hidden": (4,), "student_epochs": 1, "n_transfer": 200}
 
 
+class Heard:
+    """Places of the warnings of one kind, and the line that they should name."""
+
+    def __init__(self, category, line):
+        self.category, self.expected = category, {(__file__, line)}
+        self.places = set()
+
+
 @contextlib.contextmanager
-def heard_here(category):
-    """Expect one kind of warning, at the line behind this one."""
+def listening(category):
+    """Listen for one kind of warning; it should name the line behind this one."""
     frame = inspect.currentframe()
     assert frame is not None
     frame = frame.f_back.f_back  # pyright: ignore[reportOptionalMemberAccess]
     assert frame is not None
+    heard = Heard(category, frame.f_lineno + 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield
-    own = [w for w in caught if w.category is category]
-    assert own, [str(w.message) for w in caught]
-    found = {(w.filename, w.lineno) for w in own}
-    assert found == {(__file__, frame.f_lineno + 1)}
+        yield heard
+    heard.places = {(w.filename, w.lineno) for w in caught if w.category is category}
 
 
 def agreed(rows):
@@ -65,14 +71,16 @@ def student():
 
 
 def test_members_that_agree_are_told_where_the_student_is_fitted(student):
-    with heard_here(AgreementWarning):
+    with listening(AgreementWarning) as heard:
         student.fit(X)
+    assert heard.places == heard.expected
 
 
 def test_an_unfaithful_student_is_told_where_it_is_fitted():
     student = DistilledRegressor(forest_teacher(), random_state=0, **QUICK)
-    with heard_here(FaithfulnessWarning):
+    with listening(FaithfulnessWarning) as heard:
         student.fit(X)
+    assert heard.places == heard.expected
 
 
 def forest_teacher():
@@ -81,25 +89,30 @@ def forest_teacher():
 
 def test_pure_leaves_are_told_where_the_teacher_is_made():
     trees = forest()
-    with heard_here(PureLeavesWarning):
+    with listening(PureLeavesWarning) as heard:
         ForestTeacher(trees)
-    with heard_here(PureLeavesWarning):
+    assert heard.places == heard.expected
+    with listening(PureLeavesWarning) as heard:
         as_teacher(trees)
-    with heard_here(PureLeavesWarning):
+    assert heard.places == heard.expected
+    with listening(PureLeavesWarning) as heard:
         DistilledRegressor(trees, random_state=0, **QUICK).fit(X)
+    assert heard.places == heard.expected
 
 
 def test_rows_without_answer_are_told_where_the_teacher_is_asked():
-    with heard_here(UserWarning):
+    with listening(UserWarning) as heard:
         ask_all(FunctionTeacher(failing), X)
+    assert heard.places == heard.expected
 
 
 def test_decorators_between_our_own_lines_are_passed_over():
     scope = {"__name__": "priornet.deep", "torch": torch, "warn_user": warn_user}
     code = "@torch.no_grad()\ndef inner():\n    warn_user('told')\ndef outer():\n    inner()\n"
     exec(code, scope)
-    with heard_here(UserWarning):
+    with listening(UserWarning) as heard:
         scope["outer"]()
+    assert heard.places == heard.expected
 
 
 def test_searches_of_scikit_learn_are_passed_over():
@@ -107,8 +120,9 @@ def test_searches_of_scikit_learn_are_passed_over():
     exec("def fit(self, X, y):\n    warn_user('told')\n    return self\n", scope)
     methods = {"fit": scope["fit"], "predict": lambda self, X: np.zeros(len(X))}
     kind = type("Told", (RegressorMixin, BaseEstimator), methods)
-    with heard_here(UserWarning):
+    with listening(UserWarning) as heard:
         cross_val_score(kind(), X, X[:, 0], cv=2)
+    assert heard.places == heard.expected
 
 
 def test_without_any_user_it_still_warns():

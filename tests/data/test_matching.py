@@ -41,29 +41,31 @@ DECLARED = {
 }
 
 
+def same_matrix(trained, given):
+    """The preprocessor of one table, which makes the same of another; and what it remarked."""
+    preprocessor, tally = TablePreprocessor().fit(trained), Tally()
+    expected = preprocessor.transform(trained)
+    np.testing.assert_array_equal(preprocessor.transform(given, tally=tally), expected)
+    return preprocessor, tally
+
+
 @pytest.mark.parametrize("given", BOOLEANS | DECLARED)
 @pytest.mark.parametrize("trained", BOOLEANS)
 def test_booleans_are_the_same_in_every_container(trained, given):
-    preprocessor = TablePreprocessor().fit(BOOLEANS[trained])
-    tables, tally = BOOLEANS | DECLARED, Tally()
-    expected = preprocessor.transform(BOOLEANS[trained])
-    np.testing.assert_array_equal(preprocessor.transform(tables[given], tally=tally), expected)
+    table = (BOOLEANS | DECLARED)[given]
+    preprocessor, tally = same_matrix(BOOLEANS[trained], table)
     assert not tally.imputed
-    np.testing.assert_array_equal(
-        feeds(preprocessor, tables[given])["a"][:, 0], [1, 0, 0, 1, np.nan]
-    )
+    np.testing.assert_array_equal(feeds(preprocessor, table)["a"][:, 0], [1, 0, 0, 1, np.nan])
 
 
 @pytest.mark.parametrize("given", BOOLEANS | DECLARED)
 @pytest.mark.parametrize("trained", DECLARED)
 def test_declared_categories_are_found_again_in_every_container(trained, given):
-    preprocessor = TablePreprocessor().fit(DECLARED[trained])
-    tables, tally = BOOLEANS | DECLARED, Tally()
-    expected = preprocessor.transform(DECLARED[trained])
-    np.testing.assert_array_equal(preprocessor.transform(tables[given], tally=tally), expected)
+    table = (BOOLEANS | DECLARED)[given]
+    preprocessor, tally = same_matrix(DECLARED[trained], table)
     assert not tally.unknown
     own = feeds(preprocessor, DECLARED[trained])["a"]
-    assert feeds(preprocessor, tables[given])["a"].tolist() == own.tolist()
+    assert feeds(preprocessor, table)["a"].tolist() == own.tolist()
 
 
 def test_training_learns_the_same_from_every_container():

@@ -41,16 +41,15 @@ def test_parquet_reads_back_with_types(tmp_path):
     assert pq.read_table(tmp_path / "x.parquet").equals(pa.Table.from_batches(BATCHES))
 
 
-def test_plain_text_passes_through_unchanged(tmp_path):
-    text = "id,b\n007,x y\n1.50,\n"
-    (tmp_path / "in.csv").write_text(text)
-    with TableReader(tmp_path / "in.csv") as reader:
-        write(tmp_path / "out.csv", reader)
-    assert (tmp_path / "out.csv").read_text() == text
-
-
-def test_only_values_that_need_quotes_get_them(tmp_path):
-    text = 'id,b,c\n007,"x, y",\n1.50,z,"say ""hi"""\n-3e5,"two\nlines",true\n'
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,b\n007,x y\n1.50,\n",
+        'id,b,c\n007,"x, y",\n1.50,z,"say ""hi"""\n-3e5,"two\nlines",true\n',
+    ],
+    ids=["plain", "with quotes where they are needed"],
+)
+def test_text_passes_through_unchanged(tmp_path, text):
     (tmp_path / "in.csv").write_text(text)
     with TableReader(tmp_path / "in.csv") as reader:
         write(tmp_path / "out.csv", reader)

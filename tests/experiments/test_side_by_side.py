@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -80,6 +81,25 @@ def test_pieces_run_side_by_side(tmp_path):
 
 def test_nothing_to_do_is_done_at_once():
     assert collected([], 4) == {}
+
+
+def note_start(path):
+    with open(path, "a") as file:
+        file.write("started\n")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_every_process_starts_once_and_stops_when_told(workers, tmp_path):
+    made, path = {}, tmp_path / "starts"
+    in_order(
+        DIAMOND,
+        workers,
+        done=lambda piece, value: made.update({piece.name: value}),
+        start=partial(note_start, str(path)),
+        stop=lambda: "top" in made,
+    )
+    assert made == {"top": 1}  # nothing behind it was begun
+    assert 1 <= len(path.read_text().splitlines()) <= workers
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -24,14 +24,14 @@ from priornet.data.learning import (
 )
 from priornet.data.matching import as_labels, as_numbers
 
-__all__ = ["CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
+__all__ = ["LIMIT", "CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
 
 FloatArray = NDArray[np.float64]
 
 _FORMAT = 1
 _BLOCK = 8192  # rows that fit the cache, all columns together
-# Standardised values stop here: further out nothing changes, and float32 squares stay finite.
-_LIMIT = 1e12
+LIMIT = 1e12
+"""Where standardised values stop: further out nothing changes, and float32 squares stay finite."""
 
 
 @dataclass(frozen=True)
@@ -354,8 +354,8 @@ class TablePreprocessor:
 
 
 def _clipped(values: FloatArray) -> FloatArray:
-    np.minimum(values, _LIMIT, out=values)
-    return np.maximum(values, -_LIMIT, out=values)
+    np.minimum(values, LIMIT, out=values)
+    return np.maximum(values, -LIMIT, out=values)
 
 
 def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:

@@ -43,6 +43,8 @@ def in_order(
     *,
     progress: Callable[[Sequence[int]], object] = lambda _: None,
     done: Callable[[Piece, Any], object] = lambda _piece, _made: None,
+    start: Callable[[], object] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do every piece after those that it needs; of those that are ready, the first one first.
 
@@ -51,6 +53,8 @@ def in_order(
         workers: Processes.
         progress: Told the steps of every group so far, again and again.
         done: Given each piece and what it returned, as soon as it is there.
+        start: Called first by every process that works; it has to go through pickle.
+        stop: Asked whether to begin nothing more.
 
     Raises:
         ChildProcessError: A process was lost: killed, or out of memory.
@@ -58,13 +62,15 @@ def in_order(
     n_groups = 1 + max((piece.group for piece in pieces), default=0)
     workers = min(workers, len(pieces))
     if workers <= 1:
-        _here(pieces, [0] * n_groups, progress, done)
+        if start is not None:
+            start()
+        _here(pieces, [0] * n_groups, progress, done, stop)
         return
     context = multiprocessing.get_context("spawn")  # a forked process hangs, or has no GPU
     counts = context.Array("i", n_groups)
-    with ProcessPoolExecutor(workers, context, _start_worker, (counts,)) as pool:
+    with ProcessPoolExecutor(workers, context, _start_worker, (counts, start)) as pool:
         try:
-            _there(pool, workers, pieces, lambda: progress(counts[:]), done)
+            _there(pool, workers, pieces, lambda: progress(counts[:]), done, stop)
         except BaseException:
             # Its own way to end them comes with Python 3.14.
             processes = list((pool._processes or {}).values())  # pyright: ignore[reportPrivateUsage]
@@ -79,9 +85,12 @@ def _here(
     counts: list[int],
     progress: Callable[[Sequence[int]], object],
     done: Callable[[Piece, Any], object],
+    stop: Callable[[], bool],
 ) -> None:
     made: dict[str, Any] = {}
     for piece in pieces:
+        if stop():
+            return
 
         def tick(group: int = piece.group) -> None:
             counts[group] += 1
@@ -97,11 +106,14 @@ def _there(
     pieces: Sequence[Piece],
     progress: Callable[[], object],
     done: Callable[[Piece, Any], object],
+    stop: Callable[[], bool],
 ) -> None:
     made: dict[str, Any] = {}
     waiting = list(pieces)
     running: dict[Future[Any], Piece] = {}
     while waiting or running:
+        if stop():
+            waiting.clear()
         ready = [piece for piece in waiting if all(name in made for name in piece.needs)]
         for piece in ready[: workers - len(running)]:
             waiting.remove(piece)
@@ -117,6 +129,7 @@ def _there(
             piece = running.pop(future)
             made[piece.name] = result
             done(piece, result)
+    progress()
 
 
 def _submitted(pool: ProcessPoolExecutor, piece: Piece, needed: dict[str, Any]) -> Future[Any]:
@@ -134,9 +147,11 @@ def _lost(pieces: Any) -> ChildProcessError:
     )
 
 
-def _start_worker(counts: Any) -> None:
+def _start_worker(counts: Any, start: Callable[[], object] | None) -> None:
     global _counts
     _counts = counts
+    if start is not None:
+        start()
 
 
 def _do_in_worker(piece: Piece, needed: dict[str, Any]) -> Any:

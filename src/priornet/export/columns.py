@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from priornet.data.preprocessing import RawColumn, TablePreprocessor
+from priornet.data.preprocessing import LIMIT, RawColumn, TablePreprocessor
 from priornet.export.errors import ExportError
 from priornet.export.graph import Graph, Value
 
@@ -23,7 +23,6 @@ ROWS = "rows"
 INPUT = "X"
 """The one input of a model without column names."""
 _ML = "ai.onnx.ml"
-_LIMIT = 1e12  # where standardised numbers stop, as in the preprocessor
 
 
 def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Value:
@@ -79,7 +78,7 @@ def _standardised(
     filled = graph.where(holes, graph.constant(medians, np.float64), values)
     centred = filled - np.array([column.mean for column in columns])
     scaled = centred * np.array([1 / column.scale for column in columns])
-    limits = (graph.constant(limit, np.float64) for limit in (-_LIMIT, _LIMIT))
+    limits = (graph.constant(limit, np.float64) for limit in (-LIMIT, LIMIT))
     return scaled.do("Clip", *limits).cast(dtype)
 
 

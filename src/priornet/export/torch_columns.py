@@ -12,13 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from priornet.data.preprocessing import RawColumn, TablePreprocessor
+from priornet.data.preprocessing import LIMIT, RawColumn, TablePreprocessor
 from priornet.export.columns import input_names
 
 __all__ = ["RawColumns", "describe_columns"]
 
-_LIMIT = 1e12  # where standardised numbers stop, as in the preprocessor
-_KINDS = {"date": "date", "boolean": "boolean"}
 _NO_LABEL = -2.0  # what no column holds
 
 
@@ -61,7 +59,7 @@ class RawColumns(nn.Module):
         x = columns[:, self.index]
         hole = x.isnan()
         filled = torch.where(hole, self.median, x)
-        number = ((filled - self.mean) / self.scale).clamp(-_LIMIT, _LIMIT)
+        number = ((filled - self.mean) / self.scale).clamp(-LIMIT, LIMIT)
         known = (x >= 0) & (x < self.n_labels)
         marked = torch.where(
             self.is_hole, hole, torch.where(self.is_other, ~(known | hole), x == self.label)
@@ -98,7 +96,8 @@ def describe_columns(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name, column in zip(names, preprocessor.columns_, strict=True):
         if column.kind == "numeric":
-            found.append({"name": name, "kind": _KINDS.get(column.parser, "number")})
+            plain = column.parser not in ("date", "boolean")  # however it was written
+            found.append({"name": name, "kind": "number" if plain else column.parser})
         else:
             found.append({"name": name, "kind": "label", "labels": list(column.categories)})
     return found

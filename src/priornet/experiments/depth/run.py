@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty
-from typing import Any
+from typing import Any, cast
 
 from priornet.experiments.depth.config import METHODS, Config, Recipe
 from priornet.experiments.depth.protocol import PROTOCOLS
@@ -15,6 +16,7 @@ from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Event, Order, Task, Workshop
 from priornet.experiments.results import provenance_of, read_results
+from priornet.experiments.side_by_side import Piece, Tick, in_order
 
 __all__ = ["file_name", "finished", "merged", "run", "scores_of", "with_needs", "with_others"]
 
@@ -96,7 +98,7 @@ def run(
     tasks = with_needs([task for task in scores_of(recipes) if kept[task.key] is None])
     made = (
         _one_by_one(workshop, tasks)
-        if workers == 1
+        if workers == 1 or len(tasks) < 2
         else _side_by_side(order, tasks, workers, report)
     )
     if made is None:
@@ -164,44 +166,30 @@ def _one_by_one(workshop: Workshop, tasks: Sequence[Task]) -> Pieces | None:
 def _side_by_side(
     order: Order, tasks: Sequence[Task], workers: int, report: Report
 ) -> Pieces | None:
-    context = multiprocessing.get_context("spawn")  # a forked process cannot use the GPU
-    queue: Any = context.Queue()
+    queue: Any = multiprocessing.get_context("spawn").Queue()  # as the processes are made
     pieces: Pieces = {}
-    waiting = list(tasks)
-    running: dict[Future[dict[str, Any] | None], Task] = {}
-    is_late = False
-    with ProcessPoolExecutor(workers, context, _start_worker, (order, queue)) as pool:
-        try:
-            while waiting or running:
-                is_late = is_late or order.is_late
-                for task in _ready(waiting, pieces) if not is_late else []:
-                    if len(running) == workers:
-                        break
-                    waiting.remove(task)
-                    running[pool.submit(_do_in_worker, task)] = task
-                if not running:
-                    break
-                done, _ = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-                _pass_on(queue, report)
-                for future in done:
-                    task, made = running.pop(future), future.result()
-                    is_late = is_late or made is None
-                    if made is not None:
-                        pieces[task.kind, task.key] = made
-        except BaseException:
-            # Its own way to end them comes with Python 3.14. Their checkpoints are on disk.
-            processes = list(pool._processes.values())  # pyright: ignore[reportPrivateUsage]
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.terminate()
-            raise
-    _pass_on(queue, report)
-    return pieces if not waiting and len(pieces) == len(tasks) else None
+    unfinished: list[Task] = []
+
+    def done(piece: Piece, made: dict[str, Any] | None) -> None:
+        task = cast(_Do, piece.work).task
+        if made is None:
+            unfinished.append(task)
+        else:
+            pieces[task.kind, task.key] = made
+
+    in_order(
+        [Piece(_name(task), _Do(task), tuple(map(_name, task.needs))) for task in tasks],
+        workers,
+        progress=lambda _: _pass_on(queue, report),
+        done=done,
+        start=partial(_open_workshop, order, queue.put),
+        stop=lambda: bool(unfinished) or order.is_late,
+    )
+    return pieces if len(pieces) == len(tasks) else None
 
 
-def _ready(waiting: Sequence[Task], pieces: Pieces) -> list[Task]:
-    """Tasks whose needs are finished."""
-    return [task for task in waiting if all((n.kind, n.key) in pieces for n in task.needs)]
+def _name(task: Task) -> str:
+    return f"{task.kind} {task.key}"
 
 
 def _pass_on(queue: Any, report: Report) -> None:
@@ -212,14 +200,20 @@ def _pass_on(queue: Any, report: Report) -> None:
             return
 
 
-def _start_worker(order: Order, queue: Any) -> None:
+@dataclass(frozen=True)
+class _Do:
+    """A task, done in the workshop of the process that it is in."""
+
+    task: Task
+
+    def __call__(self, needed: Mapping[str, Any], tick: Tick) -> dict[str, Any] | None:
+        assert _workshop is not None
+        return _workshop.do(self.task)
+
+
+def _open_workshop(order: Order, report: Report) -> None:
     global _workshop
-    _workshop = Workshop(order, queue.put)
-
-
-def _do_in_worker(task: Task) -> dict[str, Any] | None:
-    assert _workshop is not None
-    return _workshop.do(task)
+    _workshop = Workshop(order, report)
 
 
 _workshop: Workshop | None = None
