@@ -13,8 +13,10 @@ import torch
 from torch import nn
 
 from priornet.experiments.depth.batches import TrainingSet
-from priornet.experiments.depth.config import PRESETS, Config, Recipe
+from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.methods import objective_for
+from priornet.experiments.depth.presets import PRESETS
+from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.train import Training, make_fabric, train
 from priornet.nn import Head
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from priornet.experiments.depth.changes import changes_for, enlarge, jitter, mix
-from priornet.experiments.depth.config import Config, recipes
+from priornet.experiments.depth.config import Config
+from priornet.experiments.depth.recipe import recipes
 
 SIZE = (16, 24)
 

@@ -1,26 +1,10 @@
-"""Settings: presets, recipes and their names, and which methods a setting concerns."""
+"""Settings: which methods one concerns, and which values are none."""
 
 from dataclasses import replace
 
 import pytest
 
-from priornet.experiments.depth.config import (
-    METHODS,
-    PRESETS,
-    Config,
-    config_for,
-    recipes,
-    with_changes,
-)
-
-
-def test_presets_follow_the_data_set():
-    assert config_for("nyu", "fast") == Config()
-    kitti = config_for("kitti", "fast")
-    assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
-    assert len(kitti.seeds) == 2
-    for preset in PRESETS:
-        assert config_for("kitti", preset).height % 2 == 0
+from priornet.experiments.depth.config import METHODS, Config
 
 
 @pytest.mark.parametrize(
@@ -41,32 +25,6 @@ def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
     before, after = Config(), replace(Config(), **change)
     changed = {m for m in METHODS if before.settings_of(m) != after.settings_of(m)}
     assert changed == touched
-
-
-def test_recipes_of_variants():
-    names = ["NWPN", "EnD2-T10", "EnD2-proxy"]
-    found = {r.name: r for r in recipes(Config(), names, ablation=True)}
-    assert list(found) == [
-        "EnD2-T10",
-        "EnD2-proxy",
-        "NWPN",
-        "NWPN-g0",
-        "NWPN-g0.005",
-        "NWPN-g0.025",
-        "NWPN-g0.05",
-    ]
-    assert found["EnD2-T10"].config.temperature == 10
-    assert found["EnD2-proxy"].config.proxy
-    assert found["NWPN-g0"].config.gamma == 0
-    assert found["NWPN-g0"].config.seeds == (0,)  # an ablation need not be run with all
-    assert found["NWPN"].config.seeds == (0, 1, 2)
-    assert [r.name for r in found.values() if not r.is_variant] == ["NWPN"]
-
-
-@pytest.mark.parametrize("name", ["end2", "NWPN-gmany", "NWPN-g-1", "Single-g1"])
-def test_unknown_methods_are_refused(name):
-    with pytest.raises(ValueError, match=f'unknown method "{name}"; choose from: DD, Single'):
-        recipes(Config(), [name])
 
 
 @pytest.mark.parametrize(
@@ -92,36 +50,3 @@ def test_unknown_methods_are_refused(name):
 def test_impossible_settings_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(Config(), **change)
-
-
-def test_settings_from_a_command_line():
-    given = ["epochs=3", "learning_rate=1", "norm=batch", "gammas=[0, 0.1]", "student_epochs=9"]
-    config = with_changes(Config(), given, "4,5")
-    assert config.epochs == 3
-    assert config.learning_rate == 1.0
-    assert isinstance(config.learning_rate, float)
-    assert config.norm == "batch"
-    assert config.gammas == (0, 0.1)
-    assert config.student_epochs == 9
-    assert config.seeds == (4, 5)
-
-
-@pytest.mark.parametrize(
-    ("given", "seeds", "message"),
-    [
-        (["epoch=3"], "", '"epoch=3" is not NAME=VALUE with one of these names: average, batch'),
-        (["epochs"], "", '"epochs" is not NAME=VALUE'),
-        (["epochs=many"], "", '`epochs` cannot be "many": it is 50 in the preset'),
-        (["epochs=1.5"], "", '`epochs` cannot be "1.5"'),
-        (["proxy=1"], "", '`proxy` cannot be "1": it is False in the preset'),
-        ([], "0;1", 'seeds must be numbers such as 0,1; got "0;1"'),
-    ],
-)
-def test_settings_that_are_none(given, seeds, message):
-    with pytest.raises(ValueError, match=message):
-        with_changes(Config(), given, seeds)
-
-
-def test_unknown_preset():
-    with pytest.raises(ValueError, match='unknown preset "quick"; choose one of: fast, paper'):
-        config_for("nyu", "quick")

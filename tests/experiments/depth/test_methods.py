@@ -9,8 +9,9 @@ import torch
 from _depth_training import TINY
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
-from priornet.experiments.depth.config import METHODS, Recipe
+from priornet.experiments.depth.config import METHODS
 from priornet.experiments.depth.methods import Batch, Scale, ensemble_of, objective_for
+from priornet.experiments.depth.recipe import Recipe
 from priornet.losses.depth import dense_depth
 from priornet.priors import semi_informative_prior
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from priornet.experiments.depth.config import recipes
 from priornet.experiments.depth.protocol import PROTOCOLS
+from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.run import (
     file_name,
     finished,

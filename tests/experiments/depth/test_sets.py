@@ -10,7 +10,8 @@ import torch
 
 from _depth_files import codes, encoded, photograph
 from priornet.data.depth import DepthError
-from priornet.experiments.depth.config import config_for, recipes
+from priornet.experiments.depth.presets import config_for
+from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.sets import Sets, Sources, find_sources
 
 CPU = torch.device("cpu")

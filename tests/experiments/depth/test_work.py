@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from priornet.experiments.depth import work
-from priornet.experiments.depth.config import recipes
 from priornet.experiments.depth.memory import NotEnoughMemory
+from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.work import Task, Workshop
 from priornet.nn.tensor_files import read_tensors
 

@@ -12,14 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from priornet.experiments.depth.config import (
-    DATASETS,
-    METHODS,
-    PRESETS,
-    config_for,
-    recipes,
-    with_changes,
-)
+from priornet.experiments.depth.config import DATASETS, METHODS
+from priornet.experiments.depth.overrides import with_changes
+from priornet.experiments.depth.presets import PRESETS, config_for
+from priornet.experiments.depth.recipe import recipes
 
 __all__ = ["main"]
 

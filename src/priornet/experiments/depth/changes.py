@@ -16,8 +16,9 @@ from torch.nn import functional
 
 from priornet.data.depth import Augment
 from priornet.experiments.depth.batches import Changes
-from priornet.experiments.depth.config import STUDENTS, Recipe
+from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.draws import draw, matrices
+from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.strange import upset
 
 __all__ = ["changes_for", "enlarge", "jitter", "mix"]

@@ -20,7 +20,8 @@ from priornet import losses
 from priornet.distill import Targets, targets_for
 from priornet.distill.targets import Objective as StudentObjective
 from priornet.distributions import GaussianEnsemble
-from priornet.experiments.depth.config import STUDENTS, Recipe
+from priornet.experiments.depth.config import STUDENTS
+from priornet.experiments.depth.recipe import Recipe
 from priornet.losses.depth import dense_depth, depth_of
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.priors import semi_informative_prior

@@ -10,8 +10,9 @@ from pathlib import Path
 from queue import Empty
 from typing import Any, cast
 
-from priornet.experiments.depth.config import METHODS, Config, Recipe
+from priornet.experiments.depth.config import METHODS, Config
 from priornet.experiments.depth.protocol import PROTOCOLS
+from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Event, Order, Task, Workshop

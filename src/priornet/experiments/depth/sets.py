@@ -15,8 +15,9 @@ from torch import Tensor
 from priornet.data.depth import DepthError, DepthImages, open_depth
 from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
-from priornet.experiments.depth.config import Config, Recipe
+from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.methods import Scale
+from priornet.experiments.depth.recipe import Recipe
 from priornet.nn.efficientnet import packaged_weights
 
 __all__ = ["Sets", "Sources", "find_sources", "named_paths"]

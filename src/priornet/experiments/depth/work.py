@@ -26,11 +26,12 @@ from torch import Tensor, nn
 
 from priornet.data.depth import DepthError
 from priornet.distill import start_as_member
-from priornet.experiments.depth.config import STUDENTS, Config, Recipe
+from priornet.experiments.depth.config import STUDENTS, Config
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
 from priornet.experiments.depth.methods import Objective, Scale, objective_for
 from priornet.experiments.depth.protocol import PROTOCOLS
+from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scoring import Scoring
 from priornet.experiments.depth.sets import Sets, Sources
 from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train

@@ -1,0 +1,56 @@
+"""Settings as they stand on a command line, in place of a preset's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from priornet.experiments.depth.config import Config
+
+__all__ = ["with_changes"]
+
+
+def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") -> Config:
+    """A preset with the changes of a command line.
+
+    Args:
+        config: The preset.
+        settings: Each as ``NAME=VALUE``, the value as in JSON.
+        seeds: Such as ``"0,1"``; empty for those of the preset.
+
+    Example:
+        >>> with_changes(Config(), ["epochs=3", "norm=batch"], "5,6").epochs
+        3
+    """
+    changes: dict[str, Any] = {}
+    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if name not in known or not equals:
+            raise ValueError(
+                f'"{text}" is not NAME=VALUE with one of these names: {", ".join(sorted(known))}.'
+            )
+        changes[name] = _read(name, value, known[name])
+    if seeds:
+        try:
+            changes["seeds"] = tuple(int(seed) for seed in seeds.split(","))
+        except ValueError:
+            raise ValueError(f'seeds must be numbers such as 0,1; got "{seeds}".') from None
+    return replace(config, **changes)
+
+
+def _read(name: str, value: str, before: Any) -> Any:
+    """A setting as it stands on a command line, of the kind that it had before."""
+    try:
+        read: Any = json.loads(value)
+    except ValueError:
+        read = value
+    if isinstance(read, list):
+        return tuple(read)
+    if isinstance(before, float) and type(read) is int:
+        return float(read)
+    if before is not None and read is not None and type(read) is not type(before):
+        raise ValueError(f'`{name}` cannot be "{value}": it is {before!r} in the preset.')
+    return read

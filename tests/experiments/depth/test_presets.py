@@ -1,0 +1,20 @@
+"""Presets: they differ by data set, and unknown ones are refused."""
+
+import pytest
+
+from priornet.experiments.depth.config import Config
+from priornet.experiments.depth.presets import PRESETS, config_for
+
+
+def test_presets_follow_the_data_set():
+    assert config_for("nyu", "fast") == Config()
+    kitti = config_for("kitti", "fast")
+    assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
+    assert len(kitti.seeds) == 2
+    for preset in PRESETS:
+        assert config_for("kitti", preset).height % 2 == 0
+
+
+def test_unknown_preset():
+    with pytest.raises(ValueError, match='unknown preset "quick"; choose one of: fast, paper'):
+        config_for("nyu", "quick")
