@@ -294,10 +294,14 @@ def compiled_batches_part(b: Bench) -> None:
 
 
 def tuned_part(b: Bench) -> None:
-    """Last: to try every algorithm for some hundred convolutions takes its time."""
-    streams = replace(STREAMS, tuned=True)
-    b.measure("training", STEP, b.steps.training, replace(GRAPH, tuned=True), limit=90)
-    b.measure("distillation", LIVE.format("streams"), b.steps.distillation, streams, limit=60)
+    """To try every algorithm for some hundred convolutions takes its time, too."""
+    graph, streams = replace(GRAPH, tuned=True), replace(STREAMS, tuned=True)
+    for batch in (b.size.batch, b.size.batches[-1]):
+        for compiled in (False, True) if batch == b.size.batch else (True,):
+            how = replace(graph, compiled=compiled)
+            b.measure("training", STEP, b.steps.training, how, batch, limit=90)
+            how, what = replace(streams, compiled=compiled), LIVE.format("streams")
+            b.measure("distillation", what, b.steps.distillation, how, batch, limit=90)
 
 
 RUNS = {
