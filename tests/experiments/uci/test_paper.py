@@ -116,16 +116,6 @@ def test_epochs_are_counted(stack_of, smoke):
         assert len(ticks) == paper.n_epochs(smoke, methods)
 
 
-def test_teachers_answer_on_a_gpu_as_they_do_here(outcomes):
-    """Where the rows do not leave the device, the way there is another."""
-    x = 3 * torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
-    here = stack_belief(outcomes["ENSM"].networks[0], x)
-    there = paper._belief_there(outcomes["ENSM"].networks[0], x)
-    assert there.means.dtype == torch.float64
-    torch.testing.assert_close(there.means, here.means, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(there.covariances, here.covariances, rtol=1e-5, atol=1e-6)
-
-
 def test_students_learn_the_same_from_teachers_that_are_sent(stack_of, smoke):
     wanted = ["Single", "ENSM", *paper.STUDENTS]
     stack = stack_of((0, 1))

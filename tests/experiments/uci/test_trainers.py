@@ -1,0 +1,61 @@
+"""Trainers: a network per task, by its own settings, its own fold and its own teachers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from priornet.experiments.uci.rows import FoldRows
+from priornet.experiments.uci.tasks import Task, members_of
+from priornet.experiments.uci.trainers import STUDENTS, Trainers
+
+STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "noise": 0.1, "temperature": 1.0}
+
+
+@pytest.fixture
+def trainers(stack_of, smoke):
+    return Trainers(FoldRows(stack_of((0, 1)), smoke), lambda: None)
+
+
+@pytest.fixture
+def teachers(trainers, smoke):
+    """Trained ones: before, they are what a student of the same seed is by itself."""
+    setting = {**STILL, "learning_rate": 1e-2}
+    tasks = [Task(place, setting, m) for place in range(2) for m in range(smoke.n_members)]
+    return {"inner": trainers.gaussian(tasks, "inner")}
+
+
+@pytest.mark.parametrize("method", ["NWPN", "DER", *STUDENTS])
+def test_a_network_has_the_settings_of_its_task(trainers, teachers, smoke, method):
+    points = smoke.points(method)
+    tasks = [Task(place, point) for place in range(2) for point in points]
+    networks = trainers.of(method, teachers)([*tasks, tasks[0]], "inner").weights
+    assert len(networks) == len(tasks) + 1
+    torch.testing.assert_close(networks[0], networks[-1])
+    assert len(networks[:-1].unique(dim=0)) == len(tasks)
+
+
+@pytest.mark.parametrize("method", STUDENTS)
+def test_students_start_as_the_first_member_of_their_own_fold(trainers, teachers, smoke, method):
+    """At a rate of zero they stay there: the hidden layer is the member's."""
+    students = trainers.of(method, teachers)([Task(1, STILL), Task(0, STILL)], "inner")
+    for student, place in ((0, 1), (1, 0)):
+        member = members_of(teachers["inner"], place, smoke.n_members).select([0]).pieces()
+        found = students.select([student]).pieces()
+        same = [name for name in found if found[name].shape == member[name].shape]
+        assert same
+        assert all(torch.equal(found[name], member[name]) for name in same)
+
+
+def test_students_may_start_from_weights_of_their_own(stack_of, smoke, teachers):
+    config = replace(smoke, student_start="random")
+    own = Trainers(FoldRows(stack_of((0, 1)), config), lambda: None)
+    students = own.of("EnD", teachers)([Task(0, STILL)], "inner").weights
+    assert not torch.equal(students, members_of(teachers["inner"], 0, 1).weights)
+
+
+def test_every_epoch_ticks(stack_of, smoke):
+    ticks: list[int] = []
+    rows = FoldRows(stack_of((0,)), smoke)
+    Trainers(rows, lambda: ticks.append(1)).gaussian([Task(0, STILL), Task(0, STILL, 1)], "train")
+    assert len(ticks) == smoke.epochs
