@@ -1,213 +1,35 @@
-"""Every container and column type gives the same columns; what is neither number nor text fails."""
+"""Tables of columns and of one matrix answer alike; a wrong cell says where it stands."""
 
-import datetime
-from decimal import Decimal
+import pickle
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 
-from priornet.data.columns import CellError, Numbers, Texts, label_of, parse_labels, read_table
-
-NAN = np.nan
+from priornet.data.columns import CellError, Numbers, Table, Texts
 
 
-def values(table, index=0):
-    column = read_table(table).column(index)
-    assert isinstance(column, Numbers)
-    return column.values.tolist()
+def test_a_matrix_and_its_columns_are_the_same_table():
+    matrix = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    columns = tuple(Numbers(column) for column in matrix.T)
+    for table in (Table(None, 2, matrix=matrix), Table(None, 2, columns)):
+        assert table.n_columns == 3
+        for j in range(3):
+            column = table.column(j)
+            assert isinstance(column, Numbers)
+            np.testing.assert_array_equal(column.values, matrix[:, j])
 
 
-def labels(table, index=0):
-    column = read_table(table).column(index)
-    assert isinstance(column, Texts)
-    return [column.labels[code] if code >= 0 else None for code in column.codes]
+def test_columns_are_called_by_name_or_by_number():
+    columns = (Texts(np.array([0, -1]), ("x",)),) * 2
+    assert [Table(("a", "b"), 2, columns).label(j) for j in range(2)] == ["a", "b"]
+    assert [Table(None, 2, columns).label(j) for j in range(2)] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "series",
-    [
-        pd.Series([1, NAN, 3]),
-        pd.Series([1, None, 3], dtype=object),
-        pd.Series([1, None, 3], dtype="Int64"),
-        pd.Series([1, None, 3], dtype="Float32"),
-        pd.Series([1, None, 3], dtype="int64[pyarrow]"),
-        pd.Series([1, NAN, 3], dtype=pd.SparseDtype(float)),
-        pd.Series([1, pd.NA, 3], dtype=object),
-    ],
-    ids=lambda series: str(series.dtype),
-)
-def test_numbers_of_every_pandas_type(series):
-    np.testing.assert_array_equal(values(series.to_frame("a")), [1, NAN, 3])
-
-
-@pytest.mark.parametrize("dtype", ["bool", "boolean", object])
-def test_booleans_are_zero_and_one(dtype):
-    assert values(pd.DataFrame({"a": pd.Series([True, False], dtype=dtype)})) == [1, 0]
-
-
-@pytest.mark.parametrize("dtype", [object, "str", "string", "string[pyarrow]", "category"])
-def test_text_of_every_pandas_type(dtype):
-    series = pd.Series(["red", None, "blue"], dtype=dtype)
-    assert labels(series.to_frame("a")) == ["red", None, "blue"]
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array([1, None, 3]),
-        pa.array([1, None, 3], pa.uint8()),
-        pa.array([1.0, None, 3.0], pa.float32()),
-        pa.array([Decimal("1"), None, Decimal("3")]),
-        pa.chunked_array([[1, None], [3]]),
-    ],
-    ids=lambda array: str(array.type),
-)
-def test_numbers_of_every_arrow_type(array):
-    np.testing.assert_array_equal(values(pa.table({"a": array})), [1, NAN, 3])
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        pa.array(["x", None, "y"]),
-        pa.array(["x", None, "y"], pa.large_string()),
-        pa.array(["x", None, "y"], pa.string_view()),
-        pa.array(["x", None, "y"]).dictionary_encode(),
-        pa.chunked_array([["x", None], ["y"]]),
-        pa.chunked_array([pa.array(["x", None]), pa.array(["y"])]).dictionary_encode(),
-    ],
-    ids=lambda array: f"{type(array).__name__} {array.type}",
-)
-def test_text_of_every_arrow_type(array):
-    assert labels(pa.table({"a": array})) == ["x", None, "y"]
-
-
-def test_arrow_batch_and_empty_columns():
-    batch = pa.record_batch({"a": pa.array([1.0, None]), "b": ["x", "y"]})
-    np.testing.assert_array_equal(values(batch), [1, NAN])
-    assert labels(batch, 1) == ["x", "y"]
-    np.testing.assert_array_equal(values(pa.table({"a": pa.nulls(2)})), [NAN, NAN])
-    assert labels(pa.table({"a": pa.array([], pa.string())})) == []
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        pd.DataFrame({"a": pd.to_datetime(["1970-01-02 12:00", None])}),
-        pd.DataFrame({"a": pd.to_datetime(["1970-01-02 12:00", None]).tz_localize("UTC")}),
-        pd.DataFrame({"a": pd.to_datetime(["1970-01-02 14:00+02:00", None])}),
-        pa.table({"a": pa.array([datetime.datetime(1970, 1, 2, 12), None])}),
-        {"a": np.array(["1970-01-02T12", "NaT"], "M8[h]")},
-        {"a": np.array([datetime.datetime(1970, 1, 2, 12), None], object)},
-    ],
-)
-def test_moments_become_days_since_1970(table):
-    column = read_table(table).column(0)
-    assert isinstance(column, Numbers)
-    assert column.is_date
-    np.testing.assert_array_equal(column.values, [1.5, NAN])
-
-
-def test_dates_and_durations():
-    assert values({"a": np.array([datetime.date(1970, 1, 3)], object)}) == [2]
-    assert values(pa.table({"a": pa.array([datetime.date(1970, 1, 3)])})) == [2]
-    assert values(pd.DataFrame({"a": pd.to_timedelta(["36h"])})) == [1.5]
-    assert values(pa.table({"a": pa.array([datetime.timedelta(hours=36)])})) == [1.5]
-    assert values({"a": np.array([datetime.timedelta(hours=36)], object)}) == [1.5]
-
-
-def test_object_array_of_numbers_and_text():
-    table = np.array([[1, "x"], [None, " x "], [2.5, ""]], dtype=object)
-    np.testing.assert_array_equal(values(table), [1, NAN, 2.5])
-    assert labels(table, 1) == ["x", "x", None]
-
-
-@pytest.mark.parametrize("container", [np.array, pd.DataFrame], ids=["array", "pandas"])
-def test_values_that_are_neither_number_nor_text_are_refused_with_their_place(container):
-    data = np.empty((2, 1), dtype=object)
-    data[:, 0] = [1.0, {"foo": "bar"}]
-    with pytest.raises(CellError, match="column 0, row 1: dict is neither"):
-        read_table(container(data))
-
-
-@pytest.mark.parametrize(
-    "table",
-    [np.array([[1j]]), pd.DataFrame({"a": [1j]}), {"a": np.array([1j, "x"], object)}, {"a": [1j]}],
-)
-def test_complex_numbers_are_refused(table):
-    with pytest.raises(ValueError, match="omplex"):
-        read_table(table)
-
-
-def test_arrow_lists_are_refused_by_name():
-    with pytest.raises(ValueError, match='column "a" has the type list'):
-        read_table(pa.table({"a": pa.array([[1]])}))
-
-
-@pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2, 2)), 1.0])
-def test_only_two_dimensions(array):
-    with pytest.raises(ValueError, match="two dimensions"):
-        read_table(array)
-
-
-def test_mapping_of_unequal_columns_is_refused():
-    with pytest.raises(ValueError, match='column "b"'):
-        read_table({"a": [1, 2], "b": [1]})
-
-
-def test_equal_names_are_refused():
-    frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    with pytest.raises(ValueError, match="'a'"):
-        read_table(frame)
-    with pytest.raises(ValueError, match="'a'"):
-        read_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]))
-
-
-def test_mixed_kinds_of_names_are_refused_and_numbers_are_no_names():
-    with pytest.raises(TypeError, match="all text"):
-        read_table(pd.DataFrame([[1, 2]], columns=["a", 1]))
-    assert read_table(pd.DataFrame([[1, 2]])).names is None
-
-
-@pytest.mark.parametrize(
-    ("words", "parser", "numbers"),
-    [
-        (["12 ", "1e-3", "-.5"], "number", [12, 1e-3, -0.5]),
-        (["1,5", "n/a", "12"], "comma", [1.5, NAN, 12]),
-        (["1970-01-02", "1970-01-01T12:00Z", ""], "date", [1, 0.5, NAN]),
-        (["NULL", "7"], "number", [NAN, 7]),
-        (["True", "FALSE", ""], "boolean", [1, 0, NAN]),
-    ],
-)
-def test_text_that_spells_numbers(words, parser, numbers):
-    found = parse_labels(words)
-    assert found is not None
-    assert found[0] == parser
-    np.testing.assert_array_equal(found[1], numbers)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["1", "two"],
-        ["1,234", "5,678"],  # thousands or thousandths: nobody can tell
-        ["1,5", "2.5"],
-        ["1,234,5"],
-        ["1_000"],
-    ],
-)
-def test_text_that_does_not(words):
-    assert parse_labels(words) is None
-
-
-def test_a_known_parser_reads_what_it_could_not_have_guessed():
-    found = parse_labels(["1,234"], "comma")
-    assert found is not None
-    assert found[1].tolist() == [1.234]
-
-
-def test_labels_do_not_depend_on_the_type_that_carried_them():
-    assert {label_of(value) for value in (3, 3.0, np.float32(3), "3", " 3 ", b"3")} == {"3"}
-    assert label_of(2.5) == "2.5"
+@pytest.mark.parametrize(("column", "where"), [("a b", '"a b"'), (7, "7")])
+def test_a_wrong_cell_says_where_it_stands_also_from_another_process(column, where):
+    for error in (
+        CellError(column, 3, "no."),
+        pickle.loads(pickle.dumps(CellError(column, 3, "no."))),
+    ):
+        assert str(error) == f"column {where}, row 3: no."
+        assert (error.column, error.row, error.problem) == (column, 3, "no.")

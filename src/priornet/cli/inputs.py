@@ -120,7 +120,9 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
     """One target column as numbers, nan where it is missing."""
     import numpy as np
 
-    from priornet.data.columns import Numbers, parse_labels, read_table
+    from priornet.data.columns import Numbers
+    from priornet.data.containers import read_table
+    from priornet.data.spelling import parse_labels
 
     column = read_table(frame[[name]]).column(0)
     if isinstance(column, Numbers):

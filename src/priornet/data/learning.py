@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import CellError, Column, Numbers, Texts, parse_labels, shown
+from priornet.data.columns import CellError, Column, Numbers, Texts, shown
+from priornet.data.spelling import parse_labels
 
 __all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_column", "read_column"]
 

@@ -13,16 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import (
-    CellError,
-    Column,
-    Numbers,
-    Texts,
-    label_of,
-    parse_labels,
-    shown,
-)
+from priornet.data.columns import CellError, Column, Numbers, Texts, shown
 from priornet.data.learning import RawColumn
+from priornet.data.spelling import parse_labels
+from priornet.data.values import label_of
 
 __all__ = ["as_labels", "as_numbers"]
 

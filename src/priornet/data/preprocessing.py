@@ -13,7 +13,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.data.columns import CellError, Column, Table, read_table
+from priornet.data.columns import CellError, Column, Table
+from priornet.data.containers import read_table
 from priornet.data.learning import (
     RawColumn,
     check_not_infinite,

@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from priornet.data.columns import MISSING_WORDS, CellError
+from priornet.data.columns import CellError
+from priornet.data.spelling import MISSING_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.data.columns import Numbers, read_table
+from priornet.data.columns import Numbers
+from priornet.data.containers import read_table
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.rank_correlation import spearman
 

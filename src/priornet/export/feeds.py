@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import Column, read_table
+from priornet.data.columns import Column
+from priornet.data.containers import read_table
 from priornet.data.matching import as_labels, as_numbers
 from priornet.data.preprocessing import RawColumn, TablePreprocessor
 from priornet.export.columns import INPUT, input_names

@@ -9,9 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import Numbers, Table, parse_labels, read_table
+from priornet.data.columns import Numbers, Table
+from priornet.data.containers import read_table
 from priornet.data.learning import RawColumn
 from priornet.data.matching import as_labels
+from priornet.data.spelling import parse_labels
 
 __all__ = ["Feature", "Panel", "features_of", "panels"]
 

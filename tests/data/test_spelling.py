@@ -1,0 +1,45 @@
+"""Text that spells numbers is read as they are meant, and not where nobody can tell."""
+
+import numpy as np
+import pytest
+
+from priornet.data.spelling import parse_labels
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize(
+    ("words", "parser", "numbers"),
+    [
+        (["12 ", "1e-3", "-.5"], "number", [12, 1e-3, -0.5]),
+        (["1,5", "n/a", "12"], "comma", [1.5, NAN, 12]),
+        (["1970-01-02", "1970-01-01T12:00Z", ""], "date", [1, 0.5, NAN]),
+        (["NULL", "7"], "number", [NAN, 7]),
+        (["True", "FALSE", ""], "boolean", [1, 0, NAN]),
+    ],
+)
+def test_text_that_spells_numbers(words, parser, numbers):
+    found = parse_labels(words)
+    assert found is not None
+    assert found[0] == parser
+    np.testing.assert_array_equal(found[1], numbers)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["1", "two"],
+        ["1,234", "5,678"],  # thousands or thousandths: nobody can tell
+        ["1,5", "2.5"],
+        ["1,234,5"],
+        ["1_000"],
+    ],
+)
+def test_text_that_does_not(words):
+    assert parse_labels(words) is None
+
+
+def test_a_known_parser_reads_what_it_could_not_have_guessed():
+    found = parse_labels(["1,234"], "comma")
+    assert found is not None
+    assert found[1].tolist() == [1.234]
