@@ -18,7 +18,8 @@ N_ROWS = 120
 @pytest.fixture
 def teachers(smoke):
     """Two folds' ensembles that differ."""
-    stack = Network(4, (smoke.hidden,), 1).build(range(2 * smoke.n_members), torch.zeros(1, 4))
+    seeds = [*range(2 * smoke.n_members)]
+    stack = Network(4, (smoke.hidden,), 1).build(seeds, torch.zeros(1, 4))
     with torch.no_grad():
         torch.nn.init.normal_(stack.weights, std=0.3, generator=torch.Generator().manual_seed(0))
     return stack

@@ -7,7 +7,7 @@ from priornet.experiments.uci.tasks import members_of, seed_of
 
 
 def test_an_ensemble_is_its_folds_own():
-    stack = Network(4, (3,), 1).build(range(6), torch.zeros(1, 4))
+    stack = Network(4, (3,), 1).build([*range(6)], torch.zeros(1, 4))
     assert torch.equal(members_of(stack, 1, 2).weights, stack.weights[2:4])
 
 
