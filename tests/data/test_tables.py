@@ -5,9 +5,6 @@ import io
 import os
 import subprocess
 import sys
-import time
-import weakref
-from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -15,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from priornet.data import tables
 from priornet.data.columns import CellError
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.data.tables import TableError, TableReader, located, read_frame, spelled
@@ -234,72 +230,3 @@ def test_errors_of_a_fit_are_cell_errors_before_they_are_placed(csv):
     frame.loc[2, "age"] = np.inf
     with pytest.raises(CellError, match="row 2"):
         TablePreprocessor().fit(frame)
-
-
-ENDING = """
-import sys, time
-from priornet.data import tables
-
-read = tables._Again.read
-
-def slow(self, size=-1):
-    time.sleep(0.3)
-    return read(self, size)
-
-tables._Again.read = slow
-tables._BLOCK_BYTES = 64
-try:
-    with tables.TableReader(sys.argv[1]) as reader:
-        next(iter(reader))
-        raise tables.TableError("the first batch is wrong.")
-except tables.TableError as error:
-    sys.exit(f"{error}")
-"""
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,b\n1,2,3\n" + 1000 * "1,2\n", "row 1 has 3 values"),
-        ("a,b\n" + 1000 * "1,2\n", "the first batch is wrong."),
-        ("a,a\n" + 1000 * "1,2\n", 'two columns are called "a"'),
-    ],
-    ids=["while it is opened", "in a batch", "in the header"],
-)
-def test_errors_are_the_end_of_a_process_that_reads_ahead(tmp_path, content, message):
-    path = write(tmp_path / "x.csv", content)
-    ended = subprocess.run(
-        [sys.executable, "-c", ENDING, path], capture_output=True, text=True, timeout=60
-    )
-    assert ended.returncode == 1, ended.stderr
-    assert message in ended.stderr
-    assert "terminate called" not in ended.stderr
-
-
-@pytest.mark.parametrize("pause", [0.0, 0.01])
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [("a,b\n1,2,3\n", "row 1 has 3 values"), ("a,b\n", None), ("a,a\n", "two columns")],
-    ids=["while it is opened", "in a batch", "in the header"],
-)
-def test_a_reader_closes_when_arrow_holds_nothing_of_it(
-    tmp_path, monkeypatch, pause, content, error
-):
-    path = write(tmp_path / "x.csv", content + 1000 * "1,2\n")
-    lend, lent = tables._Loans.lend, []
-
-    def slow(self, thing):
-        time.sleep(pause)
-        lent.append(weakref.ref(thing))
-        return lend(self, thing)
-
-    monkeypatch.setattr(tables, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(tables, "_PAUSE_SECONDS", 0.0)  # so that it looks at the worst moments too
-    monkeypatch.setattr(tables._Loans, "lend", slow)
-    for _ in range(10):
-        refused = pytest.raises(TableError, match=error) if error else nullcontext()
-        with refused, TableReader(path) as reader:
-            next(iter(reader))
-        held = [thing() for thing in lent]
-        assert len(held) > 3  # the file, what hears of wrong rows, and pieces
-        assert not any(thing is not None for thing in held)

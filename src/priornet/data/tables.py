@@ -13,8 +13,6 @@ import csv
 import gzip
 import io
 import sys
-import time
-import weakref
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from priornet.data.columns import CellError
+from priornet.data.lending import LentFile, Loans
 from priornet.data.spelling import MISSING_WORDS
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
 _BATCH_ROWS = 65_536
 _BLOCK_BYTES = 4 << 20
 _START_BYTES = 1 << 16
-_PATIENCE_SECONDS, _PAUSE_SECONDS = 5.0, 0.001
 
 
 class TableError(ValueError):
@@ -197,10 +195,10 @@ class TableReader:
         self.names = _header(self.path, start, delimiter)
         self.schema = pa.schema([(name, pa.string()) for name in self.names])
 
-        loans = _Loans()
+        loans = Loans()
         stack.callback(loans.wait)
         reader = pyarrow.csv.open_csv(
-            loans.lend(_Again(start, file, loans)),
+            loans.lend(LentFile(start, file, loans)),
             # One thread, for only then does pyarrow know which row is wrong.
             pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
             pyarrow.csv.ParseOptions(
@@ -288,45 +286,9 @@ def _opened(path: str) -> Generator[IO[bytes]]:
             yield file
 
 
-class _Loans:
-    """Objects that Arrow uses, and a way to wait until it has let go of them all.
-
-    Arrow reads ahead in a thread of its own. Where Python ends while that thread is in need of it,
-    if only to let go of the last piece that it read, the process aborts or never ends: also after
-    an error, and with it goes the exit code. So the end is looked for here, and not told by a
-    finalizer, whose last lines that thread would still have to run.
-    """
-
-    def __init__(self) -> None:
-        self._things: list[weakref.ref[Any]] = []
-
-    def lend(self, thing: Any) -> Any:
-        """The object itself, which its giver must not hold any longer."""
-        self._things = [weakref.ref(thing), *(ref for ref in self._things if ref() is not None)]
-        return thing
-
-    def wait(self) -> None:
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while any(ref() is not None for ref in self._things) and time.monotonic() < end:
-            time.sleep(_PAUSE_SECONDS)
-
-
 def _remember(rows: list[Any], row: Any) -> str:
     rows.append(row)
     return "error"
-
-
-class _Again(io.RawIOBase):
-    """A file whose start was read already, from its start; its pieces are lent."""
-
-    def __init__(self, start: bytes, file: IO[bytes], loans: _Loans) -> None:
-        self._start, self._rest, self._loans = io.BytesIO(start), file, loans
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> memoryview:  # bytes take no weak references
-        return self._loans.lend(memoryview(self._start.read(size) or self._rest.read(size)))
 
 
 def _delimiter(start: bytes) -> str:
