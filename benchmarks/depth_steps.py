@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from torch import Tensor
 from priornet import losses
 from priornet.distributions import GaussianEnsemble, precision_averages
 from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead
-from priornet.uncertainty import uncertainty
+from priornet.uncertainty import Uncertainty, uncertainty
 
 SEED = 0
+MEASURES = tuple(field.name for field in fields(Uncertainty))
 Run = Callable[[], Tensor]
 
 
@@ -106,7 +107,8 @@ def cached_loss(net: DenseDepth, features: Tensor, averages: Any) -> Tensor:
 
 def all_measures(belief: Any) -> list[Tensor]:
     """The prediction, and every measure of uncertainty."""
-    found = [v for v in vars(uncertainty(belief)).values() if v is not None]
+    unsure = uncertainty(belief)
+    found = [v for name in MEASURES if (v := getattr(unsure, name)) is not None]
     mean = belief.means.mean(0) if isinstance(belief, GaussianEnsemble) else belief.loc
     return [mean, *found]
 
