@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,11 +47,12 @@ def mean_of(score: Any) -> float:
 def add_key(figure: Figure, methods: Sequence[str], *more: Line2D) -> None:
     """The methods' lines below all panels, and other signs that need words."""
     lines = [Line2D([], [], **line_of(name), label=label_of(name)) for name in methods]
-    fitting = max(int(figure.get_figwidth() / 1.15), 1)
+    signs = len(lines) + len(more)
+    n_rows = math.ceil(signs / max(int(figure.get_figwidth() / 1.15), 1))
     figure.legend(
         handles=[*lines, *more],
         loc="outside lower center",
-        ncols=min(len(lines) + len(more), fitting),
+        ncols=math.ceil(signs / n_rows),  # rows of the same length
         fontsize=9,
         frameon=False,
         labelcolor=TEXT,
