@@ -14,8 +14,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet.distill.targets import Objective
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.estimators.student import Objective
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))

@@ -25,9 +25,12 @@ from priornet.distributions import (
 )
 from priornet.losses.distillation import Tempering
 
-__all__ = ["Objective", "Targets", "targets_for"]
+__all__ = ["OBJECTIVES", "Objective", "Targets", "targets_for"]
 
 Objective = Literal["endd", "end", "md-end"]
+
+OBJECTIVES: dict[str, Objective] = {"EnD2": "endd", "EnD": "end", "MD-EnD": "md-end"}
+"""What students learn, by the names that they have in the paper and in results."""
 
 
 class Targets(ABC):

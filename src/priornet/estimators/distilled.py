@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from priornet.distill import Faithfulness, FaithfulnessWarning, Teacher, TransferSet, as_teacher
 from priornet.distill.tables import plain
+from priornet.distill.targets import Objective
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
@@ -19,7 +20,7 @@ from priornet.estimators.inputs import check_inputs, check_targets, num_rows, ta
 from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared
-from priornet.estimators.student import Objective, StudentSettings, train_student
+from priornet.estimators.student import StudentSettings, train_student
 from priornet.notices import warn_user
 
 __all__ = ["DistilledRegressor"]

@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 
 from priornet.distill import Targets, TransferSet, start_as_members, targets_for
 from priornet.distill.pooling import pool_answers, pooled_share
+from priornet.distill.targets import Objective
 from priornet.estimators.asking import MakeTargets, pack_answers
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.network import HeadKind, Network
@@ -23,11 +24,9 @@ from priornet.nn.ramps import quantile_edges
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
-__all__ = ["Objective", "StudentSettings", "balance", "student_plan", "train_student"]
+__all__ = ["HEADS", "StudentSettings", "balance", "student_plan", "train_student"]
 
-Objective = Literal["endd", "end", "md-end"]
-
-_HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
+HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
 _LEAST_SPREAD = 0.02  # of the average, when answers are weighed
@@ -145,7 +144,7 @@ def _network(
         posed.centres.shape[1],
         size.hidden if settings.hidden is None else settings.hidden,
         targets.n_targets,
-        _HEADS[settings.objective],
+        HEADS[settings.objective],
         n_members=targets.n_members if settings.objective == "md-end" else 1,
         min_excess=1.0,  # members that differ wildly ask for less, where variances explode
         min_belief=1e-10,  # members without noise, far outside: sure of different means

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from priornet._version import __version__
+from priornet.distill.targets import OBJECTIVES
 from priornet.report.palette import COLOURS, LABELS
 
 __all__ = ["Description", "describe"]
@@ -18,7 +19,7 @@ _METHODS = {
     "PriorNetRegressor": "NWPN",
     "EvidentialRegressor": "DER",
 }
-_OBJECTIVES = {"endd": "EnD2", "end": "EnD", "md-end": "MD-EnD"}
+_STUDENTS = {objective: method for method, objective in OBJECTIVES.items()}
 _PACKAGES = ("torch", "numpy", "scikit-learn")
 
 
@@ -56,7 +57,7 @@ def describe(model: Any) -> Description:
     """Read what a fitted estimator says about itself."""
     class_name = type(model).__name__
     parameters: dict[str, Any] = model.get_params(deep=False)
-    method = _METHODS.get(class_name) or _OBJECTIVES.get(str(parameters.get("objective")), "")
+    method = _METHODS.get(class_name) or _STUDENTS.get(str(parameters.get("objective")), "")
     method = method or class_name
     seed = parameters.get("random_state")
     return Description(

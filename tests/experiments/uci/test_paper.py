@@ -8,7 +8,7 @@ import torch
 
 from priornet.estimators.fitted import stack_belief
 from priornet.experiments.uci import paper
-from priornet.experiments.uci.config import METHODS
+from priornet.experiments.uci.config import METHODS, STUDENTS
 
 
 @pytest.fixture
@@ -117,12 +117,12 @@ def test_epochs_are_counted(stack_of, smoke):
 
 
 def test_students_learn_the_same_from_teachers_that_are_sent(stack_of, smoke):
-    wanted = ["Single", "ENSM", *paper.STUDENTS]
+    wanted = ["Single", "ENSM", *STUDENTS]
     stack = stack_of((0, 1))
     first, teachers = paper.solve_gaussians(stack, smoke, wanted)
     assert set(first) == {"Single", "ENSM"}
     at_once = paper.solve(stack, smoke, wanted)
-    for method in paper.STUDENTS:
+    for method in STUDENTS:
         sent = paper.solve(stack, smoke, [method], teachers=teachers)[method]
         assert sent.chosen == at_once[method].chosen
         for one, other in zip(sent.networks, at_once[method].networks, strict=True):

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from priornet.experiments.uci.config import STUDENTS
 from priornet.experiments.uci.rows import FoldRows
 from priornet.experiments.uci.tasks import Task, members_of
-from priornet.experiments.uci.trainers import STUDENTS, Trainers
+from priornet.experiments.uci.trainers import Trainers
 
 STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "noise": 0.1, "temperature": 1.0}
 

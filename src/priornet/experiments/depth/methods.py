@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from priornet import losses
 from priornet.distill import Targets, targets_for
-from priornet.distill.targets import Objective as StudentObjective
+from priornet.distill.targets import OBJECTIVES
 from priornet.distributions import GaussianEnsemble
 from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.recipe import Recipe
@@ -215,13 +215,6 @@ class _PriorNetwork(Objective):
         return self.prior
 
 
-_STUDENT_OBJECTIVES: dict[str, StudentObjective] = {
-    "EnD2": "endd",
-    "EnD": "end",
-    "MD-EnD": "md-end",
-}
-
-
 class _Student(Objective):
     """Learns from the ensemble's Gaussians, not from measured depth: EnD2, EnD, MD-EnD."""
 
@@ -230,7 +223,7 @@ class _Student(Objective):
     def __init__(self, recipe: Recipe, scale: Scale) -> None:
         super().__init__(recipe, scale)
         self.targets: Targets = targets_for(
-            _STUDENT_OBJECTIVES[recipe.method],
+            OBJECTIVES[recipe.method],
             1,
             self.config.n_members,
             proxy=self.config.proxy,

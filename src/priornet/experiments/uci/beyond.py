@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from priornet.distill.targets import Objective
+from priornet.distill.targets import OBJECTIVES
 from priornet.experiments.uci.config import Beyond
 from priornet.experiments.uci.folds import Fold
 
 __all__ = ["Fit", "latency", "multiply_adds", "parameters", "solve"]
-
-_OBJECTIVES: dict[str, Objective] = {"EnD2": "endd", "EnD": "end", "MD-EnD": "md-end"}
 
 
 class Fit(NamedTuple):
@@ -49,7 +47,7 @@ def solve(
     X, y = inputs[fold.train], targets[fold.train]
     found: dict[str, Fit] = {}
     wanted = list(methods)
-    if set(_OBJECTIVES) & set(wanted):
+    if set(OBJECTIVES) & set(wanted):
         wanted = ["ENSM", *(m for m in wanted if m != "ENSM")]
     for method in wanted:
         started = time.perf_counter()
@@ -71,9 +69,9 @@ def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
 
     # No conformal intervals are wanted here, so that no rows are set aside for them.
     common: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
-    if method in _OBJECTIVES:
+    if method in OBJECTIVES:
         teacher = found["ENSM"].model if "ENSM" in found else None
-        return DistilledRegressor(teacher, objective=_OBJECTIVES[method], **common)
+        return DistilledRegressor(teacher, objective=OBJECTIVES[method], **common)
     made: dict[str, tuple[type[Any], dict[str, Any]]] = {
         "Single": (GaussianRegressor, {}),
         "ENSM": (DeepEnsembleRegressor, {"n_members": config.n_members}),

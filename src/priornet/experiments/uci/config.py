@@ -6,9 +6,10 @@ import itertools
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["METHODS", "PRESETS", "Beyond", "Config", "Paper", "Setting", "config_for"]
+__all__ = ["METHODS", "PRESETS", "STUDENTS", "Beyond", "Config", "Paper", "Setting", "config_for"]
 
 METHODS = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+STUDENTS = ("EnD2", "EnD", "MD-EnD")
 
 Setting = dict[str, float]
 """One point of a grid: hyper-parameter to value."""
@@ -46,8 +47,7 @@ _GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
 }
 
 
-_STUDENTS = ("EnD2", "EnD", "MD-EnD")
-_SEARCHES = {"ENSM": ("Single",)} | {student: ("Single", student) for student in _STUDENTS}
+_SEARCHES = {"ENSM": ("Single",)} | {student: ("Single", student) for student in STUDENTS}
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Beyond:
         """What the numbers of one method depend on, ready for JSON."""
         whole = self.to_json()
         for part in ("estimators", "changes"):
-            kept = {method, "EnD2", "ENSM"} if method in _STUDENTS else {method}
+            kept = {method, "EnD2", "ENSM"} if method in STUDENTS else {method}
             whole[part] = {name: whole[part][name] for name in kept & set(whole[part])}
         return {**whole, "folds": None}
 

@@ -18,7 +18,7 @@ from priornet.estimators.fitted import stack_belief
 from priornet.experiments.results import provenance
 from priornet.experiments.side_by_side import Piece, Tick
 from priornet.experiments.uci import beyond, paper
-from priornet.experiments.uci.config import Beyond, Config, Paper
+from priornet.experiments.uci.config import STUDENTS, Beyond, Config, Paper
 from priornet.experiments.uci.folds import Fold, FoldStack, k_folds, make_fold
 from priornet.experiments.uci.parts import Parts
 from priornet.experiments.uci.scores import score
@@ -69,7 +69,7 @@ class Block:
             job = _Job(self, tuple(methods))
             return [Piece(f"{where}: {', '.join(methods)}", job, group=group)] if methods else []
         gaussian = [m for m in methods if m in ("Single", "ENSM")]
-        students = [m for m in methods if m in paper.STUDENTS]
+        students = [m for m in methods if m in STUDENTS]
         first = f"{where}: {', '.join(gaussian) or 'teachers'}"
         found: list[Piece] = []
         if gaussian or students:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from priornet.estimators.network import Network
 from priornet.experiments.uci.choice import tells_best, validation_nll
-from priornet.experiments.uci.config import Paper, Setting
+from priornet.experiments.uci.config import STUDENTS, Paper, Setting
 from priornet.experiments.uci.folds import FoldStack
 from priornet.experiments.uci.rows import FoldRows
 from priornet.experiments.uci.tasks import Part, Task, members_of
-from priornet.experiments.uci.trainers import STUDENTS, Trainer, Trainers
+from priornet.experiments.uci.trainers import Trainer, Trainers
 from priornet.nn import Stack
 
-__all__ = ["STUDENTS", "Outcome", "Teachers", "n_epochs", "solve", "solve_gaussians"]
+__all__ = ["Outcome", "Teachers", "n_epochs", "solve", "solve_gaussians"]
 
 Teachers = dict[Part, NDArray[np.float32]]
 """Weights of every fold's ensemble, one fold after the other, by the rows they learnt from."""

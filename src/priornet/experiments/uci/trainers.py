@@ -9,9 +9,10 @@ from torch import Tensor
 
 from priornet import losses
 from priornet.distill.start import start_as_members
-from priornet.distill.targets import Objective, targets_for
+from priornet.distill.targets import OBJECTIVES, targets_for
 from priornet.distributions import NormalWishart
 from priornet.estimators.network import HeadKind, Network
+from priornet.estimators.student import HEADS
 from priornet.experiments.uci.rows import FoldRows, Prepared
 from priornet.experiments.uci.tasks import Part, Task, seed_of
 from priornet.nn import Stack
@@ -19,17 +20,10 @@ from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, StackedAdam, fit
 from priornet.training.schedules import temperature
 
-__all__ = ["STUDENTS", "Trainer", "Trainers"]
+__all__ = ["Trainer", "Trainers"]
 
 Trainer = Callable[[list[Task], Part], Stack]
 """Trains one network per task, all as one stack."""
-
-STUDENTS: dict[str, tuple[Objective, HeadKind]] = {
-    "EnD2": ("endd", "normal-wishart"),
-    "EnD": ("end", "gaussian"),
-    "MD-EnD": ("md-end", "mixture"),
-}
-"""What students learn, and what their networks end in."""
 
 
 class Trainers:
@@ -50,7 +44,7 @@ class Trainers:
             method: Its name.
             teachers: Of students: every fold's ensemble, by the rows it learnt from.
         """
-        if method in STUDENTS:
+        if method in OBJECTIVES:
             return self._student(method, teachers)
         return {"NWPN": self._prior_network, "DER": self._evidential}[method]
 
@@ -85,7 +79,7 @@ class Trainers:
         return self._train("normal-wishart", loss, tasks, rows, tied)
 
     def _student(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
-        objective, head = STUDENTS[method]
+        objective = OBJECTIVES[method]
         # By the grid, not by who is in the stack: a fold must not depend on its company.
         annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
         targets = targets_for(
@@ -113,7 +107,9 @@ class Trainers:
                     start_as_members(stack, teachers[part], members)
 
             asked = self.rows.asked(targets, tasks, part, teachers[part])
-            return self._train(head, loss, tasks, asked, self.config.tied_evidence, start)
+            return self._train(
+                HEADS[objective], loss, tasks, asked, self.config.tied_evidence, start
+            )
 
         return train
 
