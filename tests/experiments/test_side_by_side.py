@@ -32,7 +32,7 @@ class Meet:
     def __call__(self, needed, tick):
         with open(f"{self.folder}/{self.own}", "w"):
             pass
-        until = time.time() + 60
+        until = time.time() + 300  # a busy machine is slow to start the other
         while len(os.listdir(self.folder)) < 2 and time.time() < until:
             time.sleep(0.01)
         return os.getpid() if len(os.listdir(self.folder)) == 2 else None
@@ -108,7 +108,7 @@ def test_an_error_of_a_piece_is_raised_here(workers):
     started = time.monotonic()
     with pytest.raises(ValueError, match="this one cannot be done"):
         collected(pieces, workers)
-    assert time.monotonic() - started < 60  # the others were ended
+    assert time.monotonic() - started < 250  # the others, who sleep for longer, were ended
 
 
 def test_a_killed_process_is_reported_by_what_it_did():
