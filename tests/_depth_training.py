@@ -44,10 +44,11 @@ class TinyNetwork(nn.Module):
             nn.Conv2d(3, width, 3, stride=2, padding=1), nn.BatchNorm2d(width), nn.ReLU()
         )
         self.decoder = nn.Conv2d(width, width, 3, padding=1)
+        self.drop = nn.Dropout2d(0.2)
         self.head = (make_head or PlainHead)(width)
 
     def raw(self, images):
-        features = torch.relu(self.decoder(self.encoder(images - 0.5)))
+        features = torch.relu(self.decoder(self.drop(self.encoder(images - 0.5))))
         return self.head.raw(features)
 
     def forward(self, images):

@@ -3,8 +3,8 @@
 Everything random in an epoch follows from the seed and the number of the epoch, so that a training
 killed in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes
 that share a batch (DDP) do what one process would do with the whole of it: sums are divided by
-what the whole batch holds, and batch norms use frozen statistics, or on GPUs those of all
-processes (``norm="batch"``).
+what the whole batch holds, dropout is drawn for all of it, and batch norms use frozen statistics,
+or on GPUs those of all processes (``norm="batch"``).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from priornet.experiments.depth.batches import Share, TrainingSet, epoch_seed
 from priornet.experiments.depth.checkpoint import Checkpoints
 from priornet.experiments.depth.methods import Objective
+from priornet.experiments.depth.sharing import shared
 from priornet.experiments.depth.step import (
     Learner,
     Step,
@@ -170,7 +171,8 @@ class _Run:
                 f"a batch of {min(config.batch, len(data))} images cannot be shared equally by "
                 f"{fabric.world_size} processes."
             )
-        network = _with_shared_norms(network, config.norm == "frozen", fabric)
+        n_own = min(config.batch, len(data)) // fabric.world_size
+        network = shared(network, fabric, self.share, n_own, frozen=config.norm == "frozen")
         self.network = network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
         self.average = _Average(self.network, config.average * data.n_steps(config.batch))
         on_gpu = fabric.device.type == "cuda"
@@ -279,17 +281,6 @@ class _Run:
             own = torch.empty_like(parameter).copy_(tensor) if moment else tensor
             on_device = moment or optimizer.param_groups[0]["fused"]
             optimizer.state[parameter][key] = own.to(parameter.device) if on_device else own
-
-
-def _with_shared_norms(network: nn.Module, frozen: bool, fabric: Any) -> nn.Module:
-    """Batch norms that see the whole batch, also where several processes share it."""
-    if frozen or fabric.world_size == 1:
-        return network
-    if fabric.device.type != "cuda":
-        raise ValueError(
-            'several processes without GPUs cannot share batch statistics; use `norm="frozen"`.'
-        )
-    return nn.SyncBatchNorm.convert_sync_batchnorm(network)
 
 
 class _Average:
