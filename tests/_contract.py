@@ -44,6 +44,7 @@ __all__ = [
     "points",
     "select",
     "settings",
+    "spread",
 ]
 
 Tensors = dict[str, Tensor]
@@ -593,6 +594,10 @@ LOSSES = [
 ]
 
 
+def _label(case: Any, k_dim: int, batch: Shape) -> str:
+    return f"{case.name}-K{k_dim}-{'x'.join(map(str, batch))}"
+
+
 def settings(
     cases: list[Any], dimensions: Shape = DIMENSIONS, batches: tuple[Shape, ...] = BATCHES
 ) -> list[Any]:
@@ -600,9 +605,26 @@ def settings(
     import pytest
 
     return [
-        pytest.param(case, k_dim, batch, id=f"{case.name}-K{k_dim}-{'x'.join(map(str, batch))}")
+        pytest.param(case, k_dim, batch, id=_label(case, k_dim, batch))
         for case in cases
         for k_dim in dimensions
         if k_dim in case.dimensions
         for batch in batches
     ]
+
+
+def spread(cases: list[Any]) -> list[Any]:
+    """Every (case, K) with one batch shape, the next one each time, so that all are met with all.
+
+    For slow tests of what ``settings`` covers elsewhere: the K of a case go different ways through
+    the algebra, and its batch shapes the same way.
+    """
+    import pytest
+
+    turns = [
+        (case, k_dim, BATCHES[(place + turn) % len(BATCHES)])
+        for place, case in enumerate(cases)
+        for turn, k_dim in enumerate(DIMENSIONS)
+        if k_dim in case.dimensions
+    ]
+    return [pytest.param(*setting, id=_label(*setting)) for setting in turns]

@@ -12,7 +12,7 @@ from torch.distributions import kl_divergence
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from _asserts import assert_close
-from _beliefs import BATCHES, DIMENSIONS, random_normal, random_tril, random_uniform
+from _beliefs import DIMENSIONS, random_normal, random_tril, random_uniform
 from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings
 from priornet.distributions import NormalWishart
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
@@ -21,8 +21,12 @@ from priornet.special import triangular
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 from priornet.uncertainty import uncertainty
 
-EVERY_DISTRIBUTION = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS))
-EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES))
+# What decides about the dtype of a result is whether a tensor has axes, not how many.
+BATCHES = ((), (2, 3))
+EVERY_DISTRIBUTION = pytest.mark.parametrize(
+    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=BATCHES)
+)
+EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=BATCHES))
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
 
