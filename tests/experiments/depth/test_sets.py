@@ -46,6 +46,23 @@ def test_what_is_not_there_is_named(photographs, tmp_path):
         find_sources(tmp_path, "nyu")
 
 
+def test_a_folder_of_drives_is_a_set_whatever_its_parts_are_called(tmp_path):
+    (tmp_path / "kitti_raw" / "2011_09_26").mkdir(parents=True)
+    assert find_sources(tmp_path, "kitti").own == tmp_path / "kitti_raw"
+    for part in ("train", "test"):
+        (tmp_path / f"kitti_eigen_{part}.txt").touch()
+    assert find_sources(tmp_path, "kitti").own == tmp_path
+    (tmp_path / "nyu").mkdir()
+    assert find_sources(tmp_path / "nyu", "nyu").own == tmp_path / "nyu"
+    with pytest.raises(DepthError, match=r"which of these is kitti\? kitti_eigen_test\.txt, "):
+        find_sources(tmp_path, "nyu")
+
+
+def test_a_foreign_set_has_a_name_of_its_own(photographs):
+    with pytest.raises(DepthError, match="nyu is what is learnt: call the foreign set by another"):
+        find_sources(photographs, "nyu", {"nyu": photographs / "lsun_small"})
+
+
 def test_images_have_the_size_of_the_settings(sets):
     (images, depth), (tests, _) = sets.train, sets.test
     assert images.shape == (6, 3, 32, 64)
@@ -93,6 +110,26 @@ def test_what_is_missing_is_told_before_the_work(photographs):
     undivided = Sources(photographs / "lsun_small")
     with pytest.raises(DepthError, match="not divided into training and test"):
         Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
+
+
+def test_what_was_learnt_is_not_tested(tmp_path):
+    """One list serves one part: as both, it would test what it taught."""
+    drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"
+    for frame in (1, 2):
+        picture = root / drive / f"image_02/data/{frame:010d}.png"
+        depth = root / f"train/{drive[11:]}/proj_depth/groundtruth/image_02/{frame:010d}.png"
+        for path, pixels in ((picture, photograph()), (depth, codes(dtype=np.uint16))):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encoded(pixels, "PNG"))
+    (root / "train_files.txt").write_text(f"{drive} 1 l\n")
+    (root / "test_files.txt").write_text(f"{drive} 2 l\n")
+    config = config_for("kitti", "smoke")
+    Sets(config, find_sources(root, "kitti")).check(foreign=False)
+    one_list = find_sources(root, "kitti", split=root / "train_files.txt")
+    reason = r"kitti: 1 images are to be learnt and to be tested, .*/0000000001 among them"
+    with pytest.raises(DepthError, match=reason):
+        Sets(config, one_list).check(foreign=False)
+    Sets(replace(config, holdout=0.5), find_sources(root, "kitti")).check(foreign=False)
 
 
 def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from priornet.data.depth import DepthError, DepthImages, open_depth
+from priornet.data.depth.folders import is_pair_folder
+from priornet.data.depth.kitti import is_kitti
 from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config
@@ -93,19 +95,34 @@ def find_sources(
     """
     if not data.exists():
         raise DepthError(f"{data}: there is no such file or folder.")
-    found: dict[str, Path] = {}
-    if data.is_dir():
-        for name, start in _NAMES.items():
-            fitting = sorted(p for p in data.iterdir() if p.name.startswith(start))
-            if len(fitting) > 1:
-                names = ", ".join(p.name for p in fitting)
-                raise DepthError(f"{data}: which of these is {name}? {names}")
-            if fitting:
-                found[name] = fitting[0]
+    if dataset in (foreign or {}):
+        raise DepthError(f"{dataset} is what is learnt: call the foreign set by another name.")
+    found = _sets_in(data)
     own = found.pop(dataset, data if not found else None)
     if own is None:
         raise DepthError(f"{data}: nothing in it begins with {dataset}; found {', '.join(found)}.")
     return Sources(own, found | (foreign or {}), test, weights, split, missing)
+
+
+def _sets_in(data: Path) -> dict[str, Path]:
+    """Sets in a folder by name; none where it is a set itself, whatever its parts are called."""
+    if not data.is_dir() or is_pair_folder(data):
+        return {}
+    fitting = {
+        name: sorted(path for path in data.iterdir() if path.name.startswith(start))
+        for name, start in _NAMES.items()
+    }
+    fitting = {name: paths for name, paths in fitting.items() if paths}
+    if fitting.keys() <= {"kitti"} and is_kitti(data) and any(data.glob("*.txt")):
+        return {}  # drives in a folder "kitti_raw", say, and their lists beside it
+    for name, paths in fitting.items():
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            raise DepthError(
+                f"{data}: which of these is {name}? {names} (name the sets one by one: what is "
+                "learnt, its test images, foreign ones)"
+            )
+    return {name: path for name, (path,) in fitting.items()}
 
 
 class Sets:
@@ -123,8 +140,7 @@ class Sets:
 
     def check(self, foreign: bool) -> None:
         """Complain now of what is missing, not after hours of work."""
-        self._part("train")
-        self._part("test")
+        self._check_apart(self._part("train"), self._part("test"))
         for name in self.sources.foreign:
             self._part(name)
         other = self.sources.other(self.config)
@@ -135,6 +151,18 @@ class Sets:
             )
         if foreign:
             self.sources.open(self.sources.foreign[other], "train")
+
+    def _check_apart(self, train: DepthImages, test: DepthImages) -> None:
+        """Refuse test images that were learnt, such as those of the one list that was given."""
+        if self.sources.test is not None:  # of another set, whose names may be the same
+            return
+        known = set(train.names)
+        both = [name for name in test.names if name in known]
+        if both:
+            raise DepthError(
+                f"{self.sources.own}: {len(both)} images are to be learnt and to be tested, "
+                f"{both[0]} among them; give a folder with a list for each part as `split`."
+            )
 
     def _part(self, name: str) -> DepthImages:
         """Images as the settings want them, undecoded: ``train``, ``test``, or a foreign set."""
