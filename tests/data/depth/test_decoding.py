@@ -45,6 +45,14 @@ def test_other_modes_read_as_pillow_converts_them(mode, form):
     assert (Picture(data, "x").decode() == opened(data)).all()
 
 
+def test_a_palette_with_transparent_colours_reads_without_a_warning():
+    file = io.BytesIO()
+    indexed = Image.fromarray(photograph()).quantize(4)
+    indexed.save(file, "PNG", transparency=bytes([0, 99, 255, 255]))
+    found = Picture(file.getvalue(), "x").decode()
+    assert (found == np.asarray(indexed.convert("RGB"))).all()
+
+
 def test_a_printers_jpeg_reads_as_pillow_converts_it():
     data = in_mode("CMYK", photograph(), "JPEG")
     assert (Picture(data, "x").decode() == opened(data)).all()
@@ -77,6 +85,14 @@ def test_a_truncated_jpeg_is_named(kept):
     data = data[: kept if kept > 1 or kept == 0 else int(kept * len(data))]
     with pytest.raises(DepthError, match=r"rgb/0003\.jpg: this cannot be read as a picture"):
         Picture(data, "rgb/0003.jpg").decode()
+
+
+def test_what_is_no_picture_is_told_without_places_in_memory():
+    with pytest.raises(
+        DepthError, match=r"rgb/1\.jpg: .*: it is in no format that is known"
+    ) as told:
+        Picture(b"hello", "rgb/1.jpg").decode()
+    assert "0x" not in str(told.value)
 
 
 @pytest.mark.parametrize(("dtype", "encoding"), [(np.uint8, NYU_CODES), (np.uint16, KITTI)])

@@ -35,6 +35,14 @@ def test_a_list_divides_the_set(tmp_path):
     assert open_depth(folder).parts == ("test", "train", "test")
 
 
+def test_a_list_of_a_spreadsheet_divides_the_set(tmp_path):
+    """It begins with a mark of the encoding, and ends lines in two characters."""
+    folder = write_pairs(tmp_path / "nyu", NAMES)
+    lines = ["index,split", "0000,test", "0001,train", "0002,test", ""]
+    (folder / "split.csv").write_bytes("\ufeff".encode() + "\r\n".join(lines).encode())
+    assert open_depth(folder, "train").names == ("0001",)
+
+
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [

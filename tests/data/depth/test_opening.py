@@ -33,7 +33,8 @@ def test_other_files_are_named(tmp_path):
 
 
 def test_an_empty_folder_is_named(tmp_path):
-    with pytest.raises(DepthError, match="holds no images in a form that is known"):
+    (tmp_path / "IMG_0001.HEIC").touch()
+    with pytest.raises(DepthError, match=r"no images in a form that is known; .* end in \.jpg, "):
         open_depth(tmp_path)
 
 

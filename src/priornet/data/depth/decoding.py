@@ -42,15 +42,30 @@ class Picture:
         """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change."""
         if not isinstance(self.data, bytes):
             return self.data.copy()
-        pillow = need("PIL.Image", "decode pictures")
-        with reading(self.where, "a picture"), pillow.open(io.BytesIO(self.data)) as image:
+        with reading(self.where, "a picture"), _opened(self.data) as image:
             if image.mode not in _COLOURS:
                 raise DepthError(
                     f"{self.where}: a picture of mode {image.mode} is not a photograph with 8 bits "
                     "a colour; is it a depth map?"
                 )
             image.load()
-            return np.array(_upright(image).convert("RGB"))
+            return np.array(_in_colour(_upright(image)))
+
+
+def _opened(data: bytes) -> Any:
+    """A picture file, not decoded yet."""
+    pillow = need("PIL.Image", "decode pictures")
+    try:
+        return pillow.open(io.BytesIO(data))
+    except pillow.UnidentifiedImageError as error:  # it names the place in memory
+        raise ValueError("it is in no format that is known, or damaged") from error
+
+
+def _in_colour(image: Any) -> Any:
+    """In three colours; of what is transparent, the colour that lies there."""
+    if image.mode in ("P", "PA"):  # a palette may say how transparent each of its colours is
+        image = image.convert("RGBA")
+    return image.convert("RGB")
 
 
 def _upright(image: Any) -> Any:
@@ -98,8 +113,7 @@ def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> St
     """
 
     def load() -> Raw:
-        pillow = need("PIL.Image", "decode depth maps")
-        with pillow.open(io.BytesIO(data)) as image:
+        with _opened(data) as image:
             image.load()
             # Older versions of Pillow widen 16 bits to 32 when they open a PNG.
             bits = {"L": 8, "I;16": 16, "I;16B": 16, "I": 16}.get(image.mode, 0)

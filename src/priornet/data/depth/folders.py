@@ -134,7 +134,7 @@ def _parts(path: Path, names: Sequence[str]) -> list[str] | None:
 
 
 def _listed_parts(path: Path, names: Sequence[str]) -> list[str]:
-    with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8") as file:
+    with reading(path, "a CSV file"), path.open(newline="", encoding="utf-8-sig") as file:
         rows = csv.DictReader(file)
         missing = {"index", "split"} - set(rows.fieldnames or ())
         if missing:

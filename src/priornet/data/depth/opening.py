@@ -150,4 +150,7 @@ def _kind_of_folder(path: Path) -> str:
         raise DepthError(f"{path}: which of the sets in it? {', '.join(several)}")
     if picture_files(path):
         return "images"
-    raise DepthError(f"{path}: this folder holds no images in a form that is known.")
+    raise DepthError(
+        f"{path}: this folder holds no images in a form that is known; pictures end in "
+        f"{', '.join(ENDINGS)}."
+    )

@@ -59,8 +59,8 @@ def rows_of(source: Source, part: Part) -> list[int]:
     if source.parts is None:
         if part == "train":
             raise DepthError(
-                f"{source.name}: this set is not divided into training and test images; ask for "
-                'part "all".'
+                f"{source.name}: this set is not divided into training and test images, as a "
+                'folder of pairs is by its split.csv; only part "all" is there.'
             )
         return list(range(n_images))
     rows = [row for row in range(n_images) if part in ("all", source.parts[row])]
