@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,24 @@ def _argument_checks_are_on() -> None:
     import torch
 
     torch.distributions.Distribution.set_default_validate_args(True)
+
+
+@pytest.fixture(scope="session")
+def _no_torchmetrics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("path")
+    (folder / "torchmetrics.py").write_text('raise ImportError("not on this machine")\n')
+    return folder
+
+
+@pytest.fixture
+def fabric_alone(monkeypatch: pytest.MonkeyPatch, _no_torchmetrics: Path) -> None:
+    """Lightning Fabric as the extra for depth installs it, here and in the processes of a test.
+
+    Where all of Lightning is installed, Fabric loads torchmetrics, and with it Transformers and
+    SciPy, to look at its version: more work than what a process is started for.
+    """
+    monkeypatch.setattr(sys, "path", [str(_no_torchmetrics), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(_no_torchmetrics), prepend=os.pathsep)
 
 
 @pytest.fixture

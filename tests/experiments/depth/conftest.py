@@ -38,3 +38,8 @@ def order(photographs, tmp_path):
         norm="batch",  # there are no weights whose statistics could be kept
     )
     return Order(config, find_sources(photographs, "nyu"), tmp_path / "parts", information_draws=1)
+
+
+@pytest.fixture(autouse=True)
+def _fabric_alone(fabric_alone):
+    pass

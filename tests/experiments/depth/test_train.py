@@ -18,7 +18,8 @@ METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
 
 
 def call_helper(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(HELPER.parent)}
+    path = os.pathsep.join([str(HELPER.parent), os.environ["PYTHONPATH"]])
+    environment = os.environ | {"PYTHONPATH": path}
     command = [sys.executable, str(HELPER), *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
