@@ -10,6 +10,7 @@ import torch
 
 from _depth_files import codes, encoded, photograph
 from priornet.data.depth import DepthError
+from priornet.experiments.depth import sets as module
 from priornet.experiments.depth.presets import config_for
 from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.sets import Sets, Sources, find_sources
@@ -153,6 +154,22 @@ def test_a_set_without_depth_cannot_be_learnt(order, photographs):
     sources = Sources(photographs / "nyu_small", test=photographs / "lsun_small")
     with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
         _ = Sets(order.config, sources).test
+
+
+def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
+    """A GPU with too little room, played by the set; other failures stay what they are."""
+
+    def fails(error):
+        def full(*arguments):
+            raise error
+
+        monkeypatch.setattr(module, "TrainingSet", full)
+        sets.training(recipes(order.config, ["Single"])[0], False, CPU)
+
+    with pytest.raises(DepthError, match=r"nyu_small: 6 training images of 32 x 64 .* not fit"):
+        fails(torch.OutOfMemoryError("CUDA out of memory."))
+    with pytest.raises(RuntimeError, match="another"):
+        fails(RuntimeError("another"))
 
 
 def test_the_fingerprint_sees_images_depth_and_weights(order, photographs, tmp_path):

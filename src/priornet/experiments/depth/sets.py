@@ -18,6 +18,7 @@ from priornet.data.depth.kitti import is_kitti
 from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config
+from priornet.experiments.depth.memory import is_out_of_memory
 from priornet.experiments.depth.methods import Scale
 from priornet.experiments.depth.recipe import Recipe
 from priornet.nn.efficientnet import packaged_weights
@@ -219,7 +220,17 @@ class Sets:
     def training(self, recipe: Recipe, uses_foreign: bool, device: torch.device) -> TrainingSet:
         """What a recipe is trained on, on a device."""
         foreign = self._strange if uses_foreign else None
-        return TrainingSet(*self.train, foreign, changes_for(recipe), device, self.scale)
+        try:
+            return TrainingSet(*self.train, foreign, changes_for(recipe), device, self.scale)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            n_images, _, height, width = self.train[0].shape
+            raise DepthError(
+                f"{self.sources.own}: {n_images} training images of {height} x {width} pixels do "
+                "not fit in the memory of the GPU; use smaller ones (`height`, `width`) or fewer "
+                "(`n_images`). What is finished is kept."
+            ) from error
 
     def fingerprint(self, *, uses_foreign: bool) -> str:
         """Of the training images and the first weights."""
