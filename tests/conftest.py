@@ -134,6 +134,15 @@ def fabric_alone(monkeypatch: pytest.MonkeyPatch, _no_torchmetrics: Path) -> Non
 
 
 @pytest.fixture
+def quick_students(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Students learn for seconds where the code of a page leaves their epochs to the library."""
+    from priornet import DistilledRegressor
+
+    defaults = DistilledRegressor.__init__.__kwdefaults__
+    monkeypatch.setitem(defaults, "student_epochs", 300)
+
+
+@pytest.fixture
 def real(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the real UCI tables, also as ``$PRIORNET_DATA``."""
     from _uci_files import REAL

@@ -21,6 +21,7 @@ def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.usefixtures("quick_students")
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
     code = blocks(PAGES[page], "python")
