@@ -74,6 +74,24 @@ def test_an_old_or_broken_file_is_named(tmp_path):
         open_depth(path)
 
 
+def test_a_file_with_damaged_tables_is_named(tmp_path):
+    """Its beginning is whole, so that HDF5 opens it."""
+    path = tmp_path / "a.mat"
+    write_mat(path)
+    damaged = path.read_bytes().replace(b"HEAP", b"HOAX").replace(b"SNOD", b"SNAG")
+    path.write_bytes(damaged)
+    with pytest.raises(DepthError, match=r"a\.mat: it has no array|a\.mat: this cannot be read"):
+        open_depth(path)
+
+
+def test_a_group_is_no_array(tmp_path):
+    write_mat(tmp_path / "a.mat", images=None)
+    with h5py.File(tmp_path / "a.mat", "a") as file:
+        file.create_group("images")
+    with pytest.raises(DepthError, match=r"a\.mat: it has no array `images`"):
+        open_depth(tmp_path / "a.mat")
+
+
 def test_a_depth_map_without_measurements_is_named(tmp_path):
     depths = np.ones((6, 8, 3), np.float32)
     depths[..., 1] = np.nan

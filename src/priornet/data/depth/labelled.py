@@ -66,6 +66,8 @@ class LabelledMat:
         return StoredDepth(where, lambda: (np.ascontiguousarray(values), None))
 
     def _dataset(self, name: str) -> Any:
-        if name not in self._file:
+        with reading(self._path, "a MATLAB file of version 7.3"):
+            found = self._file.get(name)
+        if not hasattr(found, "dtype"):  # a group has none
             raise DepthError(f"{self._path}: it has no array `{name}`; is it the labelled set?")
-        return self._file[name]
+        return found
