@@ -1,5 +1,6 @@
 """The examples that train a network do what they say, each within a minute."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -7,12 +8,43 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.fixture
+def load():
+    """An example as a module: nothing is loaded again that this process has."""
+
+    def from_file(name):
+        spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return from_file
+
+
+@pytest.fixture
+def lines_of(monkeypatch, capsys):
+    """What an example prints when it is called with some arguments."""
+    import matplotlib.pyplot as plt
+
+    def call(example, *arguments):
+        monkeypatch.setattr(sys, "argv", [example.__name__, *map(str, arguments)])
+        with torch.random.fork_rng(devices=[]):
+            example.main()
+        return capsys.readouterr().out.splitlines()
+
+    yield call
+    plt.close("all")
+
+
 def run(name, *arguments):
-    """What an example prints."""
+    """What an example prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)],
         capture_output=True,
@@ -31,8 +63,15 @@ def after(word, line):
     return float(found[1])
 
 
-def test_own_network():
-    bright, dark = (line.split()[2:] for line in run("own_network").splitlines()[-2:])
+def test_own_network(load, lines_of, monkeypatch):
+    example = load("own_network")
+    train = example.train
+
+    def half(model, loss_of, steps=300):  # of the steps are enough
+        return train(model, loss_of, steps // 2)
+
+    monkeypatch.setattr(example, "train", half)
+    bright, dark = (line.split()[2:] for line in lines_of(example)[-2:])
     for knowledge in (2, 5):  # of the ensemble, and of its student
         assert float(dark[knowledge]) > 2 * float(bright[knowledge])
     assert abs(float(bright[4]) - 0.2) < 0.05  # the student's data sd; the ruler's is 0.2
@@ -53,15 +92,17 @@ def test_transformers_encoder():
     assert after("knowledge sd", unknown) > 10 * after("knowledge sd", known)
 
 
-def test_time_series(tmp_path):
-    known, drifted, _ = run("time_series", "--out", tmp_path / "out.png").splitlines()
+def test_time_series(load, lines_of, tmp_path, monkeypatch):
+    example = load("time_series")
+    monkeypatch.setattr(example.train, "__defaults__", (400,))  # half of the steps are enough
+    known, drifted, _ = lines_of(example, "--out", tmp_path / "out.png")
     assert after("rmse", known) < 0.3
     assert after("knowledge sd", drifted) > 10 * after("knowledge sd", known)
     assert (tmp_path / "out.png").stat().st_size > 10_000
 
 
-def test_two_targets(tmp_path):
-    *throws, _ = run("two_targets", "--out", tmp_path / "out.png").splitlines()
+def test_two_targets(load, lines_of, tmp_path):
+    *throws, _ = lines_of(load("two_targets"), "--out", tmp_path / "out.png")
     *inside, outside = (after("knowledge sd", line) for line in throws)
     assert outside > 5 * max(inside)
     for line in throws[:-1]:
@@ -69,8 +110,8 @@ def test_two_targets(tmp_path):
     assert (tmp_path / "out.png").stat().st_size > 10_000
 
 
-def test_active_learning(tmp_path):
-    lines = run("active_learning", "--seeds", 2, "--out", tmp_path / "out.png").splitlines()
+def test_active_learning(load, lines_of, tmp_path):
+    lines = lines_of(load("active_learning"), "--seeds", 2, "--out", tmp_path / "out.png")
     last = {line.split()[0]: float(line.split()[-1]) for line in lines[:3]}
     assert last["knowledge"] < last["random"]
     assert (tmp_path / "out.png").stat().st_size > 10_000
