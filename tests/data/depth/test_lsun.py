@@ -66,6 +66,16 @@ def test_other_files_are_named(tmp_path):
         open_depth(tmp_path / "bedroom")
 
 
+@pytest.mark.parametrize("left", [0.4, 0.99])
+def test_a_truncated_one_is_named(tmp_path, left):
+    """The library would look behind its end, of which a process dies."""
+    path = write_lmdb(tmp_path / "bedroom", {**PICTURES, b"zz": bytes(9000)})
+    whole = (path / "data.mdb").read_bytes()
+    (path / "data.mdb").write_bytes(whole[: int(left * len(whole))])
+    with pytest.raises(DepthError, match=r"bedroom/data\.mdb: it is truncated, \d+ of \d+ bytes"):
+        open_depth(path)
+
+
 def test_an_empty_one_is_named(tmp_path):
     with pytest.raises(DepthError, match="bedroom: this LMDB is empty"):
         open_depth(write_lmdb(tmp_path / "bedroom", {}))

@@ -59,5 +59,16 @@ class LsunLmdb:
             environment = lmdb.open(
                 str(self._path), subdir=is_folder, readonly=True, lock=False, readahead=False
             )
-            with environment, environment.begin() as transaction:
-                yield transaction
+            with environment:
+                self._check_whole(environment)
+                with environment.begin() as transaction:
+                    yield transaction
+
+    def _check_whole(self, environment: Any) -> None:
+        """Refuse a truncated file: to look behind its end would kill the process."""
+        file = self._path / "data.mdb" if self._path.is_dir() else self._path
+        needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+        if file.stat().st_size < needed:
+            raise DepthError(
+                f"{file}: it is truncated, {file.stat().st_size} of {needed} bytes are there."
+            )
