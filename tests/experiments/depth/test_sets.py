@@ -172,6 +172,21 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
         fails(RuntimeError("another"))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX systems")
+def test_names_may_hold_bytes_that_are_no_text(order, photographs, tmp_path):
+    folder = tmp_path / os.fsdecode(b"b\xfcro")
+    try:
+        shutil.copytree(photographs / "lsun_small", folder)
+    except OSError:
+        pytest.skip("this file system wants names in UTF-8")
+    picture = next(file for file in folder.rglob("*.*") if file.is_file())
+    picture.rename(picture.with_name(os.fsdecode(b"f\xf6to") + picture.suffix))
+    sources = replace(order.sources, foreign={"office": folder})
+    record = Sets(order.config, sources).record()
+    assert record["sources"]["office"] == "b?ro"
+    assert len(record["digests"]["office"]) == 12
+
+
 def test_the_fingerprint_sees_images_depth_and_weights(order, photographs, tmp_path):
     def fingerprint(sources, uses_foreign=False):
         return Sets(order.config, sources).fingerprint(uses_foreign=uses_foreign)

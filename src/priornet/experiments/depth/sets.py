@@ -260,7 +260,7 @@ class Sets:
         weights = self._weights_file
         names = ("train", "test", *self.sources.foreign)
         return {
-            "sources": {name: self._part(name).name for name in names},
+            "sources": {name: _plain_text(self._part(name).name) for name in names},
             "weights": self.sources.weights if weights is None else weights.name,
             "digests": {
                 "train": _digest_of(self._part("train"), n_whole=16),
@@ -306,13 +306,18 @@ def _digest(*pieces: Any) -> str:
 
 def _digest_of(images: DepthImages, *, with_depth: bool = True, n_whole: int | None = None) -> str:
     """Of the names of images, and of what is in all of them, or in the first."""
-    found = hashlib.sha256("\n".join(images.names).encode())
+    found = hashlib.sha256("\n".join(images.names).encode("utf-8", "surrogateescape"))
     for row in range(len(images) if n_whole is None else min(n_whole, len(images))):
         data = images.picture(row).data
         found.update(data if isinstance(data, bytes) else data.tobytes())
         depth = images.depth(row) if with_depth else None
         found.update(b"" if depth is None else depth.tobytes())
     return found.hexdigest()[:12]
+
+
+def _plain_text(name: str) -> str:
+    """A name for JSON: those of old file systems may hold bytes that are no text."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _first(images: DepthImages, n_most: int | None) -> DepthImages:
