@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -13,26 +14,23 @@ from priornet.estimators import folders
 from priornet.estimators.folders import found_folder, replace_folder, temporary_folder
 
 # Saves over a model again and again, each time in a child that is killed one step later, until a
-# child comes through; then the model is read, and put back as it was.
+# child comes through; then the model is read, and put back as it was. One way, then the other.
 KILLED = """
-import os, signal, sys, warnings
+import json, os, shutil, signal, sys, warnings
 from pathlib import Path
 import numpy as np
 import priornet
 from priornet import GaussianRegressor
 from priornet.estimators import folders
 
-if sys.argv[2] == "two steps":
-    folders._renameat2 = lambda: None
 STEPS = ("open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
 X = np.random.default_rng(0).normal(size=(30, 2))
 old, new = (
     GaussianRegressor(hidden=(4,), epochs=1, random_state=n).fit(X, X[:, 0]) for n in (1, 2)
 )
 answers = {old.predict(X).tobytes(): "old", new.predict(X).tobytes(): "new"}
-path = Path(sys.argv[1]) / "model"
 
-def save_until(last):
+def save_until(path, last):
     left = [last]
     def count(event, arguments):
         if event in STEPS and str(path.parent) in str(arguments):
@@ -43,38 +41,53 @@ def save_until(last):
     new.save(path)
     os._exit(0)
 
-for step in range(1, 100):
-    old.save(path)
-    assert [entry.name for entry in path.parent.iterdir()] == ["model"], "not tidy"
-    child = os.fork()
-    if child == 0:
-        save_until(step)
-    _, status = os.waitpid(child, 0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = answers[priornet.load(path).predict(X).tobytes()]
-    print(found, "in place" if path.is_dir() else "aside", len(caught))
-    for left in set(path.parent.iterdir()) - {path, path.with_name(".model.old")}:
-        import shutil
-        shutil.rmtree(left)
-    if os.WIFEXITED(status):
-        break
+def save_and_kill(path):
+    for step in range(1, 100):
+        old.save(path)
+        assert [entry.name for entry in path.parent.iterdir()] == ["model"], "not tidy"
+        child = os.fork()
+        if child == 0:
+            save_until(path, step)
+        _, status = os.waitpid(child, 0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = answers[priornet.load(path).predict(X).tobytes()]
+        yield f"{found} {'in place' if path.is_dir() else 'aside'} {len(caught)}"
+        for left in set(path.parent.iterdir()) - {path, path.with_name(".model.old")}:
+            shutil.rmtree(left)
+        if os.WIFEXITED(status):
+            break
+
+found = {}
+for way in ("exchange", "two steps"):
+    if way == "two steps":
+        folders._renameat2 = lambda: None
+    folder = Path(sys.argv[1]) / way
+    folder.mkdir()
+    found[way] = list(save_and_kill(folder / "model"))
+print(json.dumps(found))
 """
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """What was found after each kill, by the way of saving."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path_factory.mktemp("killed"))],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("way", ["exchange", "two steps"])
-def test_a_kill_at_any_step_leaves_a_model(way, tmp_path):
+def test_a_kill_at_any_step_leaves_a_model(way, killed):
     if way == "exchange" and folders._renameat2() is None:
         pytest.skip("this system cannot exchange folders")
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), way],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    found = done.stdout.split("\n")[:-1]
+    found = killed[way]
     assert len(found) >= 8  # so many steps has a save
     assert found[0] == "old in place 0"
     assert found[-1] == "new in place 0"
