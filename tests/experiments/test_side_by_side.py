@@ -64,19 +64,31 @@ def collected(pieces, workers, **options):
     return made
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """By workers, what the diamond and two that meet returned, and what progress was told."""
+    folder, found = str(tmp_path_factory.mktemp("meeting")), {}
+    for workers, extra in ((1, []), (2, [Piece(f"meet {i}", Meet(folder, i)) for i in range(2)])):
+        seen = []
+        made = collected([*DIAMOND, *extra], workers, progress=lambda c, s=seen: s.append(list(c)))
+        found[workers] = made, seen
+    return found
+
+
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_piece_gets_what_it_needs(workers):
-    seen = []
-    made = collected(DIAMOND, workers, progress=lambda counts: seen.append(list(counts)))
-    assert made == {"top": 1, "left": 11, "right": 101, "bottom": 1112}
+def test_a_piece_gets_what_it_needs(runs, workers):
+    made, seen = runs[workers]
+    values = {"top": 1, "left": 11, "right": 101, "bottom": 1112}
+    assert {piece.name: made[piece.name] for piece in DIAMOND} == values
     assert seen[-1] == [2, 2]
 
 
-def test_pieces_run_side_by_side(tmp_path):
-    made = collected([Piece(f"{i}", Meet(str(tmp_path), i)) for i in range(2)], 2)
-    assert len(set(made.values())) == 2
-    assert None not in made.values()
-    assert os.getpid() not in made.values()
+def test_pieces_run_side_by_side(runs):
+    made, _ = runs[2]
+    processes = {made["meet 0"], made["meet 1"]}
+    assert len(processes) == 2
+    assert None not in processes
+    assert os.getpid() not in processes
 
 
 def test_nothing_to_do_is_done_at_once():
