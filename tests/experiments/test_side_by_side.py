@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +130,50 @@ def test_a_killed_process_is_reported_by_what_it_did():
     pieces = [Piece("fine", Add(1)), Piece("doomed", die, ("fine",)), Piece("slow", sleep_long)]
     with pytest.raises(ChildProcessError, match=r"was lost .* during: .*doomed.* Run it again"):
         collected(pieces, 2)
+
+
+@dataclass(frozen=True)
+class SleepHere:
+    """Says where it is, and sleeps."""
+
+    folder: str
+
+    def __call__(self, needed, tick):
+        Path(self.folder, str(os.getpid())).touch()
+        time.sleep(300)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    # Ended, and nobody there to take notice: as good as gone.
+    state = Path(f"/proc/{process}/stat")
+    return not (state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path):
+    """They would work on beside the run that takes its place, and hold the GPU."""
+    code = (
+        "from priornet.experiments.side_by_side import Piece, in_order\n"
+        "from test_side_by_side import SleepHere\n"
+        "if __name__ == '__main__':\n"
+        f"    in_order([Piece(str(i), SleepHere({str(tmp_path)!r})) for i in range(2)], 2)\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    parent = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    try:
+        wait_for(lambda: len(os.listdir(tmp_path)) == 2)
+    finally:
+        parent.kill()
+        parent.wait()
+    workers = [int(name) for name in os.listdir(tmp_path)]
+    wait_for(lambda: not any(map(is_alive, workers)))
+
+
+def wait_for(happened):
+    until = time.monotonic() + 200  # a busy machine is slow to start processes
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -7,9 +7,12 @@ a piece is given all that it works on, and shares nothing but the machine.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
+from threading import Thread
 from typing import Any, NamedTuple, Protocol
 
 __all__ = ["Piece", "Tick", "Work", "in_order"]
@@ -150,8 +153,17 @@ def _lost(pieces: Any) -> ChildProcessError:
 def _start_worker(counts: Any, start: Callable[[], object] | None) -> None:
     global _counts
     _counts = counts
+    Thread(target=_end_with_parent, daemon=True).start()
     if start is not None:
         start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would work on, beside the run that takes its place."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _do_in_worker(piece: Piece, needed: dict[str, Any]) -> Any:
