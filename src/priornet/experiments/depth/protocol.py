@@ -16,6 +16,9 @@ DenseDepth's protocol, as its public code has it, where it applies:
 - *Crop.* NYU: Eigen's, rows 20 to 459 and columns 24 to 615 of 480 x 640, scaled to the size at
   hand. KITTI: Garg's, which the author of DenseDepth names for it.
 - *Pixels.* Those inside the crop with a measured depth below the limit of the set.
+- *Averages.* Scores are means over images of each image's score, as in the paper's code and in
+  DenseDepth's for TensorFlow 2. Its Keras code takes all pixels as one image, which makes the rmse
+  larger: those stand beside them as ``over_pixels``.
 
 What tells images apart, out-of-domain detection above all, is measured over one fixed region of
 every image, whether it has depth or not: the crop, and in KITTI the part of it where training
