@@ -11,6 +11,7 @@ from safetensors.torch import save
 from typer.testing import CliRunner
 
 from _depth_files import SETTINGS, encoded, photograph
+from _onnx import short_encoder
 from priornet.cli import app
 from priornet.export import DepthGraph
 from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead, load_depth, save_depth
@@ -21,6 +22,12 @@ SIZE = (32, 64)
 
 def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_encoder():
+    with short_encoder():
+        yield
 
 
 @pytest.fixture(scope="module")
