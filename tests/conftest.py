@@ -139,6 +139,7 @@ def quick_students(monkeypatch: pytest.MonkeyPatch) -> None:
     from priornet import DistilledRegressor
 
     defaults = DistilledRegressor.__init__.__kwdefaults__
+    assert defaults is not None
     monkeypatch.setitem(defaults, "student_epochs", 300)
 
 
