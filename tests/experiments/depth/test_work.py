@@ -78,6 +78,13 @@ def test_a_score_is_of_its_images(order, photographs, tmp_path, what):
     assert Workshop(replace(order, sources=sources)).fingerprint(score) != before
 
 
+def test_weights_that_no_package_brings_are_refused_before_images_are_read(order):
+    config = replace(order.config, encoder="densenet169")
+    sources = replace(order.sources, weights="imagenet")
+    with pytest.raises(ValueError, match="no package brings the ImageNet weights of densenet169"):
+        replace(order, config=config, sources=sources)
+
+
 def test_frozen_norms_need_weights(order):
     with pytest.raises(ValueError, match='norm="frozen" keeps the statistics of ImageNet weights'):
         replace(order, config=replace(order.config, norm="frozen"))

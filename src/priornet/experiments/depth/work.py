@@ -71,6 +71,11 @@ class Order:
                 'norm="frozen" keeps the statistics of ImageNet weights, and there are none: give '
                 'weights, or use norm="batch".'
             )
+        if self.sources.weights == "imagenet" and self.config.encoder != "efficientnet_lite0":
+            raise ValueError(
+                f"no package brings the ImageNet weights of {self.config.encoder}: the weights "
+                'must be a file with torchvision\'s names, or "none" for random ones.'
+            )
 
     @property
     def is_late(self) -> bool:
