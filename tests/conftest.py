@@ -115,22 +115,19 @@ def _argument_checks_are_on() -> None:
     torch.distributions.Distribution.set_default_validate_args(True)
 
 
-@pytest.fixture(scope="session")
-def _no_torchmetrics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("path")
-    (folder / "torchmetrics.py").write_text('raise ImportError("not on this machine")\n')
-    return folder
-
-
-@pytest.fixture
-def fabric_alone(monkeypatch: pytest.MonkeyPatch, _no_torchmetrics: Path) -> None:
+@pytest.fixture(scope="module")
+def fabric_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Lightning Fabric as the extra for depth installs it, here and in the processes of a test.
 
     Where all of Lightning is installed, Fabric loads torchmetrics, and with it Transformers and
     SciPy, to look at its version: more work than what a process is started for.
     """
-    monkeypatch.setattr(sys, "path", [str(_no_torchmetrics), *sys.path])
-    monkeypatch.setenv("PYTHONPATH", str(_no_torchmetrics), prepend=os.pathsep)
+    folder = tmp_path_factory.mktemp("path")
+    (folder / "torchmetrics.py").write_text('raise ImportError("not on this machine")\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(folder), *sys.path])
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def _short_encoder():
 
 
 @pytest.fixture(scope="module")
-def weights(sets, tmp_path_factory):
+def weights(sets, tmp_path_factory, fabric_alone):
     """What `priornet reproduce depth` leaves of its smallest preset."""
     out = tmp_path_factory.mktemp("depth")
     chosen = [part for setting in SETTINGS for part in ("--set", setting)]

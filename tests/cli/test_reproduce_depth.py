@@ -10,7 +10,7 @@ from priornet.experiments.results import read_results
 
 
 @pytest.fixture
-def smoke(call, sets, tmp_path):
+def smoke(call, sets, tmp_path, fabric_alone):
     def run(*options):
         chosen = [part for setting in SETTINGS for part in ("--set", setting)]
         common = ("--data", sets, "--preset", "smoke", "--weights", "none", "--out", tmp_path)

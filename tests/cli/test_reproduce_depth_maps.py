@@ -9,7 +9,7 @@ from _depth_files import SETTINGS
 
 
 @pytest.fixture(scope="module")
-def finished(sets, tmp_path_factory):
+def finished(sets, tmp_path_factory, fabric_alone):
     """Results of the reported preset's name, as they come back from another machine."""
     from typer.testing import CliRunner
 
