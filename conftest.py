@@ -1,4 +1,4 @@
-"""Names that docstring examples may use without importing them."""
+"""What the examples of docstrings find: names that they need not import, and quick students."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _docstring_names(doctest_namespace: dict[str, object]) -> None:
+def _docstring_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, object]) -> None:
     import torch
 
     doctest_namespace["torch"] = torch
+    if isinstance(request.node, pytest.DoctestItem):
+        from _students import hurry
+
+        hurry(request.getfixturevalue("monkeypatch"))

@@ -132,12 +132,10 @@ def fabric_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture
 def quick_students(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Students learn for seconds where the code of a page leaves their epochs to the library."""
-    from priornet import DistilledRegressor
+    """For the code of a page."""
+    from _students import hurry
 
-    defaults = DistilledRegressor.__init__.__kwdefaults__
-    assert defaults is not None
-    monkeypatch.setitem(defaults, "student_epochs", 300)
+    hurry(monkeypatch)
 
 
 @pytest.fixture
