@@ -8,7 +8,7 @@ from PIL import Image
 
 from _depth_files import codes, encoded, opened, photograph
 from priornet.data.depth import DepthError
-from priornet.data.depth.decoding import Picture, StoredDepth, depth_file
+from priornet.data.depth.decoding import Picture, StoredDepth, check_pair, depth_file
 from priornet.data.depth.encoding import KITTI, NYU_CODES
 
 BOTH = {8: NYU_CODES, 16: KITTI}
@@ -71,6 +71,18 @@ def test_a_camera_that_was_turned_is_turned_back():
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", exif=turned)
     assert (Picture(file.getvalue(), "x").decode() == np.rot90(pixels, -1)).all()
+
+
+def test_a_turned_camera_and_a_depth_map_that_was_not_are_refused():
+    pixels, turned = photograph(), Image.Exif()
+    turned[0x0112] = 3  # upside down: the shape does not tell
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", exif=turned)
+    depth = np.ones(pixels.shape[:2], np.float32)
+    stored = StoredDepth("depth/7.png", lambda: (depth, None))
+    check_pair(Picture(pixels, "rgb/7.png"), pixels, stored, depth)
+    with pytest.raises(DepthError, match=r"rgb/7\.png: its camera was turned \(EXIF\)"):
+        check_pair(Picture(file.getvalue(), "rgb/7.png"), pixels, stored, depth)
 
 
 def test_pixels_pass_and_stay_as_they_are():

@@ -153,6 +153,13 @@ def test_a_damaged_picture_stops_it_and_leaves_nothing_behind(folder, tmp_path):
     assert (tmp_path / "out" / "rooms.pack").read_bytes() == b"the old one"
 
 
+def test_depth_of_another_shape_stops_it(folder, tmp_path):
+    (folder / "rgb/0002.jpg").write_bytes(encoded(photograph(24, 32)))
+    with pytest.raises(DepthError, match=r"0002\.png: depth of 12 x 16 .* picture of 24 x 32"):
+        pack(open_depth(folder), tmp_path / "rooms.pack", size=(6, 8))
+    assert not (tmp_path / "rooms.pack").exists()
+
+
 def test_a_folder_that_is_not_there_is_named(folder, tmp_path):
     with pytest.raises(DepthError, match="none: this cannot be read as a folder to write to"):
         pack(open_depth(folder), tmp_path / "none" / "rooms.pack")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from priornet.data.depth.encoding import Encoding, metres
 from priornet.data.depth.errors import DepthError, need, reading
 
-__all__ = ["Picture", "Raw", "StoredDepth", "depth_file"]
+__all__ = ["Picture", "Raw", "StoredDepth", "check_pair", "depth_file"]
 
 Raw = tuple[NDArray[Any], Encoding | None]
 
@@ -51,6 +51,14 @@ class Picture:
             image.load()
             return np.array(_in_colour(_upright(image)))
 
+    @property
+    def is_turned(self) -> bool:
+        """Whether its file says that the camera was held in another way than upright."""
+        if not isinstance(self.data, bytes):
+            return False
+        with reading(self.where, "a picture"), _opened(self.data) as image:
+            return _is_turned(image)
+
 
 def _opened(data: bytes) -> Any:
     """A picture file, not decoded yet."""
@@ -70,8 +78,12 @@ def _in_colour(image: Any) -> Any:
 
 def _upright(image: Any) -> Any:
     """Turned as its camera says that it was held."""
-    turned = image.getexif().get(0x0112, 1) != 1
-    return need("PIL.ImageOps", "turn pictures").exif_transpose(image) if turned else image
+    turn = need("PIL.ImageOps", "turn pictures").exif_transpose
+    return turn(image) if _is_turned(image) else image
+
+
+def _is_turned(image: Any) -> bool:
+    return image.getexif().get(0x0112, 1) != 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +113,29 @@ class StoredDepth:
         """Metres, shape ``(H, W)``; 0 where nothing was measured."""
         values, encoding = self.raw()
         return values if encoding is None else encoding.metres(values)
+
+
+def check_pair(
+    picture: Picture, pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any]
+) -> None:
+    """Refuse a photograph and a depth map of which pixels do not lie on each other.
+
+    Args:
+        picture: The photograph, for its name.
+        pixels: What was decoded of it.
+        stored: The depth map, for its name.
+        depth: What was decoded of it.
+    """
+    if depth.shape != pixels.shape[:2]:
+        raise DepthError(
+            f"{stored.where}: depth of {depth.shape[0]} x {depth.shape[1]} pixels for a picture of "
+            f"{pixels.shape[0]} x {pixels.shape[1]}."
+        )
+    if picture.is_turned:
+        raise DepthError(
+            f"{picture.where}: its camera was turned (EXIF), which its depth map does not say: "
+            "save the picture as it lies on the depth map, without that entry."
+        )
 
 
 def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> StoredDepth:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.data.depth.ahead import decoded, n_workers
-from priornet.data.depth.decoding import Picture, StoredDepth
+from priornet.data.depth.decoding import Picture, StoredDepth, check_pair
 from priornet.data.depth.errors import DepthError
 from priornet.data.depth.resize import Size, check_size, resize_depth, resize_picture
 from priornet.data.depth.source import Part, Source, rows_of
@@ -205,11 +205,8 @@ def _decode_pair(
 ) -> Pair:
     picture, stored = encoded
     image, depth = picture.decode(), None if stored is None else stored.decode()
-    if stored is not None and depth is not None and depth.shape != image.shape[:2]:
-        raise DepthError(
-            f"{stored.where}: depth of {depth.shape[0]} x {depth.shape[1]} pixels for a picture of "
-            f"{image.shape[0]} x {image.shape[1]}."
-        )
+    if stored is not None and depth is not None:
+        check_pair(picture, image, stored, depth)
     if size is not None:
         image = resize_picture(image, size, crop=crop)
         depth = None if depth is None else resize_depth(depth, size, crop=crop)
