@@ -295,13 +295,12 @@ def compiled_batches_part(b: Bench) -> None:
 
 def tuned_part(b: Bench) -> None:
     """To try every algorithm for some hundred convolutions takes its time, too."""
-    graph, streams = replace(GRAPH, tuned=True), replace(STREAMS, tuned=True)
-    for batch in (b.size.batch, b.size.batches[-1]):
-        for compiled in (False, True) if batch == b.size.batch else (True,):
-            how = replace(graph, compiled=compiled)
-            b.measure("training", STEP, b.steps.training, how, batch, limit=90)
-            how, what = replace(streams, compiled=compiled), LIVE.format("streams")
-            b.measure("distillation", what, b.steps.distillation, how, batch, limit=90)
+    small, large = b.size.batch, b.size.batches[-1]
+    for batch, compiled in ((small, False), (small, True), (large, True)):
+        graph, streams = (replace(h, tuned=True, compiled=compiled) for h in (GRAPH, STREAMS))
+        b.measure("training", STEP, b.steps.training, graph, batch, limit=90)
+        what = LIVE.format("streams")
+        b.measure("distillation", what, b.steps.distillation, streams, batch, limit=90)
 
 
 RUNS = {

@@ -31,8 +31,8 @@ EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
 
 
-class Watch(TorchDispatchMode):
-    """Record every operation that returns a tensor of the forbidden dtype."""
+class AssertNo(TorchDispatchMode):
+    """Fails at its end if an operation inside returned a tensor of the forbidden dtype."""
 
     def __init__(self, forbidden: torch.dtype) -> None:
         super().__init__()
@@ -86,7 +86,10 @@ def grad_all(value, leaves):
 
 
 def test_the_watch_sees_a_float64():
-    with pytest.raises(AssertionError, match=r"float64 from: aten\._to_copy"), Watch(torch.float64):
+    with (
+        pytest.raises(AssertionError, match=r"float64 from: aten\._to_copy"),
+        AssertNo(torch.float64),
+    ):
         torch.ones(3).double()
 
 
@@ -96,7 +99,7 @@ def test_distributions_keep_their_precision(case, k_dim, batch, forbidden, wante
         cast(t, device, wanted) for t in (case.draw(k_dim, batch), points(k_dim, batch))
     )
     leaves = {name: value.requires_grad_() for name, value in parameters.items()}
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         values = answers(case, case.build(**leaves), at).values()
         total = sum(value.sum() for value in values if value.requires_grad)
         grad_all(total, list(leaves.values()))
@@ -108,7 +111,7 @@ def test_draws_keep_their_precision(case, k_dim, batch, device):
         name: value.requires_grad_()
         for name, value in cast(case.draw(k_dim, batch), device, torch.float32).items()
     }
-    with Watch(torch.float64):
+    with AssertNo(torch.float64):
         draws = case.sample(case.build(**leaves), (3,))
         for draw in draws if isinstance(draws, tuple) else (draws,):
             if draw.requires_grad:
@@ -125,7 +128,7 @@ def test_losses_keep_their_precision(case, k_dim, batch, is_masked, forbidden, w
     )
     leaves = {name: value.requires_grad_() for name, value in parameters.items()}
     mask = (random_uniform(0, 1, batch, 5) > 0.3).to(device) if is_masked else None
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         grad_all(case.call(leaves, target, mask=mask), list(leaves.values()))
 
 
@@ -137,7 +140,7 @@ def test_divergences_keep_their_precision(pair, k_dim, batch, forbidden, wanted,
     parameters = cast(case.draw(k_dim, batch), device, wanted)
     leaves = {name: value.requires_grad_() for name, value in parameters.items()}
     prior = case.make(k_dim, (), device, wanted)
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         grad_all(kl_divergence(case.build(**leaves), prior), list(leaves.values()))
 
 
@@ -148,7 +151,7 @@ def test_fit_prior_and_measures_keep_their_precision(k_dim, batch, forbidden, wa
     ensemble = case.make(k_dim, batch, device, wanted)
     y = points(k_dim, (12,))["y"].to(device, wanted)
     generator = torch.Generator(device).manual_seed(0)
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         uncertainty(NormalWishart.fit(ensemble))
         uncertainty(ensemble)
         ensemble.predictive_entropy_mc(2, generator)
@@ -177,7 +180,7 @@ def test_heads_keep_their_precision(
     module = head(4, k_dim, per_pixel=per_pixel, init_gain=1.0, **options).to(device, wanted)
     shape = (math.prod(batch), 4, 3, 3) if per_pixel else (*batch, 4)  # images have one batch axis
     features = random_normal(shape).to(device, wanted)
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         out = module(features)
         grad_all(out.expected_entropy() + out.covariance_trace().total, list(module.parameters()))
 
@@ -186,7 +189,7 @@ def test_heads_keep_their_precision(
 def test_quantiles_keep_their_precision(df, forbidden, wanted, device):
     t = torch.linspace(-8, 8, 9, dtype=wanted, device=device, requires_grad=True)
     nu = torch.full_like(t, df).detach().requires_grad_()
-    with Watch(forbidden):
+    with AssertNo(forbidden):
         p = student_t_cdf(t, nu)
         grad_all(p, [t, nu])
         grad_all(student_t_icdf(p.detach().requires_grad_(), nu), [nu])
@@ -213,7 +216,7 @@ def test_the_default_dtype_does_not_matter_to_a_loss(case, k_dim, batch, device)
         cast(t, device, torch.float32)
         for t in (case.draw(k_dim, batch), case.draw_target(k_dim, batch))
     )
-    with Watch(torch.float64):
+    with AssertNo(torch.float64):
         assert case.call(parameters, target).dtype == torch.float32
 
 

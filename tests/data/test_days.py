@@ -5,7 +5,7 @@ import datetime
 import numpy as np
 import pytest
 
-from priornet.data.days import as_days, days_of
+from priornet.data.days import as_days, as_moments, days_of
 
 EAST = datetime.timezone(datetime.timedelta(hours=2))
 
@@ -29,3 +29,8 @@ def test_one_value(value, days):
 def test_arrays_of_every_unit(kind, unit):
     hours = np.array([36, -6, "NaT"], f"{kind}[h]")
     np.testing.assert_array_equal(as_days(hours.astype(f"{kind}[{unit}]")), [1.5, -0.25, np.nan])
+
+
+def test_moments_come_back_to_the_microsecond():
+    moments = np.array(["1969-12-31T23:59:59.999999", "2024-02-29T12:34:56.789012"], "M8[us]")
+    np.testing.assert_array_equal(as_moments(as_days(moments)), moments)

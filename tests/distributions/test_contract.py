@@ -37,7 +37,7 @@ EVERY_K = spread(DISTRIBUTIONS)  # about dtypes and copies, whatever the shapes
 LIFTED = (torch.bfloat16, torch.float16)
 
 
-def same(actual, expected, name=""):
+def assert_same(actual, expected, name=""):
     """Equal to the last bit, dtypes and shapes included."""
     torch.testing.assert_close(
         actual, expected, rtol=0, atol=0, equal_nan=True, msg=lambda text: f"{name}: {text}"
@@ -95,7 +95,7 @@ def test_sample_has_no_gradient_and_takes_a_generator(case, k_dim, batch, device
     one, two = (
         as_tuple(d.sample((3,), generator=torch.Generator(device).manual_seed(1))) for _ in range(2)
     )
-    same(one, two)
+    assert_same(one, two)
     assert not any(draw.requires_grad for draw in one)
 
 
@@ -116,7 +116,7 @@ def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(
         as_tuple(d.rsample((3,), generator=torch.Generator(device).manual_seed(1)))
         for _ in range(2)
     )
-    same(one, two)
+    assert_same(one, two)
     grads = torch.autograd.grad([draw.square().sum() for draw in one], list(parameters.values()))
     for name, grad in zip(parameters, grads, strict=True):
         assert grad.isfinite().all(), name
@@ -143,7 +143,7 @@ def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dty
     one = cast(points(k_dim, ()), device, dtype)
     many = {name: value.expand((*batch, *value.shape)) for name, value in one.items()}
     if device.type == "cpu":
-        same(log_prob(d, one), log_prob(d, many))
+        assert_same(log_prob(d, one), log_prob(d, many))
         return
     # An accelerator picks its kernels by shape and stride, and so may round differently.
     rel = 1e-12 if dtype == torch.float64 else 1e-5
@@ -265,7 +265,7 @@ def test_kl_broadcasts_a_prior_without_batch(k_dim, batch, product, device, dtyp
     for p, q in ((nw, prior), (prior, nw)):
         kl = kl_divergence(p, q)
         assert (kl.shape, kl.dtype) == (batch, dtype)
-        same(kl, kl_divergence(p.expand(batch), q.expand(batch)))
+        assert_same(kl, kl_divergence(p.expand(batch), q.expand(batch)))
 
 
 def _torch_gaussians(gaussian):
@@ -338,7 +338,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
     expected = answers(case, lifted, cast(at, torch.float32))
     for name, value in answers(case, case.build(**parameters), at).items():
         assert value.dtype == torch.float32, name
-        same(value, expected[name], name)
+        assert_same(value, expected[name], name)
 
 
 @pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
@@ -350,7 +350,7 @@ def test_autocast_rounds_nothing(case, k_dim, batch, device):
     with torch.autocast(device.type, dtype=torch.bfloat16):
         found = answers(case, case.build(**parameters), at)
     for name, value in found.items():
-        same(value, expected[name], name)
+        assert_same(value, expected[name], name)
 
 
 @pytest.mark.parametrize("pair", ["NormalWishart", "ProductNormalWishart", "Wishart"])
@@ -361,18 +361,17 @@ def test_autocast_rounds_no_divergence(pair, k_dim, batch, device):
     p, q = (case.make(k_dim, b, device, torch.float32) for b in (batch, ()))
     expected = kl_divergence(p, q)
     with torch.autocast(device.type, dtype=torch.bfloat16):
-        same(kl_divergence(p, q), expected)
+        assert_same(kl_divergence(p, q), expected)
 
 
 @pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
 def test_draws_are_the_same_under_autocast(case, k_dim, batch, device):
     d = case.make(k_dim, batch, device, torch.float32)
-    if not d.has_rsample:
-        return
-    expected = d.rsample((3,), generator=torch.Generator(device).manual_seed(0))
+    draw = d.rsample if d.has_rsample else d.sample
+    expected = draw((3,), generator=torch.Generator(device).manual_seed(0))
     with torch.autocast(device.type, dtype=torch.bfloat16):
-        found = d.rsample((3,), generator=torch.Generator(device).manual_seed(0))
-    same(found, expected)
+        found = draw((3,), generator=torch.Generator(device).manual_seed(0))
+    assert_same(found, expected)
 
 
 # -- copies ---------------------------------------------------------------------------------------
@@ -388,7 +387,7 @@ def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, 
     assert type(twin) is type(d)
     assert (twin.batch_shape, twin.event_shape) == (d.batch_shape, d.event_shape)
     for name, value in answers(case, twin, at).items():
-        same(value, expected[name], name)
+        assert_same(value, expected[name], name)
 
 
 @pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)

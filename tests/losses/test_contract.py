@@ -34,7 +34,7 @@ def draw(case, k_dim, batch, *to):
     return cast(case.draw(k_dim, batch), *to), cast(case.draw_target(k_dim, batch), *to)
 
 
-def same(actual, expected):
+def assert_same(actual, expected):
     torch.testing.assert_close(actual, expected, rtol=0, atol=0)
 
 
@@ -113,7 +113,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
     parameters, target = draw(case, k_dim, batch, device, half)
     loss = case.call(parameters, target)
     assert loss.dtype == torch.float32
-    same(loss, case.call(cast(parameters, torch.float32), cast(target, torch.float32)))
+    assert_same(loss, case.call(cast(parameters, torch.float32), cast(target, torch.float32)))
 
 
 @pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
@@ -127,9 +127,9 @@ def test_autocast_rounds_nothing(case, k_dim, batch, backward, device):
         loss = case.call(leaves, target)
     with autocast if backward == "inside" else contextlib.nullcontext():
         found = torch.autograd.grad(loss.sum(), list(leaves.values()))
-    same(loss, expected)
+    assert_same(loss, expected)
     for gradient, name in zip(found, leaves, strict=True):
-        same(gradient, gradients[name])
+        assert_same(gradient, gradients[name])
 
 
 # -- masks ----------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_masked_element_is_exactly_zero_and_the_others_do_not_change(
     loss, gradients = loss_and_gradients(case, parameters, target)
     for mask in holes(batch, device):
         found, found_gradients = loss_and_gradients(case, parameters, target, mask)
-        same(found, torch.where(mask, loss, 0.0))
+        assert_same(found, torch.where(mask, loss, 0.0))
         for name, gradient in gradients.items():
             event = gradient.dim() - case.lead - len(batch)
             keep = mask.reshape((1,) * case.lead + batch + (1,) * event)
@@ -348,14 +348,18 @@ def test_a_product_needs_the_averages_of_each_coordinate():
     with pytest.raises(ValueError, match=r"`teacher`"):
         losses.endd(product(), precision_averages(teacher))
     expected = losses.endd(product(), teacher)
-    same(losses.endd(product(), precision_averages(teacher.coordinates())), expected)
+    assert_same(losses.endd(product(), precision_averages(teacher.coordinates())), expected)
 
 
 def test_averages_equal_the_ensemble_they_come_from():
     teacher = ensemble()
-    same(losses.endd(nw(), precision_averages(teacher, 3.0), 3.0), losses.endd(nw(), teacher, 3.0))
-    same(losses.end(gaussian(), covariance_averages(teacher)), losses.end(gaussian(), teacher))
-    same(losses.proxy(nw(), NormalWishart.fit(teacher)), losses.proxy(nw(), teacher))
+    assert_same(
+        losses.endd(nw(), precision_averages(teacher, 3.0), 3.0), losses.endd(nw(), teacher, 3.0)
+    )
+    assert_same(
+        losses.end(gaussian(), covariance_averages(teacher)), losses.end(gaussian(), teacher)
+    )
+    assert_same(losses.proxy(nw(), NormalWishart.fit(teacher)), losses.proxy(nw(), teacher))
 
 
 def test_full_members_have_no_diagonal_student():
@@ -479,5 +483,5 @@ def test_gaussian_nll_of_a_belief_names_its_predictive():
 def test_gaussian_nll_takes_any_predictive():
     y = torch.zeros(4, 2)
     for predictive in (nw().predictive(), product().predictive(), ensemble().predictive()):
-        same(losses.gaussian_nll(predictive, y), -predictive.log_prob(y))
+        assert_same(losses.gaussian_nll(predictive, y), -predictive.log_prob(y))
     assert isinstance(ensemble().predictive(), GaussianMixture)

@@ -65,7 +65,7 @@ def parameters(distribution):
     return {n: getattr(distribution, n) for n in names if n in vars(distribution)}
 
 
-def same(actual, expected):
+def assert_same(actual, expected):
     found, wanted = parameters(actual), parameters(expected)
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
@@ -198,7 +198,7 @@ def test_autocast_rounds_the_projection_only(name, device):
             return raw.float()
 
     module.projection = Given()
-    same(out, module(x))
+    assert_same(out, module(x))
 
 
 @pytest.mark.parametrize("size", [1e3, 1e30])
@@ -217,14 +217,14 @@ def test_extreme_outputs_stay_within_the_bounds(name, size, device):
 def test_heads_copy_pickle_and_reload(name):
     module, _ = head(name, 2, init_gain=1.0)
     x = features(4, FEATURES)
-    same(copy.deepcopy(module)(x), module(x))
-    same(pickle.loads(pickle.dumps(module))(x), module(x))
+    assert_same(copy.deepcopy(module)(x), module(x))
+    assert_same(pickle.loads(pickle.dumps(module))(x), module(x))
     file = io.BytesIO()
     torch.save(module.state_dict(), file)
     file.seek(0)
     other, _ = head(name, 2, init_gain=1.0)
     other.load_state_dict(torch.load(file, weights_only=True))
-    same(other(x), module(x))
+    assert_same(other(x), module(x))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.data.columns import CellError, Column, Numbers, Texts, shown
+from priornet.data.days import as_moments
 from priornet.data.learning import RawColumn
 from priornet.data.spelling import parse_labels
 from priornet.data.values import label_of
@@ -26,7 +27,6 @@ FloatArray = NDArray[np.float64]
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _EXACT_DIGITS = 15  # that a double keeps
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
-_DAY_IN_MICROSECONDS = 86_400e6
 _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
 
 
@@ -91,7 +91,7 @@ def _meaning(label: str) -> object:
     if _DATE.fullmatch(label):
         days = parse_labels([label], "date")
         if days is not None:
-            return "moment", round(float(days[1][0]) * _DAY_IN_MICROSECONDS)
+            return "moment", as_moments(days[1]).item()
     return label
 
 
@@ -102,6 +102,5 @@ def _texts(raw: Numbers) -> Texts:
     codes = np.full(len(raw.values), -1, np.int64)
     codes[~missing] = inverse
     if raw.is_date:
-        moments = (values * _DAY_IN_MICROSECONDS).round().astype("M8[us]")
-        return Texts(codes, tuple(str(moment) for moment in moments))
+        return Texts(codes, tuple(str(moment) for moment in as_moments(values)))
     return Texts(codes, tuple(label_of(value) for value in values))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from priornet.data.columns import Numbers, Table
 from priornet.data.containers import read_table
+from priornet.data.days import as_moments
 from priornet.data.learning import RawColumn
 from priornet.data.matching import as_labels
 from priornet.data.spelling import parse_labels
@@ -186,7 +187,7 @@ def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
         return np.array(values, dtype=object)
     numbers = np.array(values, dtype=np.float64)
     if feature.is_date:
-        return (numbers * 86_400e6).astype("timedelta64[us]") + np.datetime64("1970-01-01", "us")
+        return as_moments(numbers)
     return numbers
 
 

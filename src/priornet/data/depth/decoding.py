@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from priornet.data.depth.encoding import Encoding, metres
 from priornet.data.depth.errors import DepthError, need, reading
 
-__all__ = ["Picture", "Raw", "StoredDepth", "check_pair", "depth_file"]
+__all__ = ["Picture", "Raw", "StoredDepth", "check_shapes", "depth_file"]
 
 Raw = tuple[NDArray[Any], Encoding | None]
 
@@ -38,8 +38,13 @@ class Picture:
     data: bytes | NDArray[np.uint8]
     where: str
 
-    def decode(self) -> NDArray[np.uint8]:
-        """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change."""
+    def decode(self, *, has_depth: bool = False) -> NDArray[np.uint8]:
+        """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change.
+
+        Args:
+            has_depth: Whether a depth map lies on it. One from a camera that was turned is then
+                refused: nobody can tell whether the map was turned as well.
+        """
         if not isinstance(self.data, bytes):
             return self.data.copy()
         with reading(self.where, "a picture"), _opened(self.data) as image:
@@ -49,15 +54,14 @@ class Picture:
                     "a colour; is it a depth map?"
                 )
             image.load()
-            return np.array(_in_colour(_upright(image)))
-
-    @property
-    def is_turned(self) -> bool:
-        """Whether its file says that the camera was held in another way than upright."""
-        if not isinstance(self.data, bytes):
-            return False
-        with reading(self.where, "a picture"), _opened(self.data) as image:
-            return _is_turned(image)
+            if _is_turned(image):
+                if has_depth:
+                    raise DepthError(
+                        f"{self.where}: its camera was turned (EXIF), which its depth map does not "
+                        "say: save the picture as it lies on the depth map, without that entry."
+                    )
+                image = need("PIL.ImageOps", "turn pictures").exif_transpose(image)
+            return np.array(_in_colour(image))
 
 
 def _opened(data: bytes) -> Any:
@@ -76,13 +80,8 @@ def _in_colour(image: Any) -> Any:
     return image.convert("RGB")
 
 
-def _upright(image: Any) -> Any:
-    """Turned as its camera says that it was held."""
-    turn = need("PIL.ImageOps", "turn pictures").exif_transpose
-    return turn(image) if _is_turned(image) else image
-
-
 def _is_turned(image: Any) -> bool:
+    """Whether its camera says that it was not held upright."""
     return image.getexif().get(0x0112, 1) != 1
 
 
@@ -115,14 +114,11 @@ class StoredDepth:
         return values if encoding is None else encoding.metres(values)
 
 
-def check_pair(
-    picture: Picture, pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any]
-) -> None:
-    """Refuse a photograph and a depth map of which pixels do not lie on each other.
+def check_shapes(pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any]) -> None:
+    """Refuse a photograph and a depth map of different shapes.
 
     Args:
-        picture: The photograph, for its name.
-        pixels: What was decoded of it.
+        pixels: What was decoded of the photograph.
         stored: The depth map, for its name.
         depth: What was decoded of it.
     """
@@ -130,11 +126,6 @@ def check_pair(
         raise DepthError(
             f"{stored.where}: depth of {depth.shape[0]} x {depth.shape[1]} pixels for a picture of "
             f"{pixels.shape[0]} x {pixels.shape[1]}."
-        )
-    if picture.is_turned:
-        raise DepthError(
-            f"{picture.where}: its camera was turned (EXIF), which its depth map does not say: "
-            "save the picture as it lies on the depth map, without that entry."
         )
 
 

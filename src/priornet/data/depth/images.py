@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.data.depth.ahead import decoded, n_workers
-from priornet.data.depth.decoding import Picture, StoredDepth, check_pair
+from priornet.data.depth.decoding import Picture, StoredDepth, check_shapes
 from priornet.data.depth.errors import DepthError
 from priornet.data.depth.resize import Size, check_size, resize_depth, resize_picture
 from priornet.data.depth.source import Part, Source, rows_of
@@ -204,9 +204,10 @@ def _decode_pair(
     encoded: tuple[Picture, StoredDepth | None], *, size: Size | None, crop: bool
 ) -> Pair:
     picture, stored = encoded
-    image, depth = picture.decode(), None if stored is None else stored.decode()
-    if stored is not None and depth is not None:
-        check_pair(picture, image, stored, depth)
+    image, depth = picture.decode(has_depth=stored is not None), None
+    if stored is not None:
+        depth = stored.decode()
+        check_shapes(image, stored, depth)
     if size is not None:
         image = resize_picture(image, size, crop=crop)
         depth = None if depth is None else resize_depth(depth, size, crop=crop)

@@ -26,7 +26,7 @@ from priornet.data.depth.codes import (
     decompress_codes,
     decompress_metres,
 )
-from priornet.data.depth.decoding import Picture, Raw, StoredDepth, check_pair
+from priornet.data.depth.decoding import Picture, Raw, StoredDepth, check_shapes
 from priornet.data.depth.encoding import Encoding, metres
 from priornet.data.depth.errors import DepthError, need, reading
 from priornet.data.depth.images import DepthImages
@@ -127,7 +127,8 @@ def _press(
 ) -> tuple[bytes, bytes | None, Encoding | None]:
     """What is written of an image: its picture, its depth, and what the depth's codes mean."""
     picture, depth = stored
-    pixels = picture.decode()  # also where the bytes are kept: what is packed can be read
+    # Also where the bytes are kept: what is packed can be read.
+    pixels = picture.decode(has_depth=depth is not None)
     data = picture.data
     if not isinstance(data, bytes) or quality is not None or size is not None:
         resized = pixels if size is None else resize_picture(pixels, size, crop=False)
@@ -135,7 +136,7 @@ def _press(
     if depth is None:
         return data, None, None
     values, encoding = depth.raw()
-    check_pair(picture, pixels, depth, values)
+    check_shapes(pixels, depth, values)
     if size is not None:
         values = resize_depth(values, size, crop=False)
     if step is not None:
