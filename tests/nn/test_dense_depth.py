@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.nn.functional import interpolate
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from _asserts import assert_close
 from _beliefs import random_normal
@@ -15,7 +17,7 @@ from _compile import compiles
 from priornet import losses
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.nn import DenseDepth, GaussianHead, GaussianMixtureHead, NormalWishartHead
-from priornet.nn.dense_depth import doubled_by_products
+from priornet.nn.dense_depth import _doubled, doubled_by_products
 from priornet.nn.efficientnet import packaged_weights
 
 HEADS: dict[str, Any] = {
@@ -130,6 +132,27 @@ def test_doubling_by_products_is_bilinear(shape):
     weights = random_normal(tuple(expected.shape), seed=1)
     one, two = (torch.autograd.grad((y * weights).sum(), x)[0] for y in (found, expected))
     assert_close(one, two, rel=1e-12, abs=1e-12)
+
+
+class Called(TorchDispatchMode):
+    """Names of the operators that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set[str]()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_products_double_where_a_gpu_learns(learns):
+    with FakeTensorMode(), Called() as called, torch.set_grad_enabled(learns):
+        found = _doubled(torch.empty(2, 3, 4, 5, device="cuda"))
+    assert found.shape == (2, 3, 8, 10)
+    assert ("bmm" in called.names) == learns
+    assert ("upsample_bilinear2d" in called.names) != learns
 
 
 # -- members that split early ---------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
+from typing import Any
 
 import pytest
 import torch
@@ -115,6 +117,52 @@ def test_features_match_a_second_writing(net):
     assert [m.shape[1] for m in found] == list(net.channels)
     for one, two in zip(found, expected, strict=True):
         assert_close(one, two, rel=1e-3, abs=1e-4 * two.abs().max().item())
+
+
+def wide_network() -> Any:
+    """In double precision, with statistics, weights and biases of no round number."""
+    net = DenseNet169()
+    net.load_state_dict(random_state(torch.float64), strict=False)
+    return net.double().eval()
+
+
+def assert_same_maps(found, expected):
+    for one, two in zip(found, expected, strict=True):
+        assert_close(one, two, rel=1e-10, abs=1e-10 * two.abs().max().item())
+
+
+def test_averages_before_convolutions_are_averages_after_them():
+    generator = torch.Generator().manual_seed(3)
+    step = wide_network().features.transition2
+    x = torch.randn(2, 512, 6, 8, dtype=torch.float64, generator=generator)
+    with torch.no_grad():
+        paper = step.pool(step.conv(torch.relu(step.norm(x))))  # Huang et al., 2017: table 1
+        assert_same_maps([step(x)], [paper])
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_folded_norms_leave_the_features_as_they_are(layout):
+    whole, folded = wide_network(), wide_network().to(memory_format=layout)
+    folded.fold_norms()
+    images = torch.rand(2, 3, 64, 96, generator=torch.Generator().manual_seed(4)).double()
+    with torch.no_grad():
+        expected = whole(images)
+        assert_same_maps(folded(images), expected)
+        folded.fold_norms()  # there is nothing left to fold
+        assert_same_maps(folded(images), expected)
+
+
+def test_folded_norms_are_those_behind_a_convolution(net):
+    folded = deepcopy(net).requires_grad_(False)
+    assert not folded.norms_folded
+    folded.fold_norms()
+    assert folded.norms_folded
+    before, after = (set(n.state_dict()) for n in (net, folded))
+    behind = re.compile(r"features\.(norm0|denseblock\d\.denselayer\d+\.norm2)\.")
+    assert before - after == {name for name in before if behind.match(name)}
+    biases = {re.sub(r"norm0\.", "conv0.", re.sub(r"norm2\.", "conv1.", n)) for n in before - after}
+    assert after - before == {name for name in biases if name.endswith(".bias")}
+    assert not any(p.requires_grad for p in folded.parameters())  # frozen ones stay frozen
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])

@@ -65,6 +65,19 @@ def test_a_network_comes_back(name, folded, images, tmp_path):
         torch.testing.assert_close(one, other, rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_dense_network_comes_back(folded, images, tmp_path):
+    torch.manual_seed(0)
+    net = DenseDepth(None, "densenet169", n_decoder=16).eval()
+    if folded:
+        net.encoder.fold_norms()
+    save_depth(net, tmp_path / "net.safetensors", size=SIZE)
+    found = load_depth(tmp_path / "net.safetensors").net
+    assert found.encoder.norms_folded == folded
+    with torch.no_grad():
+        torch.testing.assert_close(found(images), net(images))
+
+
 def test_members_with_decoders_of_their_own_come_back(images, tmp_path):
     net = network("mixture", early_split=True)
     save_depth(net, tmp_path / "net.safetensors", size=SIZE)

@@ -49,7 +49,11 @@ def doubled_by_products(x: Tensor) -> Tensor:
 
 def _doubled(x: Tensor) -> Tensor:
     """Bilinear up-sampling by two, ``(B, C, H, W)`` to ``(B, C, 2H, 2W)``."""
-    return doubled_by_products(x) if x.is_cuda else interpolate(x, scale_factor=2, mode="bilinear")
+    # Products are for their backward pass. Without one they only cost two maps in between, where
+    # a compiler writes what interpolate gives straight into the join that follows.
+    if x.is_cuda and torch.is_grad_enabled():
+        return doubled_by_products(x)
+    return interpolate(x, scale_factor=2, mode="bilinear")
 
 
 class _UpBlock(nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from priornet.checks import values_visible
+from priornet.nn.folding import fold_norm
 from priornet.nn.weights import load_weights
 
 __all__ = ["DenseNet169"]
@@ -71,7 +72,11 @@ class _DenseBlock(nn.Module):
 
 
 class _Transition(nn.Module):
-    """Half the features at half the resolution."""
+    """Half the features at half the resolution.
+
+    The paper convolves and then averages. A convolution of single pixels and an average over four
+    of them may change places, and this way round there is a quarter of the pixels to convolve.
+    """
 
     def __init__(self, n_features: int) -> None:
         super().__init__()
@@ -81,7 +86,7 @@ class _Transition(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The smaller map."""
-        return self.pool(self.conv(relu(self.norm(x), inplace=True)))
+        return self.conv(self.pool(relu(self.norm(x), inplace=True)))
 
 
 class DenseNet169(nn.Module):
@@ -132,6 +137,24 @@ class DenseNet169(nn.Module):
         for name, part in self.features.named_children():
             x = kept[name] = part(x)
         return kept["relu0"], kept["pool0"], kept["transition1"], kept["transition2"], relu(x)
+
+    @property
+    def norms_folded(self) -> bool:
+        """Whether :meth:`fold_norms` has been called."""
+        return not isinstance(self.features.norm0, nn.BatchNorm2d)
+
+    def fold_norms(self) -> None:
+        """Write batch norms, with the statistics they have, into the convolutions before them.
+
+        These are the first one and the second one of every dense layer; the others come after a
+        joining of maps and stay. In evaluation mode the features stay the same and are quicker to
+        compute. The weights then no longer have their published names, and the statistics of the
+        folded norms can no longer be learnt.
+        """
+        fold_norm(self.features, "conv0", "norm0")
+        for part in self.modules():
+            if isinstance(part, _DenseLayer):
+                fold_norm(part, "conv1", "norm2")
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take the weights of a file with torchvision's names, current or old."""

@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from priornet.nn.dense_depth import ENCODERS, DenseDepth
-from priornet.nn.efficientnet import EfficientNetLite0
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.nn.tensor_files import read_tensors, write_tensors
 
@@ -178,8 +177,7 @@ def _described(net: nn.Module) -> dict[str, Any]:
         "n_decoder": net.bottom.out_channels,
         "head": {"kind": kind or _PLAIN, **settings},
         "early_split": kind == "mixture" and projection.groups > 1,
-        "norms_folded": isinstance(net.encoder, EfficientNetLite0)
-        and not any(isinstance(part, nn.BatchNorm2d) for part in net.encoder.modules()),
+        "norms_folded": net.encoder.norms_folded,
     }
 
 
@@ -193,6 +191,6 @@ def _built(description: Mapping[str, Any]) -> DenseDepth:
         n_decoder=description["n_decoder"],
         early_split=description["early_split"],
     )
-    if description["norms_folded"] and isinstance(net.encoder, EfficientNetLite0):
+    if description["norms_folded"]:
         net.encoder.fold_norms()
     return net

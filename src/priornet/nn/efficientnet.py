@@ -6,10 +6,10 @@ import math
 import os
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad, relu6
 
+from priornet.nn.folding import fold_norm
 from priornet.nn.weights import load_weights
 
 __all__ = ["EfficientNetLite0", "packaged_weights"]
@@ -73,15 +73,6 @@ class _SameConv2d(nn.Conv2d):
             margins += [total // 2, total - total // 2]
         padded = pad(input, margins)
         return conv2d(padded, self.weight, self.bias, stride=stride, groups=self.groups)
-
-    @torch.no_grad()
-    def folded(self, norm: nn.BatchNorm2d) -> None:
-        """Do what the norm behind it does with the statistics that it has."""
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
-        self.weight.mul_(scale.reshape(-1, 1, 1, 1))
-        self.bias = nn.Parameter(norm.bias - norm.running_mean * scale)
 
 
 class _Block(nn.Module):
@@ -157,6 +148,11 @@ class EfficientNetLite0(nn.Module):
         top = relu6(self._bn1(self._conv_head(x)), inplace=True)
         return (*maps, top)
 
+    @property
+    def norms_folded(self) -> bool:
+        """Whether :meth:`fold_norms` has been called."""
+        return not isinstance(self._bn0, nn.BatchNorm2d)
+
     def fold_norms(self) -> None:
         """Write the batch norms, with the statistics they have, into the convolutions before them.
 
@@ -165,10 +161,8 @@ class EfficientNetLite0(nn.Module):
         """
         for parent in (self, *self._blocks):
             for conv_name, norm_name in _NORMS:
-                norm = getattr(parent, norm_name, None)
-                if hasattr(parent, conv_name) and isinstance(norm, nn.BatchNorm2d):
-                    getattr(parent, conv_name).folded(norm)
-                    setattr(parent, norm_name, nn.Identity())
+                if hasattr(parent, conv_name):
+                    fold_norm(parent, conv_name, norm_name)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take the weights of a file with the package's names; see :func:`packaged_weights`."""
