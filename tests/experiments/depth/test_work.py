@@ -10,6 +10,7 @@ import torch
 from priornet.experiments.depth import work
 from priornet.experiments.depth.memory import NotEnoughMemory
 from priornet.experiments.depth.recipe import recipes
+from priornet.experiments.depth.train import Outcome
 from priornet.experiments.depth.work import Task, Workshop
 from priornet.nn.tensor_files import read_tensors
 
@@ -132,6 +133,30 @@ def test_members_differ_and_the_first_is_single(shop, order):
     first, second = (shop.network(needed).bottom.weight for needed in needs)
     assert not torch.equal(first, second)
     assert shop.path(needs[0]) == shop.path(task(order))
+
+
+def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, monkeypatch):
+    student = task(order, "EnD2")
+    for needed in student.needs:
+        shop.do(needed)
+    found = []
+
+    def look(fabric, network, objective, data, training, teachers):
+        found.append((network, teachers))
+        return Outcome([], 0.0, is_finished=False)
+
+    monkeypatch.setattr(work, "train", look)
+    shop.do(student)
+    ((network, teachers),) = found
+    for name, value in read_tensors(shop.path(student.needs[0])).tensors.items():
+        if name.startswith("encoder."):
+            assert torch.equal(network.state_dict()[name], value), name
+    images = torch.rand(2, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    for teacher, needed in zip(teachers, student.needs, strict=True):
+        assert teacher.encoder.norms_folded
+        assert not any(p.requires_grad for p in teacher.parameters())
+        expected = shop.network(needed).raw(images)
+        torch.testing.assert_close(teacher.raw(images), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_score_holds_everything(shop, order):

@@ -215,6 +215,8 @@ class Workshop:
         network = _build(objective, self.order.sources.weights)
         if teachers and task.recipe.config.student_start == "member":
             start_as_member(network, teachers[0])
+        for teacher in teachers:  # not before: the student has taken weights by their names
+            teacher.encoder.fold_norms()
         fingerprint = self.fingerprint(task)
         training = Training(
             seed,
@@ -279,7 +281,7 @@ class Workshop:
         data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
         first = slice(recipe.config.batch)
         data.images, data.depth = data.images[first], data.depth[first]
-        network, teachers = _build(objective, None), list[nn.Module]()
+        network, teachers = _build(objective, None), list[DenseDepth]()
         if objective.uses_teachers:
             single = objective_for(Recipe("Single", "Single", recipe.config), self.sets.scale)
             count = recipe.config.n_members
@@ -291,16 +293,16 @@ class Workshop:
     def _tick(self, task: Task, tick: Tick) -> None:
         self.report(Event(task.key, tick.epoch, tick.n_epochs, tick.loss))
 
-    def network(self, task: Task) -> nn.Module:
+    def network(self, task: Task) -> DenseDepth:
         """A trained network, ready to answer."""
         return self._load(task, read_tensors(self.path(task)))
 
-    def _load(self, task: Task, found: TensorFile) -> nn.Module:
+    def _load(self, task: Task, found: TensorFile) -> DenseDepth:
         network = _build(objective_for(task.recipe, self.sets.scale), None)
         network.load_state_dict(found.tensors)
         return self._placed(network)
 
-    def _placed(self, network: nn.Module) -> nn.Module:
+    def _placed(self, network: DenseDepth) -> DenseDepth:
         """On the device, to be asked and not to be changed."""
         network = network.to(self.fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
         return network.eval().requires_grad_(False)
@@ -366,7 +368,7 @@ def _training_seed(seed: int, member: int) -> int:
     return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
 
 
-def _build(objective: Objective, weights: str | None) -> nn.Module:
+def _build(objective: Objective, weights: str | None) -> DenseDepth:
     config = objective.config
     encoder: Any = config.encoder
     try:
