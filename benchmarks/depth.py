@@ -6,7 +6,7 @@ One run prints images per second, and ratios against the paper's public code on 
 1. A training step of a Gaussian model: float32; bfloat16 with channels last; the whole step as a
    CUDA graph; the same compiled.
 2. An EnD2 step with live teachers, one after the other or on streams of their own; and with their
-   averages kept from an earlier epoch instead.
+   averages kept from an earlier epoch instead. Norms of networks that are only asked are folded.
 3. Inference with every measure of uncertainty: the student against the ensemble, and the memory of
    their weights.
 
@@ -41,7 +41,7 @@ from priornet.nn import DenseDepth
 
 PUBLIC = {"training": 76.7, "distillation": 26.8}  # images/s of the paper's public code
 CEILING = 790.0  # TFLOP/s of a large bfloat16 product on the H200
-SMOKE = Size(32, 64, "efficientnet_lite0", 32, 2, 2, (3,), seconds=0.05, blocks=2)
+SMOKE = Size(32, 64, "efficientnet_lite0", 32, 2, 2, (3,), 0.05, 2, compiled_batches=(3,))
 
 
 class OutOfTime(BaseException):
@@ -237,6 +237,7 @@ PLAIN = How(half=False, graph=False)
 HALF = How(graph=False)
 GRAPH = How()
 STREAMS = How(teachers="streams")
+COMPILED, COMPILED_STREAMS = replace(GRAPH, compiled=True), replace(STREAMS, compiled=True)
 STEP = "Gaussian step"
 LIVE = "EnD2, live teachers {}"
 KEPT = "EnD2, kept averages"
@@ -271,26 +272,35 @@ def batches_part(b: Bench) -> None:
     b.measure("distillation", KEPT, b.steps.cached, GRAPH, largest)
 
 
-def compiled_part(b: Bench, batch: int = 0) -> None:
+def compiled_part(b: Bench) -> None:
     """The slow ones to prepare: the first call of a body takes a minute or two."""
-    how, streams = replace(GRAPH, compiled=True), replace(STREAMS, compiled=True)
-    steps = b.steps
-    if not batch:
-        b.measure("training", STEP, steps.training, replace(how, graph=False), limit=240)
-    b.measure("training", STEP, steps.training, how, batch, limit=240)
-    b.measure("distillation", KEPT, steps.cached, how, batch, limit=120)
-    b.measure("distillation", LIVE.format("in turn"), steps.distillation, how, batch, limit=180)
-    b.measure("distillation", LIVE.format("streams"), steps.distillation, streams, batch)
-    if not batch:
-        ensemble = steps.ensemble_inference
-        b.measure("inference", STUDENT, steps.student_inference, how, limit=60)
-        b.measure("inference", ENSEMBLE.format("in turn"), ensemble, how, limit=60)
-        b.measure("inference", ENSEMBLE.format("streams"), ensemble, streams, limit=60)
+    how, streams, ensemble = COMPILED, COMPILED_STREAMS, b.steps.ensemble_inference
+    b.measure("training", STEP, b.steps.training, replace(how, graph=False), limit=240)
+    compiled_learners(b, b.size.batch)
+    compiled_students(b, b.size.batch)
+    b.measure("inference", STUDENT, b.steps.student_inference, how, limit=60)
+    b.measure("inference", ENSEMBLE.format("in turn"), ensemble, how, limit=60)
+    b.measure("inference", ENSEMBLE.format("streams"), ensemble, streams, limit=60)
+
+
+def compiled_learners(b: Bench, batch: int) -> None:
+    b.measure("training", STEP, b.steps.training, COMPILED, batch, limit=240)
+    b.measure("distillation", KEPT, b.steps.cached, COMPILED, batch, limit=120)
+
+
+def compiled_students(b: Bench, batch: int) -> None:
+    """With live teachers; the first row may have to compile both student and teachers."""
+    for how, limit in ((COMPILED, 360), (COMPILED_STREAMS, 60)):
+        what = LIVE.format(how.teachers)
+        b.measure("distillation", what, b.steps.distillation, how, batch, limit=limit)
 
 
 def compiled_batches_part(b: Bench) -> None:
-    batch = b.best("training").get("batch", b.size.batch)
-    compiled_part(b, batch if batch != b.size.batch else b.size.batches[-1])
+    """Live teachers at every batch first: to compare these is what the others can wait for."""
+    for batch in b.size.compiled_batches:
+        compiled_students(b, batch)
+    for batch in b.size.compiled_batches:
+        compiled_learners(b, batch)
 
 
 def tuned_part(b: Bench) -> None:
@@ -347,7 +357,7 @@ def summary(b: Bench) -> dict[str, float | None]:
         found[f"inference, student over ensemble {way}"] = over(
             b.best("inference", "student"), ensemble
         )
-    student, ensemble = b.steps.students["nw"], b.steps.teachers
+    student, ensemble = b.steps.served, b.steps.teachers
     found["weights, student MB"] = weights_bytes(student) / 1e6
     found["weights, ensemble MB"] = sum(map(weights_bytes, ensemble)) / 1e6
     found["weights, ensemble over student"] = (
@@ -361,20 +371,21 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="every part, tiny, on the CPU")
     parser.add_argument("--budget", type=float, default=340.0, help="seconds for everything")
     parser.add_argument("--parts", nargs="+", choices=list(RUNS), default=list(RUNS))
-    parser.add_argument("--batches", type=int, nargs="+", help="batches to try beside 8")
+    parser.add_argument("--batches", type=int, nargs="+", help="to try beside 8, compiled too")
     parser.add_argument("--json", type=Path, help="write the figures there")
     args = parser.parse_args()
     began = time.perf_counter()
     size, device = (SMOKE, "cpu") if args.smoke else (Size(), "cuda")
     if args.batches:
-        size = replace(size, batches=tuple(args.batches))
+        batches = tuple(args.batches)
+        size = replace(size, batches=batches, compiled_batches=batches)
     if device == "cpu":
         torch.set_num_threads(1)
     elif not torch.cuda.is_available():
         parser.error("torch sees no GPU here; try --smoke.")
     settings: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "size": vars(size) | {"batches": list(size.batches)},
+        "size": vars(size),
         "seed": SEED,
         "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,  # in the float32 rows: torch's default
         "public_code_images_per_second": PUBLIC,

@@ -36,6 +36,8 @@ class Size:
     seconds: float = 1.5
     """How long each variant is timed, in so many blocks."""
     blocks: int = 6
+    compiled_batches: tuple[int, ...] = (32,)
+    """Fewer: each is compiled anew, which takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ def make_network(head: str, size: Size, device: str, seed: int) -> DenseDepth:
         return DenseDepth(
             lambda n: kind(n, per_pixel=True, init_gain=1.0), size.encoder, n_decoder=size.n_decoder
         )
+
+
+def asked_only(net: DenseDepth) -> DenseDepth:
+    """A network that will not learn any more: norms in evaluation mode are part of convolutions."""
+    net.eval().requires_grad_(False).encoder.fold_norms()
+    return net
 
 
 # Compiled as functions of the network, these serve every network of the same shape: one body for
@@ -127,8 +135,10 @@ class Steps:
     def __init__(self, size: Size, device: str) -> None:
         self.size, self.device, self.on_gpu = size, device, device == "cuda"
         make = functools.partial(make_network, size=size, device=device)
-        self.teachers = [make("gaussian", seed=m + 1).eval() for m in range(size.members)]
+        self.teachers = [asked_only(make("gaussian", seed=m + 1)) for m in range(size.members)]
         self.students = {head: make(head, seed=SEED) for head in ("gaussian", "nw")}
+        # As it is when it has learnt and is asked; those above learn.
+        self.served = asked_only(copy.deepcopy(self.students["nw"]))
         self.first = {head: copy.deepcopy(s.state_dict()) for head, s in self.students.items()}
         self.compiled: dict[str, Callable[..., Any]] = {}
 
@@ -148,7 +158,7 @@ class Steps:
         return self.compiled[name]
 
     def _laid_out(self, how: How) -> None:
-        for net in (*self.teachers, *self.students.values()):
+        for net in (*self.teachers, *self.students.values(), self.served):
             net.to(memory_format=how.layout)
 
     def _student(self, head: str, how: How) -> DenseDepth:
@@ -257,7 +267,8 @@ class Steps:
 
     def student_inference(self, batch: int, how: How) -> Run:
         """The student's prediction with every measure."""
-        net = self._student("nw", how).eval()
+        self._laid_out(how)
+        net = self.served
         images, _ = self._data(batch, how)
         body = self._function("teacher", asked_features, how)
         measures = self._function("student measures", student_measures, how)
