@@ -89,9 +89,9 @@ def trained_features(net: DenseDepth, images: Tensor, half: bool) -> Tensor:
         return net.features(images)
 
 
-def asked_features(net: DenseDepth, images: Tensor, half: bool) -> Tensor:
+def asked_outputs(net: DenseDepth, images: Tensor, half: bool) -> Tensor:
     with torch.autocast(images.device.type, torch.bfloat16, enabled=half):
-        return net.features(images)
+        return net.raw(images)
 
 
 def gaussian_loss(net: DenseDepth, features: Tensor, y: Tensor) -> Tensor:
@@ -121,8 +121,8 @@ def all_measures(belief: Any) -> list[Tensor]:
     return [mean, *found]
 
 
-def student_measures(net: DenseDepth, features: Tensor) -> list[Tensor]:
-    return all_measures(net.head.distribution(net.outputs(features)))
+def student_measures(net: DenseDepth, raw: Tensor) -> list[Tensor]:
+    return all_measures(net.head.distribution(raw))
 
 
 def ensemble_measures(raw: Tensor, head: Any) -> list[Tensor]:
@@ -230,10 +230,10 @@ class Steps:
 
     def _asking(self, images: Tensor, how: How) -> Callable[[], Any]:
         """A context around other work, which has the teachers' raw outputs when it ends."""
-        body = self._function("teacher", asked_features, how)
+        ask = self._function("teacher", asked_outputs, how)
 
         def one(teacher: DenseDepth) -> Tensor:
-            return teacher.outputs(body(teacher, images, how.half))
+            return ask(teacher, images, how.half)
 
         if how.teachers == "streams" and self.on_gpu:
             return self._on_streams(one)
@@ -270,12 +270,12 @@ class Steps:
         self._laid_out(how)
         net = self.served
         images, _ = self._data(batch, how)
-        body = self._function("teacher", asked_features, how)
+        ask = self._function("student asked", asked_outputs, how)
         measures = self._function("student measures", student_measures, how)
 
         def run() -> Tensor:
             with torch.no_grad():
-                return measures(net, body(net, images, how.half))[0].mean()
+                return measures(net, ask(net, images, how.half))[0].mean()
 
         return run
 

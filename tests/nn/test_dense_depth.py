@@ -155,6 +155,16 @@ def test_products_double_where_a_gpu_learns(learns):
     assert ("upsample_bilinear2d" in called.names) != learns
 
 
+def test_doubled_maps_keep_their_precision_inside_autocast():
+    """Else what they are joined to would be widened with them."""
+    x = random_normal((2, 3, 5, 40), 0).bfloat16()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found = _doubled(x)
+    assert found.dtype == torch.bfloat16
+    wide = interpolate(x.double(), scale_factor=2, mode="bilinear")
+    assert_close(found.double(), wide, rel=2**-8, abs=1e-6)
+
+
 # -- members that split early ---------------------------------------------------------------------
 
 

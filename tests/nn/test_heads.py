@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.distributions import kl_divergence
 from torch.func import functional_call
 
 from _asserts import assert_close
 from _beliefs import random_ensemble, random_normal
+from _compile import compiles
 from priornet import losses
 from priornet.distributions import (
     Gaussian,
@@ -24,6 +25,7 @@ from priornet.distributions import (
     ProductNormalWishart,
 )
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.nn.heads import Head
 from priornet.priors import semi_informative_prior
 
 FEATURES = 6
@@ -299,3 +301,40 @@ def test_gradcheck_through_the_head_in_features_and_weights(name, per_pixel, k_d
     leaves = tuple(w.detach().clone().requires_grad_() for w in weights)
     # A convolution's backward pass on an accelerator may add up in another order each time.
     assert gradcheck(loss, (features, *leaves), fast_mode=True, nondet_tol=1e-12)
+
+
+# -- compiled -------------------------------------------------------------------------------------
+
+
+def traced(head: Head, features: Tensor) -> tuple[Tensor, list[str]]:
+    """Outputs of a head as the compiler sees it, and what it calls."""
+    called: list[str] = []
+
+    def backend(graph: Any, _: Any) -> Any:
+        called.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    torch.compiler.reset()
+    return torch.compile(head.raw, backend=backend, fullgraph=True)(features), called
+
+
+@compiles
+@pytest.mark.parametrize("n_members", [1, 4, 5])
+def test_a_compiler_sees_few_outputs_as_sums(n_members):
+    """Two for each member; more than eight stay a convolution."""
+    torch.manual_seed(0)
+    head = GaussianMixtureHead(7, n_members=n_members, per_pixel=True, init_gain=1.0).double()
+    torch.nn.init.normal_(head.projection.bias)
+    features = random_normal((2, 7, 3, 5), 1).requires_grad_()
+    wanted = [features, *head.parameters()]
+    plain = head.raw(features)
+    found, called = traced(head, features)
+    weights = random_normal(plain.shape, 2)
+    assert any("conv" in name for name in called) == (n_members > 4)
+    assert_close(found, plain, rel=1e-12, abs=1e-12)
+    for one, other in zip(
+        torch.autograd.grad((found * weights).sum(), wanted),
+        torch.autograd.grad((plain * weights).sum(), wanted),
+        strict=True,
+    ):
+        assert_close(one, other, rel=1e-12, abs=1e-12)

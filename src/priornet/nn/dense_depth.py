@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate, leaky_relu, pad
 
+from priornet.checks import lifted
 from priornet.nn.densenet import DenseNet169
 from priornet.nn.efficientnet import EfficientNetLite0, packaged_weights
 from priornet.nn.heads import GaussianMixtureHead, Head
@@ -53,7 +54,9 @@ def _doubled(x: Tensor) -> Tensor:
     # a compiler writes what interpolate gives straight into the join that follows.
     if x.is_cuda and torch.is_grad_enabled():
         return doubled_by_products(x)
-    return interpolate(x, scale_factor=2, mode="bilinear")
+    # Interpolated in float32, as autocast does (a compiler's positions are wrong in less), but not
+    # left so: the join would widen the encoder's maps too, and all would be narrowed once more.
+    return interpolate(lifted(x), scale_factor=2, mode="bilinear").to(x.dtype)
 
 
 class _UpBlock(nn.Module):

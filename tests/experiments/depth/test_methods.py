@@ -62,16 +62,6 @@ def test_single_is_the_gaussian_likelihood(batch, generator):
     torch.testing.assert_close(loss_of(what, outputs, batch, 0.0)[0], expected)
 
 
-def test_even_pixels_weigh_by_the_deviation_that_is_predicted(batch, generator):
-    what = objective("Single", evenness=0.5)
-    head = head_of(what)
-    outputs = raw_outputs(head, generator)
-    valid, y = valid_pixels(None, batch)
-    gaussian = head.distribution(outputs[valid])
-    expected = (losses.gaussian_nll(gaussian, y) * gaussian.stddev.squeeze(-1)).mean()
-    torch.testing.assert_close(loss_of(what, outputs, batch, 0.0)[0], expected)
-
-
 def test_der_is_the_evidential_loss(batch, generator):
     what = objective("DER", coefficient=0.3)
     head = head_of(what)
@@ -123,20 +113,6 @@ def test_end2_is_the_likelihood_of_the_teachers(batch, generator, temperature, t
     expected = losses.endd(belief, teacher, temperature, tempering).mean()
     found = loss_of(what, outputs, batch, temperature)[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_even_pixels_of_a_student_weigh_by_its_teachers_deviation(batch, generator):
-    what = objective("EnD2", student_evenness=0.5)
-    head = head_of(what)
-    outputs = raw_outputs(head, generator)
-    valid = batch.depth > 0
-    means, variances = batch.answers[..., 0], ensemble_of(batch.answers).covariances[..., 0, 0]
-    total = means.var(0, correction=0) + variances.mean(0)
-    each = losses.endd(head.distribution(outputs[valid]), ensemble_of(batch.answers[:, valid]))
-    expected = (each * total[valid].clamp(max=1).sqrt()).mean()
-    torch.testing.assert_close(
-        loss_of(what, outputs, batch, 1.0)[0], expected, rtol=1e-4, atol=1e-4
-    )
 
 
 def test_proxy_targets(batch, generator):

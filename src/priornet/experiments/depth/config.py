@@ -15,8 +15,6 @@ DATASETS = ("nyu", "kitti")
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
     "n_members": ("ENSM", *STUDENTS),
-    "evenness": ("Single", "ENSM", *STUDENTS),
-    "student_evenness": STUDENTS,
     "temperature": ("EnD2",),
     "tempering": ("EnD2",),
     "proxy": ("EnD2",),
@@ -56,8 +54,6 @@ _LEAST = {
     "zoom": 1,
     "temperature": 1,
     "transfer": 0,
-    "evenness": 0,
-    "student_evenness": 0,
     "gamma": 0,
     "gamma_epochs": 0,
     "gammas": 0,
@@ -113,9 +109,6 @@ class Config:
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
     not depend on who else is in the batch, so that many processes do what one does."""
-    evenness: float = 0.0
-    """Power of the variance that a Gaussian network predicts for a pixel, by which the pixel's loss
-    is weighted (beta-NLL): noisy pixels, which likelihoods hardly look at, are then learnt too."""
     precision: Literal["bf16", "float32"] = "bf16"
     """Of the networks on a GPU; losses are float32 always, and so is everything on a CPU."""
     flip: float = 0.5
@@ -136,9 +129,6 @@ class Config:
     """Least excess that EnD2 may predict: members that differ wildly ask for less."""
     early_split: bool = False
     """MD-EnD gives every member its own last decoder block, not only its own head."""
-    student_evenness: float = 0.0
-    """The same for a student, by the variance that its teachers predict, at most that of all
-    depths."""
     transfer: float = 0.3
     """How far the images at which a student asks its teachers are from training images: jitter,
     enlargement and mixing of that strength, beside the augmentation."""

@@ -147,10 +147,7 @@ class _Gaussian(Objective):
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         y, valid = self.target(batch)
-        gaussian, power = self.prediction(head, outputs), self.config.evenness
-        if not power:
-            return losses.gaussian_nll(gaussian, y, valid).sum().unsqueeze(0)
-        return losses.beta_nll(gaussian, y, power, valid).sum().unsqueeze(0)
+        return losses.gaussian_nll(self.prediction(head, outputs), y, valid).sum().unsqueeze(0)
 
 
 class _Evidential(Objective):
@@ -249,10 +246,7 @@ class _Student(Objective):
         teacher = ensemble_of(batch.answers.flatten(1, -2))
         with torch.no_grad():
             fields = dict(self.targets.fields(teacher))
-            # Never above 1, the variance of all depths: strange images would outweigh the others.
-            variance = teacher.covariance_trace().total.clamp(max=1.0)
-            weights = variance**self.config.student_evenness
-        loss = weights * self.targets.compare(self.prediction(head, outputs), fields, setting)
+        loss = self.targets.compare(self.prediction(head, outputs), fields, setting)
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
         valid = batch.depth.flatten() > 0
         return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
