@@ -50,9 +50,11 @@ class PriorNetwork(lightning.LightningModule):
         x, y = batch
         self.log("nll", -self(x).predictive().log_prob(y).mean(), prog_bar=True)
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam, as ever."""
-        return torch.optim.Adam(self.parameters(), lr=3e-3)
+    def configure_optimizers(self):
+        """Adam, as ever; the rate falls to zero, so that the last step is not any step."""
+        optimizer = torch.optim.Adam(self.parameters(), lr=3e-3)
+        epochs = self.trainer.max_epochs
+        return [optimizer], [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)]
 
 
 def main() -> None:
@@ -66,7 +68,7 @@ def main() -> None:
     model = PriorNetwork(y)
     with TemporaryDirectory() as folder:
         trainer = lightning.Trainer(
-            max_epochs=20,
+            max_epochs=40,
             accelerator="cpu",
             logger=False,
             enable_progress_bar=False,
