@@ -324,7 +324,7 @@ def test_a_compiler_sees_few_outputs_as_sums(n_members):
     """Two for each member; more than eight stay a convolution."""
     torch.manual_seed(0)
     head = GaussianMixtureHead(7, n_members=n_members, per_pixel=True, init_gain=1.0).double()
-    torch.nn.init.normal_(head.projection.bias)
+    torch.nn.init.normal_(head.projection.get_parameter("bias"))
     features = random_normal((2, 7, 3, 5), 1).requires_grad_()
     wanted = [features, *head.parameters()]
     plain = head.raw(features)
