@@ -15,6 +15,7 @@ def test_the_papers_values():
     assert (config.n_members, config.n_folds, config.folds) == (10, 10, None)
     assert (config.ood_spread, config.prior_match, config.tempering) == (3.0, "precision", "paper")
     assert config.tied_evidence
+    assert config.schedule == "cosine"  # the paper does not say
 
 
 @pytest.mark.parametrize("dataset", ["msd", "protein"])

@@ -63,7 +63,10 @@ class Paper:
     hidden: int = 50
     """Units of the hidden layer, ReLU; 100 for MSD and protein."""
     epochs: int = 100
-    """Passes through the rows, at a constant learning rate."""
+    """Passes through the rows."""
+    schedule: Literal["cosine", "constant"] = "cosine"
+    """Of the learning rate, of which the paper gives no more than that it was searched. At a rate
+    that stays what it was, the last few batches decide where a network ends."""
     batch_size: int = 32
     """Rows in a step, and as many out-of-domain inputs for NWPN."""
     n_members: int = 10

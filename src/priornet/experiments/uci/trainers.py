@@ -18,7 +18,7 @@ from priornet.experiments.uci.tasks import Part, Task, seed_of
 from priornet.nn import Stack
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, StackedAdam, fit
-from priornet.training.schedules import temperature
+from priornet.training.schedules import cosine, temperature
 
 __all__ = ["Trainer", "Trainers"]
 
@@ -156,7 +156,7 @@ class Trainers:
                 config.clip,
             ),
             epochs=config.epochs,
-            schedule=lambda _: 1.0,
+            schedule=cosine if config.schedule == "cosine" else lambda _: 1.0,
             progress=lambda _: self.tick(),
         )
         return stack

@@ -29,9 +29,9 @@ def detection(results: Results, paper: Scores) -> Section:
             "V[y] measure total uncertainty, I, K (EPKL) and V[mu] knowledge uncertainty. The "
             "paper gives no entropy of an ensemble.",
             "",
-            "Grids and the rule of choice were changed after out-of-domain scores of earlier runs "
-            "on these tables had been seen. That belief and excess share one output was read off "
-            "the paper's tables, whose I and K agree in every cell, and off its public code.",
+            "Grids, schedule and rule of choice were changed after out-of-domain scores of earlier "
+            "runs on these tables had been seen. That belief and excess share one output was read "
+            "off the paper's tables, whose I and K agree in every cell, and off its public code.",
         ]
     )
     for metric, title in _TITLES.items():
