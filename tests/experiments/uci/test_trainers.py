@@ -60,3 +60,15 @@ def test_every_epoch_ticks(stack_of, smoke):
     rows = FoldRows(stack_of((0,)), smoke)
     Trainers(rows, lambda: ticks.append(1)).gaussian([Task(0, STILL), Task(0, STILL, 1)], "train")
     assert len(ticks) == smoke.epochs
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_the_rate_falls_after_the_first_step(stack_of, smoke, epochs):
+    task = Task(0, {**STILL, "learning_rate": 1e-2})
+
+    def trained(schedule):
+        config = replace(smoke, schedule=schedule, epochs=epochs, batch_size=200)  # a step each
+        return Trainers(FoldRows(stack_of((0,)), config), lambda: None).gaussian([task], "train")
+
+    falls, stays = trained("cosine").weights, trained("constant").weights
+    assert torch.equal(falls, stays) == (epochs == 1)
