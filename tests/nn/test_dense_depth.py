@@ -16,8 +16,14 @@ from _beliefs import random_normal
 from _compile import compiles
 from priornet import losses
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.nn import DenseDepth, GaussianHead, GaussianMixtureHead, NormalWishartHead
-from priornet.nn.dense_depth import _doubled, doubled_by_products
+from priornet.nn import (
+    DenseDepth,
+    GaussianHead,
+    GaussianMixtureHead,
+    NormalWishartHead,
+    dense_depth,
+)
+from priornet.nn.dense_depth import _doubled, _is_fused, doubled_by_products
 from priornet.nn.efficientnet import packaged_weights
 
 HEADS: dict[str, Any] = {
@@ -146,13 +152,26 @@ class Called(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("learns", [False, True])
-def test_products_double_where_a_gpu_learns(learns):
-    with FakeTensorMode(), Called() as called, torch.set_grad_enabled(learns):
+@pytest.mark.parametrize("is_fused", [False, True])
+def test_a_gpu_doubles_by_products_unless_a_compiler_fuses(is_fused, monkeypatch):
+    monkeypatch.setattr(dense_depth, "_is_fused", lambda: is_fused)
+    with FakeTensorMode(), Called() as called:
         found = _doubled(torch.empty(2, 3, 4, 5, device="cuda"))
     assert found.shape == (2, 3, 8, 10)
-    assert ("bmm" in called.names) == learns
-    assert ("upsample_bilinear2d" in called.names) != learns
+    assert ("bmm" in called.names) != is_fused
+    assert ("upsample_bilinear2d" in called.names) == is_fused
+
+
+@compiles
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_compiler_fuses_where_nothing_is_learnt(learns):
+    @torch.compile(backend="eager", fullgraph=True)
+    def traced(x):
+        return x + _is_fused()
+
+    with torch.set_grad_enabled(learns):
+        assert traced(torch.zeros(())).item() == (not learns)
+        assert not _is_fused()
 
 
 def test_doubled_maps_keep_their_precision_inside_autocast():

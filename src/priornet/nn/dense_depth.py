@@ -48,11 +48,18 @@ def doubled_by_products(x: Tensor) -> Tensor:
     return columns.reshape(batch, 2 * height, 2 * width, channels).permute(0, 3, 1, 2)
 
 
+def _is_fused() -> bool:
+    """Whether a compiler is at work and nothing is learnt.
+
+    It fuses what ``interpolate`` does with the join that follows, where products would cost a map
+    in between.
+    """
+    return torch.compiler.is_compiling() and not torch.is_grad_enabled()
+
+
 def _doubled(x: Tensor) -> Tensor:
     """Bilinear up-sampling by two, ``(B, C, H, W)`` to ``(B, C, 2H, 2W)``."""
-    # Products are for their backward pass. Without one they only cost two maps in between, where
-    # a compiler writes what interpolate gives straight into the join that follows.
-    if x.is_cuda and torch.is_grad_enabled():
+    if x.is_cuda and not _is_fused():
         return doubled_by_products(x)
     # Interpolated in float32, as autocast does (a compiler's positions are wrong in less), but not
     # left so: the join would widen the encoder's maps too, and all would be narrowed once more.
