@@ -20,19 +20,17 @@ encoder; there are no graphs and nothing is compiled for good: it shows that the
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import math
-import signal
 import statistics
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from depth_steps import SEED, How, Make, Run, Size, Steps
+from depth_time import OutOfTime, time_limit
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -43,26 +41,6 @@ PUBLIC = {"training": 76.7, "distillation": 26.8}  # images/s of the paper's pub
 WAYS_TRIED = 4  # to convolve, where that is tuned: with all of them a step is not ready in minutes
 CEILING = 790.0  # TFLOP/s of a large bfloat16 product on the H200
 SMOKE = Size(32, 64, "efficientnet_lite0", 32, 2, 2, (3,), 0.05, 2, compiled_batches=(3,))
-
-
-class OutOfTime(BaseException):
-    """Not an Exception: compilers catch those and carry on."""
-
-
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime in the body after so many seconds."""
-
-    def stop(*_: object) -> None:
-        raise OutOfTime(f"not done after {seconds:.0f} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def counted_tflop(size: Size) -> float:

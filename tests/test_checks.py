@@ -564,7 +564,7 @@ def test_a_prior_needs_targets():
         (good[:2], ValueError, r"`y` must vary in every direction.*fewer rows"),
     ):
         with pytest.raises(kind, match=message):
-            semi_informative_prior(y)  # type: ignore[arg-type]
+            semi_informative_prior(y)  # pyright: ignore[reportArgumentType] (on purpose)
 
 
 @pytest.mark.parametrize("match", ["precision", "variance"])
@@ -587,11 +587,11 @@ def test_a_prior_that_matches_the_variance_needs_one(excess):
 
 def test_an_unknown_match_lists_the_known_ones():
     with pytest.raises(ValueError, match=r'unknown match "mean"; choose one of: precision, varian'):
-        semi_informative_prior(torch.randn(9, 2), match="mean")  # type: ignore[arg-type]
+        semi_informative_prior(torch.randn(9, 2), match="mean")  # pyright: ignore[reportArgumentType] (on purpose)
 
 
 def test_a_record_is_made_of_a_belief():
     t = StudentT(torch.tensor(3.0))
     for bad, kind in ((t, "StudentT"), (torch.zeros(3), "Tensor")):
         with pytest.raises(TypeError, match=rf"`belief` must be .*NormalWishart.*; got {kind}"):
-            uncertainty(bad)  # type: ignore[arg-type]
+            uncertainty(bad)  # pyright: ignore[reportArgumentType] (on purpose)

@@ -381,7 +381,7 @@ def test_a_temperature_below_one_is_refused(temperature):
 def test_an_unknown_tempering_lists_the_known_ones():
     message = r'unknown tempering "power"; choose one of: paper, mean-preserving, exact\.'
     with pytest.raises(ValueError, match=message):
-        losses.endd(nw(), ensemble(), tempering="power")  # type: ignore[arg-type]
+        losses.endd(nw(), ensemble(), tempering="power")  # pyright: ignore[reportArgumentType] (on purpose)
 
 
 # -- priors and weights ---------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_a_target_may_be_left_out_only_for_the_out_of_domain_term():
     with pytest.raises(ValueError, match=r"`y` is needed unless `beta` is 0"):
         losses.reverse_kl(nw(), None, nw(batch=()), beta=1.0)
     with pytest.raises(TypeError, match=r"`y` must be a tensor; got NoneType"):
-        losses.forward_kl(nw(), None, nw(batch=()), beta=1.0)  # type: ignore[arg-type]
+        losses.forward_kl(nw(), None, nw(batch=()), beta=1.0)  # pyright: ignore[reportArgumentType] (on purpose)
 
 
 @pytest.mark.parametrize("loss", PRIOR_LOSSES)
