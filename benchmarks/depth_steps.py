@@ -82,6 +82,12 @@ def asked_only(net: DenseDepth) -> DenseDepth:
     return net
 
 
+def narrowed(net: DenseDepth) -> DenseDepth:
+    net = copy.deepcopy(net)
+    net.narrow()
+    return net
+
+
 # Compiled as functions of the network, these serve every network of the same shape: one body for
 # both students, and one for all teachers.
 def trained_features(net: DenseDepth, images: Tensor, half: bool) -> Tensor:
@@ -140,6 +146,9 @@ class Steps:
         # As it is when it has learnt and is asked; those above learn.
         self.served = asked_only(copy.deepcopy(self.students["nw"]))
         self.first = {head: copy.deepcopy(s.state_dict()) for head, s in self.students.items()}
+        # As autocast would round their weights at every call.
+        self.narrow_teachers = [narrowed(teacher) for teacher in self.teachers]
+        self.narrow_served = narrowed(self.served)
         self.compiled: dict[str, Callable[..., Any]] = {}
 
     def forget(self) -> None:
@@ -158,8 +167,15 @@ class Steps:
         return self.compiled[name]
 
     def _laid_out(self, how: How) -> None:
-        for net in (*self.teachers, *self.students.values(), self.served):
+        asked = (*self.teachers_for(how), self.served_for(how))
+        for net in (*asked, *self.students.values()):
             net.to(memory_format=how.layout)
+
+    def teachers_for(self, how: How) -> list[DenseDepth]:
+        return self.narrow_teachers if how.half else self.teachers
+
+    def served_for(self, how: How) -> DenseDepth:
+        return self.narrow_served if how.half else self.served
 
     def _student(self, head: str, how: How) -> DenseDepth:
         """A student with its first weights."""
@@ -230,30 +246,32 @@ class Steps:
 
     def _asking(self, images: Tensor, how: How) -> Callable[[], Any]:
         """A context around other work, which has the teachers' raw outputs when it ends."""
-        ask = self._function("teacher", asked_outputs, how)
+        ask, teachers = self._function("teacher", asked_outputs, how), self.teachers_for(how)
 
         def one(teacher: DenseDepth) -> Tensor:
             return ask(teacher, images, how.half)
 
         if how.teachers == "streams" and self.on_gpu:
-            return self._on_streams(one)
+            return self._on_streams(one, teachers)
 
         @contextlib.contextmanager
         def in_turn() -> Iterator[list[Tensor]]:
             with torch.no_grad():
-                answers = [one(teacher) for teacher in self.teachers]
+                answers = [one(teacher) for teacher in teachers]
             yield answers
 
         return in_turn
 
-    def _on_streams(self, one: Callable[[DenseDepth], Tensor]) -> Callable[[], Any]:
+    def _on_streams(
+        self, one: Callable[[DenseDepth], Tensor], teachers: list[DenseDepth]
+    ) -> Callable[[], Any]:
         """Each teacher beside the others: small kernels of one fill the gaps of another."""
-        streams = [torch.cuda.Stream() for _ in self.teachers]
+        streams = [torch.cuda.Stream() for _ in teachers]
 
         @contextlib.contextmanager
         def apart() -> Iterator[list[Tensor]]:
             main, answers = torch.cuda.current_stream(), []
-            for stream, teacher in zip(streams, self.teachers, strict=True):
+            for stream, teacher in zip(streams, teachers, strict=True):
                 stream.wait_stream(main)
                 with torch.no_grad(), torch.cuda.stream(stream):
                     answers.append(one(teacher))
@@ -268,7 +286,7 @@ class Steps:
     def student_inference(self, batch: int, how: How) -> Run:
         """The student's prediction with every measure."""
         self._laid_out(how)
-        net = self.served
+        net = self.served_for(how)
         images, _ = self._data(batch, how)
         ask = self._function("student asked", asked_outputs, how)
         measures = self._function("student measures", student_measures, how)

@@ -21,9 +21,8 @@ from priornet.nn import (
     GaussianHead,
     GaussianMixtureHead,
     NormalWishartHead,
-    dense_depth,
 )
-from priornet.nn.dense_depth import _doubled, _is_fused, doubled_by_products
+from priornet.nn.dense_depth import _doubled, doubled_by_products
 from priornet.nn.efficientnet import packaged_weights
 
 HEADS: dict[str, Any] = {
@@ -152,26 +151,12 @@ class Called(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("is_fused", [False, True])
-def test_a_gpu_doubles_by_products_unless_a_compiler_fuses(is_fused, monkeypatch):
-    monkeypatch.setattr(dense_depth, "_is_fused", lambda: is_fused)
+def test_a_gpu_doubles_by_products():
     with FakeTensorMode(), Called() as called:
         found = _doubled(torch.empty(2, 3, 4, 5, device="cuda"))
     assert found.shape == (2, 3, 8, 10)
-    assert ("bmm" in called.names) != is_fused
-    assert ("upsample_bilinear2d" in called.names) == is_fused
-
-
-@compiles
-@pytest.mark.parametrize("learns", [False, True])
-def test_a_compiler_fuses_where_nothing_is_learnt(learns):
-    @torch.compile(backend="eager", fullgraph=True)
-    def traced(x):
-        return x + _is_fused()
-
-    with torch.set_grad_enabled(learns):
-        assert traced(torch.zeros(())).item() == (not learns)
-        assert not _is_fused()
+    assert "bmm" in called.names
+    assert "upsample_bilinear2d" not in called.names
 
 
 def test_doubled_maps_keep_their_precision_inside_autocast():
@@ -246,6 +231,20 @@ def test_autocast_gives_float32_outputs_close_to_the_truth():
     assert (raw - expected).norm() < 0.03 * expected.norm()
     # Not rounded to bfloat16 at the very end: most values need more than its eight bits.
     assert (raw != raw.bfloat16().float()).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("encoder", ["densenet169", "efficientnet_lite0"])
+def test_a_narrowed_network_answers_as_autocast_would(encoder):
+    net, images = make("normal-wishart", encoder).eval(), pictures()
+    narrow = copy.deepcopy(net)
+    narrow.narrow()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert_close(narrow.raw(images), net.raw(images), rel=0)
+    precisions = {name: p.dtype for name, p in narrow.named_parameters()}
+    assert precisions["up1.conv_a.weight"] == torch.bfloat16
+    assert precisions["head.projection.weight"] == torch.float32
+    kept = [n for n, dtype in precisions.items() if dtype != torch.bfloat16]
+    assert all("norm" in n or "bn" in n or n.startswith("head.") for n in kept)
 
 
 @pytest.mark.parametrize("encoder", ["densenet169", "efficientnet_lite0"])

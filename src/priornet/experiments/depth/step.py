@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from priornet.experiments.depth.memory import is_out_of_memory
 from priornet.experiments.depth.methods import Batch, Objective
+from priornet.nn import DenseDepth
 from priornet.training.streams import on_stream
 
 __all__ = ["Learner", "Step", "parameter_groups", "precision_of", "rate_at", "set_norms"]
@@ -151,6 +152,9 @@ class Step:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._batch: Batch | None = None
         self._loss: Tensor | None = None
+        for teacher in teachers:
+            if half and isinstance(teacher, DenseDepth):
+                teacher.narrow()
         if capture:
             for group in optimizer.param_groups:
                 group["lr"] = torch.zeros((), device=fabric.device)
