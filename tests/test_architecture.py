@@ -50,7 +50,10 @@ HOMES = {
     "pandas": ("priornet.data", "priornet.estimators", "priornet.report", "priornet.cli"),
     "pyarrow": ("priornet.data", "priornet.cli"),
     "safetensors": ("priornet.estimators", "priornet.nn.weights", "priornet.nn.tensor_files"),
+    "triton": ("priornet.nn.joining_kernels",),
 }
+# Not declared: torch brings it where it is of use, and its home is imported only if it is there.
+WITH_TORCH = {"triton"}
 
 # Calls that change the process for everybody; only the outermost layers may make them, and the one
 # module that limits threads for a while and puts them back.
@@ -156,7 +159,7 @@ def misplaced(
         return f"`{package}` belongs in {', '.join(homes)} only"
     if package in extra and not waits:
         return f"`{package}` is an extra: import it inside the function that needs it"
-    if package not in runtime | extra:
+    if package not in runtime | extra | WITH_TORCH:
         return f"`{package}` is not a declared dependency"
     return None
 

@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch._subclasses import FakeTensorMode
 from torch.nn.functional import interpolate
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from _asserts import assert_close
-from _beliefs import random_normal
 from _compile import compiles
 from priornet import losses
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
@@ -22,7 +19,6 @@ from priornet.nn import (
     GaussianMixtureHead,
     NormalWishartHead,
 )
-from priornet.nn.dense_depth import _doubled, doubled_by_products
 from priornet.nn.efficientnet import packaged_weights
 
 HEADS: dict[str, Any] = {
@@ -126,47 +122,6 @@ def test_layout_of_the_input_does_not_matter():
             images.to(memory_format=torch.channels_last)
         )
     assert_close(one, two, rel=1e-4, abs=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (2, 5, 1, 7), (3, 4, 6, 1)])
-def test_doubling_by_products_is_bilinear(shape):
-    x = random_normal(shape).requires_grad_()
-    expected = interpolate(x, scale_factor=2, mode="bilinear")
-    found = doubled_by_products(x)
-    assert_close(found, expected, rel=1e-12, abs=1e-12)
-    weights = random_normal(tuple(expected.shape), seed=1)
-    one, two = (torch.autograd.grad((y * weights).sum(), x)[0] for y in (found, expected))
-    assert_close(one, two, rel=1e-12, abs=1e-12)
-
-
-class Called(TorchDispatchMode):
-    """Names of the operators that are called."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set[str]()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.add(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-def test_a_gpu_doubles_by_products():
-    with FakeTensorMode(), Called() as called:
-        found = _doubled(torch.empty(2, 3, 4, 5, device="cuda"))
-    assert found.shape == (2, 3, 8, 10)
-    assert "bmm" in called.names
-    assert "upsample_bilinear2d" not in called.names
-
-
-def test_doubled_maps_keep_their_precision_inside_autocast():
-    """Else what they are joined to would be widened with them."""
-    x = random_normal((2, 3, 5, 40), 0).bfloat16()
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        found = _doubled(x)
-    assert found.dtype == torch.bfloat16
-    wide = interpolate(x.double(), scale_factor=2, mode="bilinear")
-    assert_close(found.double(), wide, rel=2**-8, abs=1e-6)
 
 
 # -- members that split early ---------------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, leaky_relu, pad
+from torch.nn.functional import leaky_relu, pad
 
-from priornet.checks import lifted
 from priornet.nn.densenet import DenseNet169
 from priornet.nn.efficientnet import EfficientNetLite0, packaged_weights
 from priornet.nn.heads import GaussianMixtureHead, Head
+from priornet.nn.joining import doubled_with
 
 __all__ = ["DenseDepth", "Encoder"]
 
@@ -22,40 +22,6 @@ Encoder = Literal["densenet169", "efficientnet_lite0"]
 ENCODERS = {"densenet169": DenseNet169, "efficientnet_lite0": EfficientNetLite0}
 _STRIDE = 32
 _SLOPE = 0.2
-
-
-def _doubling(size: int, like: Tensor) -> Tensor:
-    """Matrix ``(2 size, size)`` that doubles a line by linear interpolation between pixel centres.
-
-    Its entries are quarters: exact in half precision too.
-    """
-    at = (torch.arange(2 * size, device=like.device) + 0.5) / 2 - 0.5
-    distance = (at.clamp(0, size - 1).unsqueeze(-1) - torch.arange(size, device=like.device)).abs()
-    return (1 - distance).clamp_min(0).to(like.dtype)
-
-
-def doubled_by_products(x: Tensor) -> Tensor:
-    """Bilinear up-sampling by two as two matrix products over channels-last storage.
-
-    They run on a GPU's matrix units, and so does their backward pass, which is deterministic; that
-    of torch's ``interpolate`` adds with atomics there. Compiled and joined to what follows, they
-    take less time on an H200 than the kernel that a compiler makes of ``interpolate``.
-    """
-    batch, channels, height, width = x.shape
-    rows = x.permute(0, 2, 3, 1).reshape(batch, height, width * channels)
-    rows = _doubling(height, x).expand(batch, -1, -1) @ rows
-    columns = rows.reshape(batch * 2 * height, width, channels)
-    columns = _doubling(width, x).expand(columns.shape[0], -1, -1) @ columns
-    return columns.reshape(batch, 2 * height, 2 * width, channels).permute(0, 3, 1, 2)
-
-
-def _doubled(x: Tensor) -> Tensor:
-    """Bilinear up-sampling by two, ``(B, C, H, W)`` to ``(B, C, 2H, 2W)``."""
-    if x.is_cuda:
-        return doubled_by_products(x)
-    # Interpolated in float32, as autocast does, but not left so: the join would widen the encoder's
-    # maps too, and all would be narrowed once more.
-    return interpolate(lifted(x), scale_factor=2, mode="bilinear").to(x.dtype)
 
 
 class _UpBlock(nn.Module):
@@ -68,8 +34,7 @@ class _UpBlock(nn.Module):
 
     def forward(self, x: Tensor, skip: Tensor) -> Tensor:
         """The map at twice the resolution."""
-        x = torch.cat([_doubled(x), skip], 1)
-        x = leaky_relu(self.conv_a(x), _SLOPE, inplace=True)
+        x = leaky_relu(self.conv_a(doubled_with(x, skip)), _SLOPE, inplace=True)
         return leaky_relu(self.conv_b(x), _SLOPE, inplace=True)
 
 

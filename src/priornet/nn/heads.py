@@ -43,8 +43,8 @@ def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: fl
 def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
     """Whether :func:`_projected_by_sums` is quicker: few outputs, and a compiler at work."""
     return (
-        torch.compiler.is_compiling()
-        and not torch.compiler.is_exporting()
+        # Not while a network is exported: whoever reads the file knows what a convolution is.
+        torch.compiler.is_dynamo_compiling()
         and isinstance(projection, nn.Conv2d)
         and projection.kernel_size == (1, 1)
         and projection.groups == 1
