@@ -20,7 +20,6 @@ _OWN: dict[str, tuple[str, ...]] = {
     "proxy": ("EnD2",),
     "min_excess": ("EnD2",),
     "early_split": ("MD-EnD",),
-    "min_scale": ("Single", "ENSM", *STUDENTS),
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
     "transfer": STUDENTS,
@@ -120,10 +119,6 @@ class Config:
     """How much brightness, contrast and colour of an image vary."""
     zoom: float = 1.25
     """Images are enlarged up to so many times, and their depth divided by as much."""
-    min_scale: float = 1e-4
-    """Least deviation that Gaussian networks and their students may predict, in units of that of
-    all depths. Pixels of training images that are known by heart ask for less and less, and would
-    outweigh all others."""
     temperature: float = 1.0
     """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1. The paper has 10."""
     tempering: Literal["paper", "mean-preserving", "exact"] = "paper"
@@ -216,8 +211,6 @@ def _check_numbers(config: Config) -> None:
             raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
     if not config.holdout < 1:
         raise ValueError(f"`holdout` must be below 1; got {config.holdout:g}.")
-    if not 0 < config.min_scale < 1:
-        raise ValueError(f"`min_scale` must lie between 0 and 1; got {config.min_scale:g}.")
     for name in ("warm_up", "flip", "swap", "dropout", "strange"):
         if not 0 <= getattr(config, name) <= 1:
             raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")

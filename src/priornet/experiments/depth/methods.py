@@ -71,7 +71,7 @@ class Objective(ABC):
     @property
     def make_head(self) -> Callable[[int], Head] | None:
         """Builds the head of its network from the number of features; None for a plain output."""
-        return functools.partial(GaussianHead, per_pixel=True, min_scale=self.config.min_scale)
+        return functools.partial(GaussianHead, per_pixel=True)
 
     def setting(self, share: float) -> float:
         """What changes while training goes on, from the share of it that is done."""
@@ -109,7 +109,7 @@ class Objective(ABC):
         """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
         raw = torch.stack([cast(Any, network).raw(images) for network in networks])
         if len(networks) > 1:
-            return self.scale.metres(ensemble_of(raw, self.config.min_scale))
+            return self.scale.metres(ensemble_of(raw))
         return self.scale.metres(cast(Any, networks[0]).head.distribution(raw[0]))
 
 
@@ -230,22 +230,20 @@ class _Student(Objective):
 
     @property
     def make_head(self) -> Callable[[int], Head]:
-        # The bound of the scale is its teachers', whose outputs it starts with.
-        common: dict[str, Any] = {"per_pixel": True, "min_scale": self.config.min_scale}
         if self.recipe.method == "EnD2":
             least = self.config.min_excess
-            return functools.partial(NormalWishartHead, min_excess=least, **common)
+            return functools.partial(NormalWishartHead, per_pixel=True, min_excess=least)
         if self.recipe.method == "MD-EnD":
             n_members = self.config.n_members
-            return functools.partial(GaussianMixtureHead, n_members=n_members, **common)
-        return functools.partial(GaussianHead, **common)
+            return functools.partial(GaussianMixtureHead, per_pixel=True, n_members=n_members)
+        return functools.partial(GaussianHead, per_pixel=True)
 
     def setting(self, share: float) -> float:
         return float(temperature(share, self.config.temperature))
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         assert batch.answers is not None
-        teacher = ensemble_of(batch.answers.flatten(1, -2), self.config.min_scale)
+        teacher = ensemble_of(batch.answers.flatten(1, -2))
         with torch.no_grad():
             fields = dict(self.targets.fields(teacher))
         loss = self.targets.compare(self.prediction(head, outputs), fields, setting)
@@ -269,14 +267,14 @@ def objective_for(recipe: Recipe, scale: Scale) -> Objective:
 
 
 @functools.cache
-def _member_head(min_scale: float) -> Head:
+def _member_head() -> Head:
     with torch.device("meta"):  # only what outputs mean is used: it needs no weights
-        return GaussianHead(1, per_pixel=True, min_scale=min_scale)
+        return GaussianHead(1, per_pixel=True)
 
 
-def ensemble_of(outputs: Tensor, min_scale: float) -> GaussianEnsemble:
+def ensemble_of(outputs: Tensor) -> GaussianEnsemble:
     """Unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, as one ensemble."""
-    members = _member_head(min_scale).distribution(outputs)
+    members = _member_head().distribution(outputs)
     return GaussianEnsemble.from_precision_tril(
         members.loc, members.precision_tril, validate_args=False
     )
