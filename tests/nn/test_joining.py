@@ -74,8 +74,16 @@ def test_a_gpu_without_triton_doubles_by_products(monkeypatch):
     assert "upsample_bilinear2d" not in names
 
 
-@pytest.mark.parametrize(("dtype", "by_kernel"), [(torch.bfloat16, True), (torch.float64, False)])
-def test_a_gpu_with_triton_joins_by_a_kernel_up_to_float32(dtype, by_kernel, monkeypatch):
+@pytest.mark.parametrize(
+    ("dtype", "capability", "by_kernel"),
+    [
+        (torch.bfloat16, (9, 0), True),
+        (torch.float32, (8, 0), True),
+        (torch.float32, (7, 5), False),
+        (torch.float64, (9, 0), False),
+    ],
+)
+def test_a_recent_gpu_joins_by_a_kernel(dtype, capability, by_kernel, monkeypatch):
     seen = []
 
     def kernel(x, skip):
@@ -84,8 +92,11 @@ def test_a_gpu_with_triton_joins_by_a_kernel_up_to_float32(dtype, by_kernel, mon
 
     monkeypatch.setattr(joining, "_HAS_TRITON", True)
     monkeypatch.setattr(joining, "joined_by_kernel", kernel)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    joining._is_recent.cache_clear()
     called_on_a_gpu(dtype)
     assert seen == [dtype] * by_kernel
+    joining._is_recent.cache_clear()
 
 
 def test_doubled_maps_keep_their_precision_inside_autocast():

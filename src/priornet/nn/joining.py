@@ -11,6 +11,7 @@ gradient back, without the atomics of torch's own; elsewhere on a GPU two matrix
 
 from __future__ import annotations
 
+import functools
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import interpolate
 
-from priornet.checks import lifted
+from priornet.checks import lifted, values_visible
 
 __all__ = ["doubled", "doubled_by_products", "doubled_with", "joined_by_kernel"]
 
@@ -28,9 +29,23 @@ _HAS_TRITON = find_spec("triton") is not None
 
 def doubled_with(x: Tensor, skip: Tensor) -> Tensor:
     """Channels of ``x`` ``(B, C, H, W)`` doubled, those of ``skip`` ``(B, S, 2H, 2W)`` behind."""
-    if x.is_cuda and x.dtype == skip.dtype and x.dtype != torch.float64 and _HAS_TRITON:
+    if _HAS_TRITON and x.is_cuda and x.dtype == skip.dtype and _kernels_run(x, skip):
         return joined_by_kernel(x, skip)
     return torch.cat([doubled(x), skip], 1)
+
+
+def _kernels_run(x: Tensor, skip: Tensor) -> bool:
+    if x.dtype == torch.float64:  # they compute in float32
+        return False
+    if torch.compiler.is_dynamo_compiling():  # what compiles for a GPU is Triton, too
+        return True
+    return values_visible(x, skip) and _is_recent(x.device)
+
+
+@functools.cache
+def _is_recent(device: torch.device) -> bool:
+    """Whether Triton compiles all of our precisions for a GPU."""
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def doubled(x: Tensor) -> Tensor:
@@ -47,7 +62,11 @@ def doubled(x: Tensor) -> Tensor:
 
 def joined_by_kernel(x: Tensor, skip: Tensor) -> Tensor:
     """:func:`doubled_with` as one kernel; the result is stored channels last."""
-    return _Joined.apply(_channels_last(x), _channels_last(skip))  # pyright: ignore[reportReturnType] (torch leaves it untyped)
+    x, skip = _channels_last(x), _channels_last(skip)
+    if torch.compiler.is_dynamo_compiling():  # it sees to the device itself
+        return _Joined.apply(x, skip)  # pyright: ignore[reportReturnType] (torch leaves it untyped)
+    with torch.cuda.device_of(x):  # Triton launches on the current one
+        return _Joined.apply(x, skip)  # pyright: ignore[reportReturnType]
 
 
 class _Joined(Function):
