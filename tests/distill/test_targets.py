@@ -8,6 +8,7 @@ import torch
 from priornet import losses
 from priornet.distill import targets_for
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.distributions.fitting import match_normal_wishart
 
 N, M = 6, 4
 
@@ -35,7 +36,7 @@ def _outer(matrix: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("k_dim", [1, 2, 3])
 def test_losses_from_columns_equal_losses_from_the_ensemble(k_dim):
     teacher, nw, gaussian, mixture = problem(k_dim)
-    fitted = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
+    fitted = match_normal_wishart(teacher, max_belief=1e5, max_excess=1e5)
     cases = [
         ("endd", True, False, nw, losses.proxy(nw, fitted)),
         ("endd", False, False, nw, losses.endd(nw, teacher)),

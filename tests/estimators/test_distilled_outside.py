@@ -139,7 +139,7 @@ def test_tables_with_text_and_holes_reach_the_teacher_as_they_are():
     assert sum(len(rows) for rows in asked) > 8000
     assert model.faithfulness_.inside.r2 > 0.98
     red, blue = (model.predict(frame.assign(colour=c, z=0.0)) for c in ("red", "blue"))
-    assert np.mean(red - blue) == pytest.approx(1, abs=0.1)
+    assert np.mean(red - blue) == pytest.approx(1, abs=0.25)
 
 
 def test_unlabelled_rows_are_asked_about_too():

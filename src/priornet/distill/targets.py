@@ -23,6 +23,7 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
+from priornet.distributions.fitting import match_normal_wishart
 from priornet.losses.distillation import Tempering
 
 __all__ = ["OBJECTIVES", "Objective", "Targets", "targets_for"]
@@ -79,7 +80,7 @@ class Targets(ABC):
 
 
 class _Proxy(Targets):
-    """The Normal-Wishart fitted to the members in closed form."""
+    """The Normal-Wishart fitted to the members in closed form, with their data variance."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -87,7 +88,7 @@ class _Proxy(Targets):
         return {"loc": (k,), "precision_tril": (k, k), "belief": (), "excess": ()}
 
     def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
+        nw = match_normal_wishart(teacher, max_belief=1e5, max_excess=1e5)
         return {name: getattr(nw, name) for name in self.shapes}
 
     def compare(
