@@ -113,8 +113,14 @@ def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
     """What is kept of the answers: for the student, and for the Gaussian that it starts as."""
 
     def own(k_dim: int, n_members: int) -> Targets:
-        proxy, annealed = settings.target == "proxy", settings.temperature > 1
-        return targets_for(settings.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
+        return targets_for(
+            settings.objective,
+            k_dim,
+            n_members,
+            proxy=settings.target == "proxy",
+            annealed=settings.temperature > 1,
+            matched=first,  # members from elsewhere may differ wildly in how sure they are
+        )
 
     def average(k_dim: int, n_members: int) -> Targets:
         return targets_for("end", k_dim, n_members, proxy=False, annealed=False)
