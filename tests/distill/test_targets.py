@@ -8,7 +8,6 @@ import torch
 from priornet import losses
 from priornet.distill import targets_for
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.distributions.fitting import match_normal_wishart
 
 N, M = 6, 4
 
@@ -50,14 +49,6 @@ def test_losses_from_columns_equal_losses_from_the_ensemble(k_dim):
         assert columns.shape[0] == N
         found = targets.loss(prediction, columns, temperature=3.0 if annealed else 1.0)
         torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize("k_dim", [1, 2, 3])
-def test_matched_targets_have_the_members_data_variance(k_dim):
-    teacher, nw, _, _ = problem(k_dim)
-    targets = targets_for("endd", k_dim, M, proxy=True, annealed=False, matched=True)
-    fitted = match_normal_wishart(teacher, max_belief=1e5, max_excess=1e5)
-    torch.testing.assert_close(targets.loss(nw, targets.pack(teacher)), losses.proxy(nw, fitted))
 
 
 def test_a_batch_of_networks_unpacks_along_its_own_axes():

@@ -19,7 +19,7 @@ from _beliefs import (
     random_tril,
 )
 from priornet.distributions import GaussianEnsemble, NormalWishart
-from priornet.distributions.fitting import match_normal_wishart, solve_excess
+from priornet.distributions.fitting import solve_excess
 from priornet.special.gamma import digamma_gap
 
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
@@ -136,43 +136,3 @@ def test_fit_is_batched():
     assert_close(fit.belief[1, 2], alone.belief)
     assert_close(fit.excess[1, 2], alone.excess)
     assert_close(fit.precision_tril[1, 2], alone.precision_tril)
-
-
-# -- matched to the data variance -----------------------------------------------------------------
-
-
-@EVERY_K
-def test_matched_data_variance_is_the_ensembles(k_dim):
-    ensemble = random_ensemble(6, k_dim, (4,))
-    fit, found = NormalWishart.fit(ensemble), match_normal_wishart(ensemble)
-    assert_close(found.data_covariance(), ensemble.covariances.mean(0), rel=1e-10, abs=1e-12)
-    assert_close(found.loc, fit.loc, rel=0)
-    assert_close(found.belief, fit.belief, rel=0)
-    assert_close(found.excess, fit.excess.clamp(min=1), rel=0)
-
-
-@EVERY_K
-def test_members_of_one_covariance_match_the_fit(k_dim):
-    """Then their likelihood is unbounded in the excess, and its data variance is right."""
-    ensemble = random_ensemble(5, k_dim, (3,))
-    tril = ensemble.precision_tril[:1].expand_as(ensemble.precision_tril)
-    alike = GaussianEnsemble.from_precision_tril(ensemble.means, tril)
-    fit, found = NormalWishart.fit(alike), match_normal_wishart(alike)
-    assert_close(found.precision_tril, fit.precision_tril, rel=1e-6, abs=1e-9)
-    assert_close(found.excess, torch.full_like(found.excess, 1e8), rel=1e-6)
-
-
-def test_members_that_differ_wildly_keep_their_average():
-    """The fit has no data variance there."""
-    scales = torch.tensor([1e-3, 1.0, 1e3], dtype=torch.float64)
-    ensemble = GaussianEnsemble(torch.zeros(3, 1, 1).double(), scales.square()[:, None, None, None])
-    assert NormalWishart.fit(ensemble).excess < 1
-    found = match_normal_wishart(ensemble)
-    assert found.excess == 1
-    assert_close(found.data_covariance().flatten(), scales.square().mean()[None], rel=1e-12)
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (2.0, 1.0)])
-def test_matching_needs_room_for_the_excess(low, high):
-    with pytest.raises(ValueError, match=r"`min_excess` must exceed 0 and not `max_excess`; got"):
-        match_normal_wishart(random_ensemble(3, 1, (2,)), min_excess=low, max_excess=high)

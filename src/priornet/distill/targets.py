@@ -23,7 +23,6 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
-from priornet.distributions.fitting import fit_normal_wishart, match_normal_wishart
 from priornet.losses.distillation import Tempering
 
 __all__ = ["OBJECTIVES", "Objective", "Targets", "targets_for"]
@@ -80,11 +79,7 @@ class Targets(ABC):
 
 
 class _Proxy(Targets):
-    """The Normal-Wishart fitted to the members in closed form, perhaps with their data variance."""
-
-    def __init__(self, n_targets: int, n_members: int, matched: bool) -> None:
-        super().__init__(n_targets, n_members)
-        self.fit = match_normal_wishart if matched else fit_normal_wishart
+    """The Normal-Wishart fitted to the members in closed form."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -92,7 +87,7 @@ class _Proxy(Targets):
         return {"loc": (k,), "precision_tril": (k, k), "belief": (), "excess": ()}
 
     def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        nw = self.fit(teacher, max_belief=1e5, max_excess=1e5)
+        nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
         return {name: getattr(nw, name) for name in self.shapes}
 
     def compare(
@@ -190,7 +185,6 @@ def targets_for(
     proxy: bool,
     annealed: bool,
     tempering: Tempering = "mean-preserving",
-    matched: bool = False,
 ) -> Targets:
     """The kind of target for an objective.
 
@@ -201,14 +195,13 @@ def targets_for(
         proxy: EnD2 by the Normal-Wishart fitted to the members, not by their likelihood.
         annealed: EnD2 by likelihood with a temperature above 1.
         tempering: What that temperature does to the prediction, see :func:`losses.endd`.
-        matched: With ``proxy``: its data variance is moved to that of the members.
     """
     if objective == "end":
         return _Moments(n_targets, n_members)
     if objective == "md-end":
         return _Mixture(n_targets, n_members)
     if proxy:
-        return _Proxy(n_targets, n_members, matched)
+        return _Proxy(n_targets, n_members)
     if annealed:
         return _Annealed(n_targets, n_members, tempering)
     return _Likelihood(n_targets, n_members)

@@ -1,4 +1,4 @@
-"""Normal-Wisharts for an ensemble of Gaussians in closed form: most likely, and matched."""
+"""Closed-form maximum likelihood of a Normal-Wishart for an ensemble of Gaussians."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from torch import Tensor
 from priornet.distributions.averages import precision_averages
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.distributions.normal_wishart import NormalWishart
-from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, trigamma_gap
 
-__all__ = ["fit_normal_wishart", "match_normal_wishart", "solve_excess"]
+__all__ = ["fit_normal_wishart", "solve_excess"]
 
 _NEWTON_STEPS = 8
 
@@ -46,38 +45,6 @@ def fit_normal_wishart(
     return NormalWishart.from_excess(
         averages.loc, averages.precision_tril, belief, excess, validate_args=False
     )
-
-
-def match_normal_wishart(
-    ensemble: GaussianEnsemble,
-    *,
-    max_belief: float = 1e8,
-    min_excess: float = 1.0,
-    max_excess: float = 1e8,
-) -> NormalWishart:
-    r"""The most likely Normal-Wishart, moved so that its data variance is the ensemble's.
-
-    .. math:: E[\Lambda^{-1}] = \frac{\nu}{\nu-K-1}P^{-1} = \bar\Sigma
-
-    Mean, belief and excess are those of :func:`fit_normal_wishart`. The data variance of that one
-    hangs on the degrees of freedom, which a handful of members tell badly.
-
-    Args:
-        ensemble: M Gaussians per input.
-        max_belief: Largest belief returned.
-        min_excess: Smallest excess returned; at 0 there is no data variance.
-        max_excess: Largest excess returned.
-    """
-    if not 0 < min_excess <= max_excess:
-        raise ValueError(
-            f"`min_excess` must exceed 0 and not `max_excess`; got {min_excess:g} and "
-            f"{max_excess:g}."
-        )
-    fitted = fit_normal_wishart(ensemble, max_belief=max_belief, max_excess=max_excess)
-    excess = fitted.excess.clamp(min=min_excess)
-    widening = (1 + (ensemble.k_dim + 1) / excess).sqrt()
-    tril = triangular.precision_cholesky(ensemble.data_covariance()) * widening[..., None, None]
-    return NormalWishart.from_excess(fitted.loc, tril, fitted.belief, excess, validate_args=False)
 
 
 def solve_excess(gap: Tensor, k_dim: int, max_excess: float = 1e8) -> Tensor:

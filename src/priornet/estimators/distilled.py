@@ -47,8 +47,8 @@ class DistilledRegressor(BaseRegressor):
             knowledge uncertainty; ``"end"`` into one Gaussian; ``"md-end"`` into one head per
             member.
         target: For ``"endd"``: ``"proxy"`` learns the Normal-Wishart that fits the members best,
-            computed per input in closed form, and with the mean of their covariances if they come
-            from elsewhere; ``"likelihood"`` maximises the members' likelihood, Eq. (15).
+            computed per input in closed form; ``"likelihood"`` maximises the members' likelihood,
+            Eq. (15).
         temperature: For ``target="likelihood"``: T at the start, annealed to 1, Eqs. (16) and (17).
         transfer: Where to ask the teacher.
         n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000, or to

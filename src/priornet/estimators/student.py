@@ -113,14 +113,8 @@ def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
     """What is kept of the answers: for the student, and for the Gaussian that it starts as."""
 
     def own(k_dim: int, n_members: int) -> Targets:
-        return targets_for(
-            settings.objective,
-            k_dim,
-            n_members,
-            proxy=settings.target == "proxy",
-            annealed=settings.temperature > 1,
-            matched=first,  # members from elsewhere may differ wildly in how sure they are
-        )
+        proxy, annealed = settings.target == "proxy", settings.temperature > 1
+        return targets_for(settings.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
 
     def average(k_dim: int, n_members: int) -> Targets:
         return targets_for("end", k_dim, n_members, proxy=False, annealed=False)
