@@ -141,3 +141,17 @@ def test_gradients_of_the_kernels_come_in_any_layout():
     joined_by_kernel(x, x.detach().new_zeros(1, 2, 6, 10)).sum().backward()
     assert x.grad is not None
     assert_close(x.grad, torch.full_like(x, 4.0), rel=1e-6)
+
+
+@kernels_run
+def test_second_derivatives_go_through_the_kernels():
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = random_normal((2, 3, 4, 5)).to(device, torch.float32).requires_grad_()
+    skip = random_normal((2, 2, 8, 10), 1).to(device, torch.float32)
+
+    def curvature(join):
+        (slope,) = torch.autograd.grad(join(x, skip).pow(3).sum(), x, create_graph=True)
+        return slope.detach(), torch.autograd.grad(slope.square().sum(), x)[0]
+
+    for found, expected in zip(curvature(joined_by_kernel), curvature(expected_join), strict=True):
+        assert_close(found, expected, rel=1e-4, abs=1e-4)
