@@ -22,10 +22,10 @@ hypothesis.settings.load_profile("priornet")
 
 # Tests about numbers, whose tensors follow --device where they do not say where they lie.
 NUMERICAL = (
-    *("distributions", "losses", "special"),
+    *("distributions", "losses", "special", "transforms"),
     *("nn/test_contract.py", "nn/test_heads.py", "nn/test_maps.py"),
     *("test_extremes.py", "test_precision.py", "test_priors.py"),
-    *("test_transforms.py", "test_uncertainty.py", "test_vectors.py"),
+    *("test_uncertainty.py", "test_vectors.py"),
 )
 
 
