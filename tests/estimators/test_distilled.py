@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distill.targets import Objective
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.estimators.student import Target
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
@@ -36,7 +37,7 @@ def teacher() -> DeepEnsembleRegressor:
 @functools.cache
 def student(
     objective: Objective = "endd",
-    target: Literal["proxy", "likelihood"] = "proxy",
+    target: Target = "auto",
     temperature: float = 1.0,
 ) -> DistilledRegressor:
     model = DistilledRegressor(
@@ -51,8 +52,8 @@ def student(
         (("endd", "proxy", 1.0), NormalWishart),
         (("endd", "likelihood", 1.0), NormalWishart),
         (("endd", "likelihood", 10.0), NormalWishart),
-        (("end", "proxy", 1.0), Gaussian),
-        (("md-end", "proxy", 1.0), GaussianEnsemble),
+        (("end", "auto", 1.0), Gaussian),
+        (("md-end", "auto", 1.0), GaussianEnsemble),
     ],
 )
 def test_student_is_faithful(key, kind):
@@ -64,7 +65,7 @@ def test_student_is_faithful(key, kind):
     assert nll[0] < nll[1] + 0.1
 
 
-@pytest.mark.parametrize("key", [("endd", "proxy"), ("md-end", "proxy")])
+@pytest.mark.parametrize("key", [("endd", "proxy"), ("endd", "likelihood"), ("md-end", "auto")])
 def test_student_keeps_knowledge_uncertainty(key):
     model = student(*key)
     rows = np.concatenate([X[:100], X[:100] * 3])  # most of the second half lies outside
@@ -73,6 +74,15 @@ def test_student_keeps_knowledge_uncertainty(key):
     # Five members leave much noise in the variance of their means; the student smooths it.
     assert np.corrcoef(ours, theirs)[0, 1] > 0.5
     assert ours[100:].mean() - ours[:100].mean() > 1
+
+
+@pytest.mark.parametrize(("n_rows", "expected"), [(400, "likelihood"), (2400, "proxy")])
+def test_the_likelihood_is_the_default_on_small_tables(n_rows, expected):
+    rows = np.concatenate([X] * (n_rows // len(X)))
+    brief: dict[str, Any] = {**QUICK, "n_transfer": n_rows, "student_epochs": 2, "hidden": (32,)}
+    targets: list[Target] = ["auto", expected]
+    auto, named = (DistilledRegressor(teacher(), target=t, **brief).fit(rows) for t in targets)
+    assert torch.equal(auto.fitted_.stack.weights, named.fitted_.stack.weights)
 
 
 def test_without_targets_everything_but_calibration_works():

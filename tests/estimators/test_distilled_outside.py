@@ -245,6 +245,14 @@ def test_several_targets_with_full_covariance():
     torch.testing.assert_close(found, expected, rtol=0.2, atol=0.01)
 
 
+@pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
+def test_the_proxy_is_the_default_with_teachers_from_elsewhere():
+    quick = {**QUICK, "n_transfer": 500, "student_epochs": 20}
+    made = [DistilledRegressor(committee, target=t, **quick) for t in ("auto", "proxy")]
+    auto, proxy = (model.fit(X).fitted_.stack.weights for model in made)
+    assert torch.equal(auto, proxy)
+
+
 @pytest.mark.parametrize("target", ["proxy", "likelihood"])
 def test_members_that_agree_warn_and_keep_evidence_bounded(target):
     def agreed(rows):

@@ -7,20 +7,19 @@ import pytest
 from priornet.estimators.student_size import StudentSize, learning_rates, student_size
 
 
-@pytest.mark.parametrize(("n_rows", "n_steps"), [(30, 6000), (3000, 15_000), (40_000, 24_000)])
+@pytest.mark.parametrize(("n_rows", "n_steps"), [(30, 12_000), (3000, 15_000), (40_000, 24_000)])
 def test_students_of_larger_tables_train_for_longer(n_rows, n_steps):
-    size = student_size(n_rows, (64, 64), "smooth", has_weights=True)
+    size = student_size(n_rows, (64, 64), "smooth")
     assert size.n_steps == n_steps
 
 
-def test_students_of_others_train_longer_on_small_tables():
-    size = student_size(30, (50,), "smooth", has_weights=False)
-    assert size == StudentSize((100,), 0, 20_000, 12_000)
-    assert student_size(30, (50,), "fine", has_weights=False).hidden == (200,)
+def test_students_are_wider_than_their_teachers():
+    assert student_size(30, (50,), "smooth") == StudentSize((100,), 0, 20_000, 12_000)
+    assert student_size(30, (50,), "fine").hidden == (200,)
 
 
 def test_students_that_follow_rows_are_wider_the_more_rows_there_are():
-    sizes = [student_size(n, (64, 64), "rows", has_weights=False) for n in (900, 8600, 41_000)]
+    sizes = [student_size(n, (64, 64), "rows") for n in (900, 8600, 41_000)]
     widths = [size.hidden[0] for size in sizes]
     assert widths == sorted(set(widths))
     assert [size.n_pieces for size in sizes] == [8, 16, 16]
@@ -28,14 +27,12 @@ def test_students_that_follow_rows_are_wider_the_more_rows_there_are():
 
 
 def test_every_row_is_asked_about():
-    size = student_size(10**6, (64, 64), "rows", has_weights=False)
+    size = student_size(10**6, (64, 64), "rows")
     assert size.n_asked == 10**6
 
 
 def test_steps_are_read_in_ramps_without_more_width():
-    smooth, steps = (
-        student_size(8600, (64, 64), kind, has_weights=False) for kind in ("smooth", "steps")
-    )
+    smooth, steps = (student_size(8600, (64, 64), kind) for kind in ("smooth", "steps"))
     assert (smooth.hidden, smooth.n_pieces) == ((128, 128), 0)
     assert steps.hidden == smooth.hidden
     assert steps.n_pieces > 0

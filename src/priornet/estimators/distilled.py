@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from priornet.estimators.inputs import check_inputs, check_targets, num_rows, ta
 from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared
-from priornet.estimators.student import StudentSettings, train_student
+from priornet.estimators.student import StudentSettings, Target, train_student
 from priornet.notices import warn_user
 
 __all__ = ["DistilledRegressor"]
@@ -46,9 +46,11 @@ class DistilledRegressor(BaseRegressor):
         objective: ``"endd"`` into a Normal-Wishart, which keeps the ensemble's total, data and
             knowledge uncertainty; ``"end"`` into one Gaussian; ``"md-end"`` into one head per
             member.
-        target: For ``"endd"``: ``"proxy"`` learns the Normal-Wishart that fits the members best,
-            computed per input in closed form; ``"likelihood"`` maximises the members' likelihood,
-            Eq. (15).
+        target: For ``"endd"``: ``"likelihood"`` maximises the members' likelihood, Eq. (15);
+            ``"proxy"`` learns the Normal-Wishart that fits them best, computed per input in closed
+            form. Both aim at the same: the first ranks errors and strange rows better where a
+            student can follow its ensemble, the second keeps more where it cannot. ``"auto"``: the
+            likelihood for an ensemble of ours and up to 2000 rows, the proxy otherwise.
         temperature: For ``target="likelihood"``: T at the start, annealed to 1, Eqs. (16) and (17).
         transfer: Where to ask the teacher.
         n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000, or to
@@ -60,8 +62,8 @@ class DistilledRegressor(BaseRegressor):
         student_pieces: Each number is also read as ramps between so many quantiles, which can
             follow steps; 0 for none, ``"auto"`` for 8 or 16 with forests, 16 with CatBoost.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
-            up to whole batches; ``"auto"`` for five steps per training row, 6000 to 24 000 (36 000
-            with a forest), and 12 000 at least with a teacher from elsewhere.
+            up to whole batches; ``"auto"`` for five steps per training row, 12 000 to 24 000
+            (36 000 with a forest).
         student_learning_rate: Adam's learning rate at the start. With networks from elsewhere
             twice as much; their student first learns one Gaussian, at five times as much. With
             other teachers once and twice, and less for layers wider than 256.
@@ -86,7 +88,7 @@ class DistilledRegressor(BaseRegressor):
         teacher: Any = None,
         objective: Objective = "endd",
         *,
-        target: Literal["proxy", "likelihood"] = "proxy",
+        target: Target = "auto",
         temperature: float = 1.0,
         transfer: TransferSet | None = None,
         n_transfer: int | Auto = "auto",
@@ -122,7 +124,7 @@ class DistilledRegressor(BaseRegressor):
         )
         self.teacher = teacher
         self.objective: Objective = objective
-        self.target: Literal["proxy", "likelihood"] = target
+        self.target: Target = target
         self.temperature = temperature
         self.transfer = transfer
         self.n_transfer: int | Auto = n_transfer
@@ -180,7 +182,7 @@ class DistilledRegressor(BaseRegressor):
         super().check_parameters()
         for name, allowed in (
             ("objective", ("endd", "end", "md-end")),
-            ("target", ("proxy", "likelihood")),
+            ("target", ("auto", "proxy", "likelihood")),
         ):
             if getattr(self, name) not in allowed:
                 given, listing = getattr(self, name), ", ".join(allowed)

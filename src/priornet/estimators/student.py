@@ -24,12 +24,16 @@ from priornet.nn.ramps import quantile_edges
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
 
-__all__ = ["HEADS", "StudentSettings", "balance", "student_plan", "train_student"]
+__all__ = ["HEADS", "StudentSettings", "Target", "balance", "student_plan", "train_student"]
+
+Target = Literal["auto", "proxy", "likelihood"]
 
 HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
 _LEAST_SPREAD = 0.02  # of the average, when answers are weighed
+# Rows of a table whose students can follow an ensemble all over: more than six steps for each.
+_LIKELIHOOD_UP_TO = 2000
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class StudentSettings:
     """How to train a student; :class:`~priornet.DistilledRegressor` says what they mean."""
 
     objective: Objective
-    target: Literal["proxy", "likelihood"]
+    target: Target
     temperature: float
     transfer: TransferSet
     n_transfer: int | Auto
@@ -66,7 +70,7 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     """Ask around a table, and learn the answers."""
     seed, source = network_seeds(posed.rng, 2)
     n_rows, has_weights = len(posed.centres), posed.asked.has_weights
-    size = student_size(n_rows, settings.teacher_hidden, posed.asked.kind, has_weights)
+    size = student_size(n_rows, settings.teacher_hidden, posed.asked.kind)
     drawn, answers = posed.asked.around(
         posed.centres,
         size.n_asked if settings.n_transfer == "auto" else settings.n_transfer,
@@ -75,7 +79,11 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     )
     if settings.objective == "endd" and posed.asked.n_rows is not None:
         answers = pool_answers(answers, pooled_share(posed.asked.n_rows))
-    packed, kept = pack_answers(_kinds(settings, first=not has_weights), answers, posed.centres)
+    by_likelihood = has_weights and n_rows <= _LIKELIHOOD_UP_TO
+    if settings.target != "auto":
+        by_likelihood = settings.target == "likelihood"
+    kinds = _kinds(settings, by_likelihood=by_likelihood, first=not has_weights)
+    packed, kept = pack_answers(kinds, answers, posed.centres)
     weight = posed.weight.new_ones(n_rows)
     weight[: len(posed.split.train)] = posed.weight[posed.split.train]
     weight = weight[drawn.centre[kept]]
@@ -109,11 +117,11 @@ def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_step
     return Plan(epochs, size, None)
 
 
-def _kinds(settings: StudentSettings, *, first: bool) -> list[MakeTargets]:
+def _kinds(settings: StudentSettings, *, by_likelihood: bool, first: bool) -> list[MakeTargets]:
     """What is kept of the answers: for the student, and for the Gaussian that it starts as."""
 
     def own(k_dim: int, n_members: int) -> Targets:
-        proxy, annealed = settings.target == "proxy", settings.temperature > 1
+        proxy, annealed = not by_likelihood, settings.temperature > 1
         return targets_for(settings.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
 
     def average(k_dim: int, n_members: int) -> Targets:

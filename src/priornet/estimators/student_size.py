@@ -13,7 +13,7 @@ from priornet.distill.teachers.protocol import AnswerKind
 
 __all__ = ["StudentSize", "learning_rates", "student_size"]
 
-_LEAST_STEPS, _LEAST_OUTSIDE = 6000, 12_000  # also of small tables; the second without weights
+_LEAST_STEPS = 12_000  # also of small tables
 _MOST_STEPS: dict[AnswerKind, int] = {"rows": 36_000}
 _USUAL_STEPS = 24_000  # at most
 _LEAST_ASKED = 20_000
@@ -41,19 +41,15 @@ class StudentSize:
     n_steps: int
 
 
-def student_size(
-    n_rows: int, hidden: tuple[int, ...], kind: AnswerKind, has_weights: bool
-) -> StudentSize:
+def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> StudentSize:
     """More of everything for larger tables, which have more to say.
 
     Args:
         n_rows: Of the table around which the teacher is asked.
         hidden: Width of the hidden layers of a teacher that is trained here.
         kind: How the teacher's answers vary.
-        has_weights: Whether the student starts from a member.
     """
-    least = _LEAST_STEPS if has_weights else _LEAST_OUTSIDE
-    n_steps = min(max(5 * n_rows, least), _MOST_STEPS.get(kind, _USUAL_STEPS))
+    n_steps = min(max(5 * n_rows, _LEAST_STEPS), _MOST_STEPS.get(kind, _USUAL_STEPS))
     most = _MOST_ASKED.get(kind, _USUALLY_ASKED)
     n_asked = max(min(max(64 * n_rows, _LEAST_ASKED), most), n_rows)
     times, least, n_pieces = 4.0 if kind == "fine" else 2.0, 0, _PIECES.get(kind, 0)
