@@ -277,10 +277,8 @@ def compiled_students(b: Bench, batch: int) -> None:
 
 def compiled_batches_part(b: Bench) -> None:
     """Live teachers at every batch first: to compare these is what the others can wait for."""
-    tuned, what = replace(COMPILED_STREAMS, tuned=True), LIVE.format("streams")
     for batch in b.size.compiled_batches:
         compiled_students(b, batch)
-        b.measure("distillation", what, b.steps.distillation, tuned, batch, limit=90)
     for batch in b.size.compiled_batches:
         compiled_learners(b, batch)
 

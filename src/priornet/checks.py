@@ -17,6 +17,9 @@ from torch import Size, Tensor
 from torch._C._functorch import (  # pyright: ignore[reportMissingImports, reportPrivateUsage]
     is_functorch_wrapped_tensor as _is_transformed,
 )
+from torch._C._functorch import (  # pyright: ignore[reportMissingImports, reportPrivateUsage]
+    is_legacy_batchedtensor as _is_batched,  # of several gradients at once
+)
 from torch.autograd import forward_ad
 
 __all__ = [
@@ -142,7 +145,7 @@ def values_visible(*tensors: Tensor) -> bool:
     """Whether the numbers can be looked at now (not under compile, vmap or grad transforms)."""
     if torch.compiler.is_compiling() or _in_forward_mode():
         return False
-    return not any(_is_transformed(t) for t in tensors)
+    return not any(_is_transformed(t) or _is_batched(t) for t in tensors)
 
 
 def check_values(name: str, value: Tensor, valid: Tensor, expected: str) -> None:

@@ -338,3 +338,20 @@ def test_a_compiler_sees_few_outputs_as_sums(n_members):
         strict=True,
     ):
         assert_close(one, other, rel=1e-12, abs=1e-12)
+
+
+@compiles
+def test_an_exported_head_keeps_its_convolution():
+    head = GaussianMixtureHead(7, n_members=1, per_pixel=True)
+
+    class Raw(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = head
+
+        def forward(self, features):
+            return self.head.raw(features)
+
+    for strict in (False, True):
+        program = torch.export.export(Raw(), (torch.zeros(2, 7, 3, 5),), strict=strict)
+        assert any("conv" in str(node.target) for node in program.graph.nodes)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -92,11 +94,71 @@ def test_a_recent_gpu_joins_by_a_kernel(dtype, capability, by_kernel, monkeypatc
 
     monkeypatch.setattr(joining, "_HAS_TRITON", True)
     monkeypatch.setattr(joining, "joined_by_kernel", kernel)
+    monkeypatch.setattr(joining, "_compiles", lambda _: True)
+    monkeypatch.setattr(joining, "_has_kernels", joining._has_kernels.__wrapped__)  # nothing kept
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    joining._is_recent.cache_clear()
     called_on_a_gpu(dtype)
     assert seen == [dtype] * by_kernel
-    joining._is_recent.cache_clear()
+
+
+def test_where_kernels_cannot_be_compiled_we_do_without_and_say_so(monkeypatch):
+    def kernel(x, skip):
+        raise RuntimeError("Failed to find C compiler.\nPlease specify one.")
+
+    monkeypatch.setattr(joining, "joined_by_kernel", kernel)
+    with pytest.warns(UserWarning, match=r"cannot compile here \(Failed to find C compiler\.\)"):
+        assert not joining._compiles(torch.device("cpu"))
+
+
+def test_kernels_do_not_run_where_tensors_stand_for_others(monkeypatch):
+    monkeypatch.setattr(joining, "_has_kernels", lambda _: True)
+    seen = []
+
+    def look(x):
+        seen.append(joining._kernels_run(x, x))
+        return x
+
+    x = torch.zeros(2, 1, 1, 1, 1)
+    look(x)
+    torch.vmap(look)(x)
+    torch.func.grad(lambda x: look(x).sum())(x)
+    assert seen == [True, False, False]
+
+
+@pytest.fixture
+def kernels_of_torch(monkeypatch):
+    """What stands around the kernels, where these cannot run."""
+
+    def gather(grad, channels):
+        old = grad.new_zeros(*grad.shape[:1], channels, grad.shape[2] // 2, grad.shape[3] // 2)
+        with torch.enable_grad():
+            new = interpolate(old.requires_grad_(), scale_factor=2, mode="bilinear")
+        return torch.autograd.grad(new, old, grad[:, :channels])[0]
+
+    kernels = SimpleNamespace(join=expected_join, gather=gather)
+    monkeypatch.setitem(sys.modules, "priornet.nn.joining_kernels", kernels)
+
+
+@pytest.mark.usefixtures("kernels_of_torch")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_derivatives_of_what_a_kernel_joins(shape):
+    batch, _, height, width = shape
+    x = random_normal(shape).requires_grad_()
+    skip = random_normal((batch, 2, 2 * height, 2 * width), 1).requires_grad_()
+    assert torch.autograd.gradcheck(joined_by_kernel, (x, skip))
+    assert torch.autograd.gradgradcheck(joined_by_kernel, (x, skip))
+
+
+@pytest.mark.usefixtures("kernels_of_torch")
+def test_many_gradients_of_what_a_kernel_joins_at_once():
+    x = random_normal((1, 2, 2, 3)).requires_grad_()
+    skip = random_normal((1, 1, 4, 6), 1)
+    found, expected = joined_by_kernel(x, skip), expected_join(x, skip)
+    many = random_normal((5, *expected.shape), 2)
+    ours, theirs = (
+        torch.autograd.grad(y, x, many, is_grads_batched=True)[0] for y in (found, expected)
+    )
+    assert_close(ours, theirs, rel=1e-12, abs=1e-12)
 
 
 def test_doubled_maps_keep_their_precision_inside_autocast():

@@ -21,6 +21,7 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
+from priornet.nn.compiling import is_fusing
 from priornet.nn.leaf import Leaf
 from priornet.nn.maps import BoundedExp, BoundedExps
 
@@ -43,8 +44,7 @@ def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: fl
 def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
     """Whether :func:`_projected_by_sums` is quicker: few outputs, and a compiler at work."""
     return (
-        # Not while a network is exported: whoever reads the file knows what a convolution is.
-        torch.compiler.is_dynamo_compiling()
+        is_fusing()
         and isinstance(projection, nn.Conv2d)
         and projection.kernel_size == (1, 1)
         and projection.groups == 1

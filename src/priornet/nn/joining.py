@@ -21,6 +21,8 @@ from torch.autograd import Function
 from torch.nn.functional import conv2d, interpolate, pad
 
 from priornet.checks import lifted, values_visible
+from priornet.nn.compiling import is_fusing
+from priornet.notices import warn_user
 
 __all__ = ["doubled", "doubled_by_products", "doubled_with", "joined_by_kernel"]
 
@@ -37,15 +39,30 @@ def doubled_with(x: Tensor, skip: Tensor) -> Tensor:
 def _kernels_run(x: Tensor, skip: Tensor) -> bool:
     if x.dtype == torch.float64:  # they compute in float32
         return False
-    if torch.compiler.is_dynamo_compiling():  # what compiles for a GPU is Triton, too
+    if is_fusing():  # by Triton as well
         return True
-    return values_visible(x, skip) and _is_recent(x.device)
+    return values_visible(x, skip) and _has_kernels(x.device)
 
 
 @functools.cache
-def _is_recent(device: torch.device) -> bool:
-    """Whether Triton compiles all of our precisions for a GPU."""
-    return torch.cuda.get_device_capability(device) >= (8, 0)
+def _has_kernels(device: torch.device) -> bool:
+    """Whether Triton compiles all of our precisions for a GPU, and does so here."""
+    return torch.cuda.get_device_capability(device) >= (8, 0) and _compiles(device)
+
+
+def _compiles(device: torch.device) -> bool:
+    """Whether a kernel can be launched: Triton needs a C compiler, which slim images lack."""
+    pixel = torch.ones(1, 1, 1, 1, device=device)
+    try:
+        with torch.no_grad():
+            joined_by_kernel(pixel, pixel.repeat(1, 1, 2, 2))
+    except Exception as error:  # whatever it is, torch's own operations do without
+        warn_user(
+            "depth networks join their maps by torch's own operations, which are slower: Triton "
+            f"cannot compile here ({str(error).strip().splitlines()[0]})."
+        )
+        return False
+    return True
 
 
 def doubled(x: Tensor) -> Tensor:
@@ -82,7 +99,8 @@ class _Joined(Function):
         from priornet.nn.joining_kernels import gather
 
         n_skip = ctx.n_skip
-        if torch.is_grad_enabled() and not torch.compiler.is_dynamo_compiling():
+        is_plain = values_visible(grad) and not torch.is_grad_enabled()
+        if not (is_plain or torch.compiler.is_dynamo_compiling()):
             return _gathered(grad[:, :-n_skip]), grad[:, -n_skip:]
         grad = _channels_last(grad)
         return gather(grad, grad.shape[1] - n_skip), grad[:, -n_skip:]
@@ -95,7 +113,7 @@ def _gathered(grad: Tensor) -> Tensor:
     where there is none, that quarter stayed with the outermost.
     """
     channels = grad.shape[1]
-    taps = grad.new_tensor([0.25, 0.75, 0.75, 0.25])
+    taps = torch.tensor([0.25, 0.75, 0.75, 0.25], dtype=grad.dtype, device=grad.device)
     weight = (taps[:, None] * taps).expand(channels, 1, 4, 4)
     return conv2d(pad(grad, (1, 1, 1, 1), mode="replicate"), weight, stride=2, groups=channels)
 

@@ -42,8 +42,8 @@ def gather(grad: Tensor, channels: int) -> Tensor:
 
 
 @triton.jit
-def _three(line, left, own, right, channel, n_channels, mask):
-    """Pixels of a row between, and before and behind: the even and the odd new ones."""
+def _doubled_row(line, left, own, right, channel, n_channels, mask):
+    """The two new pixels of each old one along a row: the left (even) and the right (odd) ones."""
     a = tl.load(line + left[:, None] * n_channels + channel, mask=mask).to(tl.float32)
     b = tl.load(line + own[:, None] * n_channels + channel, mask=mask).to(tl.float32)
     c = tl.load(line + right[:, None] * n_channels + channel, mask=mask).to(tl.float32)
@@ -76,9 +76,9 @@ def _join(
         above, below = tl.maximum(row - 1, 0), tl.minimum(row + 1, height - 1)
         first = x + image * height * width * n_own
         line = width * n_own
-        up0, up1 = _three(first + above * line, left, column, right, channel, n_own, mask)
-        on0, on1 = _three(first + row * line, left, column, right, channel, n_own, mask)
-        down0, down1 = _three(first + below * line, left, column, right, channel, n_own, mask)
+        up0, up1 = _doubled_row(first + above * line, left, column, right, channel, n_own, mask)
+        on0, on1 = _doubled_row(first + row * line, left, column, right, channel, n_own, mask)
+        down0, down1 = _doubled_row(first + below * line, left, column, right, channel, n_own, mask)
         kind = out.dtype.element_ty
         tl.store(even + channel, (0.75 * on0 + 0.25 * up0).to(kind), mask=mask)
         tl.store(even + n_all + channel, (0.75 * on1 + 0.25 * up1).to(kind), mask=mask)
@@ -97,7 +97,7 @@ def _join(
 
 
 @triton.jit
-def _four(line, column, width, channel, n_all, mask):
+def _gathered_row(line, column, width, channel, n_all, mask):
     """What the new pixels of a row give back to old ones: two of their own, one on either side.
 
     At the ends the outermost counts for the missing one, for its weight went to the pixel itself.
@@ -132,10 +132,10 @@ def _gather(
     first = grad + image * 4 * height * width * n_all
     line = 2 * width * n_all
     above, below = tl.maximum(2 * row - 1, 0), tl.minimum(2 * row + 2, 2 * height - 1)
-    a = _four(first + above * line, column, width, channel, n_all, mask)
-    b = _four(first + 2 * row * line, column, width, channel, n_all, mask)
-    c = _four(first + (2 * row + 1) * line, column, width, channel, n_all, mask)
-    d = _four(first + below * line, column, width, channel, n_all, mask)
+    a = _gathered_row(first + above * line, column, width, channel, n_all, mask)
+    b = _gathered_row(first + 2 * row * line, column, width, channel, n_all, mask)
+    c = _gathered_row(first + (2 * row + 1) * line, column, width, channel, n_all, mask)
+    d = _gathered_row(first + below * line, column, width, channel, n_all, mask)
     found = 0.75 * (b + c) + 0.25 * (a + d)
     target = out + (place * width + column[:, None]) * n_own + channel
     tl.store(target, found.to(out.dtype.element_ty), mask=mask)

@@ -123,7 +123,8 @@ class Step:
         learner: As Fabric set it up.
         objective: What it learns.
         optimizer: As Fabric set it up, its groups with their highest rate as ``"highest"``.
-        teachers: Networks that a student asks; they are not changed.
+        teachers: Networks that a student asks; where ``half``, the weights of their convolutions
+            are rounded to bfloat16 in place.
         clip: Longest gradient.
         half: Whether teachers compute in bfloat16.
         capture: Replay a CUDA graph; only for one process on a GPU.

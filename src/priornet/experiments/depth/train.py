@@ -127,7 +127,8 @@ def train(
         objective: What it learns.
         data: Training images.
         training: Seed, folder, callbacks.
-        teachers: For students, in the ensemble's order; on the device, in evaluation mode.
+        teachers: For students, in the ensemble's order; on the device, in evaluation mode. They are
+            for this student only: see :class:`~priornet.experiments.depth.step.Step`.
     """
     run = _Run(fabric, network, objective, data, training, teachers)
     with _quickest_convolutions(), run.step.on_stream():
