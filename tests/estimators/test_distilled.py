@@ -83,6 +83,7 @@ def test_the_likelihood_is_the_default_on_small_tables(n_rows, expected):
     targets: list[Target] = ["auto", expected]
     auto, named = (DistilledRegressor(teacher(), target=t, **brief).fit(rows) for t in targets)
     assert torch.equal(auto.fitted_.stack.weights, named.fitted_.stack.weights)
+    assert auto.fitted_.training["target"] == expected
 
 
 def test_without_targets_everything_but_calibration_works():

@@ -13,7 +13,7 @@ from priornet.distill.teachers.protocol import AnswerKind
 
 __all__ = ["StudentSize", "learning_rates", "student_size"]
 
-_LEAST_STEPS = 12_000  # also of small tables
+_LEAST_STEPS = 12_000  # however small the table is
 _MOST_STEPS: dict[AnswerKind, int] = {"rows": 36_000}
 _USUAL_STEPS = 24_000  # at most
 _LEAST_ASKED = 20_000
