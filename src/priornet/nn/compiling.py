@@ -6,8 +6,8 @@ import torch
 
 __all__ = ["is_fusing"]
 
-# torch 2.11 calls every trace an export.
-_KNOWS_EXPORTS = torch.__version__ >= (2, 13)
+# torch 2.11 calls every trace an export. (2.9 is less than 2.13: these compare as versions.)
+_KNOWS_EXPORTS = torch.__version__ >= "2.13"
 
 
 def is_fusing() -> bool:

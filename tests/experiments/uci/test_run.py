@@ -124,7 +124,7 @@ def test_results_come_as_soon_as_they_are_there(kept):
 
 
 def test_our_recipe_runs(tmp_path):
-    brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 10}}
+    brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 60}}
     config = replace(PRESETS["beyond"], folds=(0,), n_members=6, changes=brief)
     results = run(load_uci("boston"), "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
     student, teacher = results["methods"]["EnD2"], results["methods"]["ENSM"]
