@@ -41,7 +41,10 @@ def compared(model, rows, coverage=0.9, interval: Any = "predictive"):
 def test_every_estimator_agrees_on_every_row(kind, n_targets, model_of, rows):
     comparison = compared(model_of(kind, n_targets), rows)
     assert comparison.n_rows == len(rows)
-    assert comparison.worst[comparison.output].error < 2e-5, comparison.worst
+    assert comparison.holds, comparison.worst
+    # With inputs of 1e9 and more, means of 1e8 are what is left of larger ones: digits are lost.
+    nearer = compared(model_of(kind, n_targets), rows[~(rows["x"].abs() > 1e6)])
+    assert nearer.worst[nearer.output].error < 2e-5, nearer.worst
 
 
 @pytest.mark.parametrize("kind", ["single", "ensemble", "endd"])
