@@ -57,9 +57,10 @@ def _compiles(device: torch.device) -> bool:
         with torch.no_grad():
             joined_by_kernel(pixel, pixel.repeat(1, 1, 2, 2))
     except Exception as error:  # whatever it is, torch's own operations do without
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warn_user(
             "depth networks join their maps by torch's own operations, which are slower: Triton "
-            f"cannot compile here ({str(error).strip().splitlines()[0]})."
+            f"cannot compile here ({reason})."
         )
         return False
     return True
