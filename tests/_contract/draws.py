@@ -89,15 +89,16 @@ def multivariate_student_t(k_dim: int, batch: Shape) -> Tensors:
     }
 
 
-def ensemble(factor: str) -> Callable[[int, Shape], Tensors]:
+def ensemble(factor: str, seed: int = 0) -> Callable[[int, Shape], Tensors]:
     def draw(k_dim: int, batch: Shape) -> Tensors:
         shape = (MEMBERS, *batch)
-        means = random_normal((*shape, k_dim), 0)
+        means = random_normal((*shape, k_dim), seed)
         if factor == "variances":
-            return {"means": means, "covariances": random_uniform(0.3, 2.0, means.shape, 10)}
+            variances = random_uniform(0.3, 2.0, means.shape, seed + 10)
+            return {"means": means, "covariances": variances}
         if factor == "covariances":
-            return {"means": means, "covariances": spd(k_dim, shape, 10)}
-        return {"means": means, "precision_tril": random_tril(k_dim, shape, 10)}
+            return {"means": means, "covariances": spd(k_dim, shape, seed + 10)}
+        return {"means": means, "precision_tril": random_tril(k_dim, shape, seed + 10)}
 
     return draw
 

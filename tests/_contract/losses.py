@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from _beliefs import DIMENSIONS, random_normal, random_uniform
+from _beliefs import DIMENSIONS, random_normal
 from _contract import draws
-from _contract.tensors import MEMBERS, Shape, Tensors, spd
+from _contract.tensors import Shape, Tensors
 from priornet import losses
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart, ProductNormalWishart
 
@@ -32,21 +32,11 @@ class LossCase:
 
 _NW: Any = NormalWishart.from_excess
 _TEACHER: Any = GaussianEnsemble
+_TEACHER_SEED = 950  # others than those of the predictions
 
 
 def _targets(k_dim: int, batch: Shape) -> Tensors:
     return {"y": random_normal((*batch, k_dim), 900)}
-
-
-def _teacher(factor: str) -> Callable[[int, Shape], Tensors]:
-    def draw(k_dim: int, batch: Shape) -> Tensors:
-        shape = (MEMBERS, *batch)
-        means = random_normal((*shape, k_dim), 950)
-        if factor == "variances":
-            return {"means": means, "covariances": random_uniform(0.3, 2.0, means.shape, 960)}
-        return {"means": means, "covariances": spd(k_dim, shape, 960)}
-
-    return draw
 
 
 def _prior(product: bool, k_dim: int, like: Tensor) -> NormalWishart | ProductNormalWishart:
@@ -92,7 +82,9 @@ def _teacher_case(
     name: str, build: Any, draw: Any, loss: Any, teacher: str = "covariances", **options: Any
 ) -> LossCase:
     call = _from_teacher(build, loss, **options)
-    return LossCase(name, call, draw, _teacher(teacher), target_lead=1, has_y=False)
+    return LossCase(
+        name, call, draw, draws.ensemble(teacher, _TEACHER_SEED), target_lead=1, has_y=False
+    )
 
 
 _PRECISION = draws.gaussian("precision_tril")
@@ -154,7 +146,7 @@ LOSSES = [
         "md_end",
         _from_teacher(GaussianEnsemble.from_precision_tril, losses.md_end),
         draws.ensemble("precision_tril"),
-        _teacher("covariances"),
+        draws.ensemble("covariances", _TEACHER_SEED),
         lead=1,
         target_lead=1,
         has_y=False,

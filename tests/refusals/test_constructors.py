@@ -29,7 +29,7 @@ BATCHED = pytest.mark.parametrize(
 NUMBERS = {"belief", "df", "excess", "scale"}  # one number per batch element, K = 1 included
 
 
-def refused(case, parameters, kind, message):
+def assert_refused(case, parameters, kind, message):
     """Raises ``kind`` with one sentence that matches ``message``."""
     with pytest.raises(kind, match=message) as caught:
         case.build(**parameters)
@@ -47,7 +47,7 @@ def test_a_parameter_of_another_batch_is_refused_by_its_own_name(case, k_dim, ba
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         short = value.narrow(case.lead + len(batch) - 1, 0, batch[-1] - 1)
-        text = refused(case, {**parameters, name: short}, ValueError, r"shape")
+        text = assert_refused(case, {**parameters, name: short}, ValueError, r"shape")
         for other in parameters:
             assert f"`{other}`" in text or "` must have shape (" in text, text
         assert not re.search(r"`_\w+`", text), text
@@ -61,12 +61,12 @@ def test_a_column_does_not_become_a_square(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         column = value.unsqueeze(case.lead + 1)
-        refused(case, {**parameters, name: column}, ValueError, r"shape")
+        assert_refused(case, {**parameters, name: column}, ValueError, r"shape")
         fewer = {n: v if n == name else v.select(case.lead, 0) for n, v in parameters.items()}
         for other in parameters:  # two with a batch, the rest without
             if other != name and not case.lead:
                 pair = {**fewer, name: column, other: parameters[other]}
-                refused(case, pair, ValueError, r"shape")
+                assert_refused(case, pair, ValueError, r"shape")
 
 
 @EVERY
@@ -76,7 +76,9 @@ def test_a_parameter_of_another_dimension_is_refused(case, k_dim, batch):
     parameters, other = case.draw(k_dim, batch), case.draw(k_dim + 1, batch)
     for name, value in parameters.items():
         if value.shape != other[name].shape:
-            text = refused(case, {**parameters, name: other[name]}, ValueError, r"shape|per coord")
+            text = assert_refused(
+                case, {**parameters, name: other[name]}, ValueError, r"shape|per coord"
+            )
             assert any(
                 f"`{n}`" in text and str(tuple(v.shape)) in text
                 for n, v in {**parameters, name: other[name]}.items()
@@ -88,12 +90,12 @@ def test_a_matrix_or_vector_that_is_none_is_refused(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         if name not in NUMBERS and case.dimensions != (1,):
-            text = refused(
+            text = assert_refused(
                 case, {**parameters, name: value.flatten()[0]}, ValueError, r"shape|per c"
             )
             assert "()" in text, text
         if name.endswith("_tril"):
-            refused(case, {**parameters, name: value[..., :-1]}, ValueError, r"shape|square")
+            assert_refused(case, {**parameters, name: value[..., :-1]}, ValueError, r"shape|square")
 
 
 def test_numbers_of_members_must_agree():
@@ -131,7 +133,7 @@ def test_nan_and_inf_are_refused_in_every_argument(case, k_dim, batch, bad):
     for name, value in parameters.items():
         wrong = value.clone()
         wrong.view(-1)[0] = bad
-        refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
+        assert_refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0])
@@ -141,7 +143,7 @@ def test_non_positive_parameters_are_refused(case, k_dim, batch, bad):
     for name in parameters.keys() - REAL - {"df", "excess"}:
         wrong = parameters[name].clone()
         wrong.view(-1)[0] = bad  # a diagonal entry of a matrix
-        text = refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
+        text = assert_refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
         assert re.search(r"positive|exceed 0", text), text
 
 
@@ -200,7 +202,7 @@ def test_a_factor_that_is_not_lower_triangular_is_refused(case, k_dim, batch):
         if name.endswith("_tril"):
             wrong = parameters[name].clone()
             wrong[..., 0, 1] = 0.5
-            text = refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
+            text = assert_refused(case, {**parameters, name: wrong}, ValueError, rf"`{name}`")
             assert "lower triangular" in text, text
 
 
@@ -236,7 +238,7 @@ def test_integer_boolean_and_other_things_are_refused(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         for bad in (value.abs().ceil().long(), value > 0):
-            refused(
+            assert_refused(
                 case,
                 {**parameters, name: bad},
                 TypeError,
@@ -244,7 +246,7 @@ def test_integer_boolean_and_other_things_are_refused(case, k_dim, batch):
             )
         for bad in ([value.tolist()], "one"):
             message = rf"`{name}` must be a tensor.*; got {type(bad).__name__}"
-            refused(case, {**parameters, name: bad}, TypeError, message)
+            assert_refused(case, {**parameters, name: bad}, TypeError, message)
 
 
 @EVERY
@@ -252,7 +254,7 @@ def test_mixed_precision_is_refused(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         message = r"is torch\.float\d+ but `\w+` is torch\.float\d+; convert one of them"
-        text = refused(case, {**parameters, name: value.float()}, TypeError, message)
+        text = assert_refused(case, {**parameters, name: value.float()}, TypeError, message)
         assert f"`{name}`" in text, text
 
 
@@ -261,5 +263,5 @@ def test_two_devices_are_refused(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name, value in parameters.items():
         message = r"is on \w+ but `\w+` is on \w+; move one of them"
-        text = refused(case, {**parameters, name: value.to("meta")}, ValueError, message)
+        text = assert_refused(case, {**parameters, name: value.to("meta")}, ValueError, message)
         assert f"`{name}`" in text, text

@@ -76,6 +76,14 @@ def _gradients(step, model, x):
     return loss.detach(), [parameter.grad.clone() for parameter in model.parameters()]
 
 
+def _assert_same_step(compiled, step, model, x):
+    value, gradients = _gradients(step, model, x)
+    found, found_gradients = _gradients(compiled, model, x)
+    assert_close(found, value, rel=1e-5, abs=1e-6)
+    for one, two in zip(found_gradients, gradients, strict=True):
+        assert_close(one, two, rel=1e-3, abs=1e-5)
+
+
 def _forget_graphs():
     """Graphs made before are gone; what torch remembers of divergences is there from the start."""
     torch._dynamo.reset()
@@ -99,11 +107,7 @@ def _check_compiled(name, k_dim, batch, device, backend):
     compiled = torch.compile(step, fullgraph=True, backend=counting)
     for seed in range(3):
         x = random_normal((*batch, 3), seed, torch.float32).to(device)
-        value, gradients = _gradients(step, model, x)
-        found, found_gradients = _gradients(compiled, model, x)
-        assert_close(found, value, rel=1e-5, abs=1e-6)
-        for one, two in zip(found_gradients, gradients, strict=True):
-            assert_close(one, two, rel=1e-3, abs=1e-5)
+        _assert_same_step(compiled, step, model, x)
     assert len(compilations) == 1, "compiled again for the same shapes"
 
 
@@ -146,11 +150,7 @@ def test_one_graph_serves_every_batch_size(k_dim, dtype, device):
     compiled = torch.compile(step, fullgraph=True, dynamic=True, backend=counting)
     for size in (4, 7, 30):
         x = random_normal((size, 3), size, dtype).to(device)
-        value, gradients = _gradients(step, model, x)
-        found, found_gradients = _gradients(compiled, model, x)
-        assert_close(found, value, rel=1e-5, abs=1e-6)
-        for one, two in zip(found_gradients, gradients, strict=True):
-            assert_close(one, two, rel=1e-3, abs=1e-5)
+        _assert_same_step(compiled, step, model, x)
     assert len(compilations) == 1, "compiled again for another batch size"
 
 

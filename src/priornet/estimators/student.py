@@ -18,7 +18,12 @@ from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, network_seeds
 from priornet.estimators.posing import Posed
 from priornet.estimators.recipe import Recipe, train_stack
-from priornet.estimators.student_size import StudentSize, learning_rates, student_size
+from priornet.estimators.student_size import (
+    StudentSize,
+    learning_rates,
+    prefers_likelihood,
+    student_size,
+)
 from priornet.nn import Stack
 from priornet.nn.ramps import quantile_edges
 from priornet.training import Batch, Rows
@@ -32,9 +37,6 @@ HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-e
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
 _LEAST_SPREAD = 0.02  # of the average, when answers are weighed
-# Rows around which a student asks. Up to here it has six steps for each and more; with five, the
-# likelihood was worse than the proxy on two tables of three (benchmarks/README.md).
-_LIKELIHOOD_UP_TO = 2000
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,9 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     )
     if settings.objective == "endd" and posed.asked.n_rows is not None:
         answers = pool_answers(answers, pooled_share(posed.asked.n_rows))
-    by_likelihood = has_weights and n_rows <= _LIKELIHOOD_UP_TO
-    if settings.target != "auto":
-        by_likelihood = settings.target == "likelihood"
+    by_likelihood = settings.target == "likelihood" or (
+        settings.target == "auto" and prefers_likelihood(n_rows, has_weights)
+    )
     kinds = _kinds(settings, by_likelihood=by_likelihood, first=not has_weights)
     packed, kept = pack_answers(kinds, answers, posed.centres)
     weight = posed.weight.new_ones(n_rows)
