@@ -167,6 +167,13 @@ def test_mutual_information_is_compared_with_epkl_where_the_teacher_has_none():
     assert found == {"mutual_information": {"within_images": 1.0, "over_all": 1.0}}
 
 
+def test_predictions_are_also_compared_in_metres():
+    teacher = draw((2, 30))
+    off = torch.tensor([[3.0], [-4.0]])
+    found = agreement({"prediction": teacher + off}, {"prediction": teacher})["prediction"]
+    assert found["distance"] == pytest.approx(math.sqrt((9 + 16) / 2), rel=1e-6)
+
+
 def test_maps_of_different_images_are_refused():
     with pytest.raises(ValueError, match=r"same images at the same resolution"):
         agreement({"epkl": torch.ones(2, 3)}, {"epkl": torch.ones(2, 4)})

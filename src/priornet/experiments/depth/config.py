@@ -15,6 +15,7 @@ DATASETS = ("nyu", "kitti")
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
     "n_members": ("ENSM", *STUDENTS),
+    "structure": ("Single", "ENSM", *STUDENTS),
     "temperature": ("EnD2",),
     "tempering": ("EnD2",),
     "proxy": ("EnD2",),
@@ -22,6 +23,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "early_split": ("MD-EnD",),
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
+    "evenness": STUDENTS,
     "transfer": STUDENTS,
     "strange": STUDENTS,
     "gamma": ("NWPN",),
@@ -50,6 +52,8 @@ _LEAST = {
     "encoder_rate": 0,
     "weight_decay": 0,
     "average": 0,
+    "structure": 0,
+    "evenness": 0,
     "jitter": 0,
     "zoom": 1,
     "temperature": 1,
@@ -87,6 +91,9 @@ class Config:
     """For networks that learn from the ensemble; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
     """First weights of such a network: those of the first member, or those that members had."""
+    evenness: float = 0.0
+    """Power of the teachers' variance by which a pixel's loss is weighted for such a network: a
+    likelihood hardly looks at the mean of noisy pixels, which are the far ones."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 7e-4
@@ -106,6 +113,9 @@ class Config:
     dropout: float = 0.2
     """Share of the decoder's maps left out at random while training; students, whose teachers
     answer for every image, need none."""
+    structure: float = 0.0
+    """Weight of DenseDepth's loss of the predicted mean, beside the likelihood that a Gaussian
+    network learns."""
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
     not depend on who else is in the batch, so that many processes do what one does."""

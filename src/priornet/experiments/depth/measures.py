@@ -137,7 +137,8 @@ def agreement(student: Mapping[str, Tensor], teacher: Mapping[str, Tensor]) -> d
 
     Returns:
         By measure, and for ``prediction``: ``within_images``, the mean over images of the
-        correlation inside each, and ``over_all``, of all pixels at once.
+        correlation inside each, and ``over_all``, of all pixels at once. For ``prediction`` also
+        ``distance``, the root mean square of the difference, in metres.
     """
     found: dict[str, Any] = {}
     for name, map_of in student.items():
@@ -152,6 +153,8 @@ def agreement(student: Mapping[str, Tensor], teacher: Mapping[str, Tensor]) -> d
             )
         within = _unless_failed(lambda a, b: spearman(a, b).nanmean(), map_of, other)
         found[name] = {"within_images": within, "over_all": correlation(map_of, other)}
+        if name == "prediction":
+            found[name]["distance"] = float((map_of - other).double().square().mean().sqrt())
     return found
 
 

@@ -22,7 +22,7 @@ from priornet.distill.targets import OBJECTIVES
 from priornet.distributions import GaussianEnsemble
 from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.recipe import Recipe
-from priornet.losses.depth import dense_depth, depth_of
+from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.priors import semi_informative_prior
 from priornet.training.schedules import linear_ramp, temperature
@@ -61,7 +61,6 @@ class Scale:
 class Objective(ABC):
     """How a method learns."""
 
-    n_terms = 1
     uses_foreign = False
     uses_teachers = False
 
@@ -78,16 +77,16 @@ class Objective(ABC):
         return 0.0
 
     def weights(self, setting: Tensor) -> Tensor:
-        """Weight of each term, ``(n_terms,)``."""
+        """Weight of each term, ``(n,)``."""
         return setting.new_ones(1)
 
     def counts(self, batch: Batch) -> Tensor:
-        """How many things each term sums over, ``(n_terms,)``: by default valid pixels."""
+        """How many things each term sums over, ``(n,)``: by default valid pixels."""
         return (batch.depth > 0).sum().float().unsqueeze(0)
 
     @abstractmethod
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
-        """The terms, each summed over the batch, ``(n_terms,)``.
+        """The terms, each summed over the batch, ``(n,)``.
 
         Args:
             head: Gives unconstrained outputs their meaning.
@@ -113,7 +112,7 @@ class Objective(ABC):
         return self.scale.metres(cast(Any, networks[0]).head.distribution(raw[0]))
 
 
-_FARTHEST = {"nyu": 10.0, "kitti": 80.0}  # metres
+_FARTHEST = {"nyu": 10.0, "kitti": 80.0}  # metres; their inverse depth is 1
 
 
 class _DenseDepth(Objective):
@@ -143,11 +142,31 @@ class _DenseDepth(Objective):
 
 
 class _Gaussian(Objective):
-    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM."""
+    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM.
+
+    A likelihood takes pixels one by one. DenseDepth's loss of the mean sees edges and neighbours,
+    and counts near things more: `structure` is its weight.
+    """
+
+    def weights(self, setting: Tensor) -> Tensor:
+        own = super().weights(setting)
+        return torch.cat([own, own * self.config.structure]) if self.config.structure else own
+
+    def counts(self, batch: Batch) -> Tensor:
+        n_pixels, n_images = super().counts(batch), batch.depth.new_full((1,), len(batch.depth))
+        return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         y, valid = self.target(batch)
-        return losses.gaussian_nll(self.prediction(head, outputs), y, valid).sum().unsqueeze(0)
+        gaussian = self.prediction(head, outputs)
+        likelihood = losses.gaussian_nll(gaussian, y, valid).sum().unsqueeze(0)
+        if not self.config.structure:
+            return likelihood
+        mean = self.scale.mean + self.scale.std * gaussian.loc.reshape(batch.depth.shape)
+        farthest = _FARTHEST[self.config.dataset]
+        inverse = inverse_depth(mean.clamp(min=farthest / RANGE), farthest)
+        loss = dense_depth(inverse, batch.depth, max_depth=farthest, mask=batch.depth > 0)
+        return torch.cat([likelihood, loss.sum().unsqueeze(0)])
 
 
 class _Evidential(Objective):
@@ -166,7 +185,6 @@ class _Evidential(Objective):
 class _PriorNetwork(Objective):
     """Reverse KL inside, and back to the prior on images of another set, Eqs. (8) and (11)."""
 
-    n_terms = 2
     uses_foreign = True
 
     def __init__(self, recipe: Recipe, scale: Scale) -> None:
@@ -247,6 +265,9 @@ class _Student(Objective):
         with torch.no_grad():
             fields = dict(self.targets.fields(teacher))
         loss = self.targets.compare(self.prediction(head, outputs), fields, setting)
+        if self.config.evenness:
+            # At most 1, the variance of all depths: strange images would outweigh the others.
+            loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** self.config.evenness
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
         valid = batch.depth.flatten() > 0
         return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
