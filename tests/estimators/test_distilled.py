@@ -86,6 +86,19 @@ def test_the_likelihood_is_the_default_on_small_tables(n_rows, expected):
     assert auto.fitted_.training["target"] == expected
 
 
+@pytest.mark.parametrize(
+    ("objective", "target", "rate"),
+    [("endd", "likelihood", 4e-3), ("endd", "proxy", 2e-3), ("end", "likelihood", 2e-3)],
+)
+def test_the_usual_learning_rate_is_that_of_what_is_learnt(objective, target, rate):
+    brief: dict[str, Any] = {"n_transfer": 400, "student_epochs": 2, "random_state": 0}
+    auto, named = (
+        DistilledRegressor(teacher(), objective, target=target, **brief, **given).fit(X)
+        for given in ({}, {"student_learning_rate": rate})
+    )
+    assert torch.equal(auto.fitted_.stack.weights, named.fitted_.stack.weights)
+
+
 def test_without_targets_everything_but_calibration_works():
     model = student()
     assert len(model.fitted_.calibration_scores) == 0

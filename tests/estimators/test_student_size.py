@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from priornet.estimators.student_size import StudentSize, learning_rates, student_size
+from priornet.estimators.student_size import (
+    StudentSize,
+    learning_rates,
+    student_size,
+    usual_rate,
+)
 
 
 @pytest.mark.parametrize(("n_rows", "n_steps"), [(30, 12_000), (3000, 15_000), (40_000, 24_000)])
@@ -42,3 +47,9 @@ def test_wider_layers_learn_in_smaller_steps():
     assert learning_rates(1.0, "smooth", 128) == (5.0, 2.0)
     narrow, wide = (learning_rates(1.0, "rows", width) for width in (256, 512))
     assert wide == (narrow[0] / 2, narrow[1] / 2)
+
+
+def test_the_likelihood_of_our_members_is_learnt_faster():
+    rates = {usual_rate(by, has) for by, has in ((False, True), (True, False), (False, False))}
+    assert rates == {2e-3}
+    assert usual_rate(by_likelihood=True, has_weights=True) == 4e-3

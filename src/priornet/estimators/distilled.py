@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from os import PathLike
 from typing import Any, Self
 
@@ -64,9 +65,10 @@ class DistilledRegressor(BaseRegressor):
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
             up to whole batches; ``"auto"`` for five steps per training row, 12 000 to 24 000
             (36 000 with a forest).
-        student_learning_rate: Adam's learning rate at the start. With networks from elsewhere
-            twice as much; their student first learns one Gaussian, at five times as much. With
-            other teachers once and twice, and less for layers wider than 256.
+        student_learning_rate: Adam's learning rate at the start; ``"auto"`` for 4e-3 where it
+            learns the likelihood of an ensemble of ours, and 2e-3 otherwise. With networks from
+            elsewhere twice as much; their student first learns one Gaussian, at five times as
+            much. With other teachers once and twice, and less for layers wider than 256.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -96,7 +98,7 @@ class DistilledRegressor(BaseRegressor):
         student_hidden: tuple[int, ...] | None = None,
         student_pieces: int | Auto = "auto",
         student_epochs: int | Auto = "auto",
-        student_learning_rate: float = 2e-3,
+        student_learning_rate: float | Auto = "auto",
         hidden: tuple[int, ...] = (64, 64),
         learning_rate: float = 1e-2,
         weight_decay: float | Auto = 1e-4,
@@ -132,7 +134,7 @@ class DistilledRegressor(BaseRegressor):
         self.student_hidden = student_hidden
         self.student_pieces: int | Auto = student_pieces
         self.student_epochs: int | Auto = student_epochs
-        self.student_learning_rate = student_learning_rate
+        self.student_learning_rate: float | Auto = student_learning_rate
 
     def __sklearn_clone__(self) -> Self:
         """A clone would forget what the teacher learnt; it is a datum here, so it is kept."""
@@ -196,6 +198,11 @@ class DistilledRegressor(BaseRegressor):
             check_count(name, getattr(self, name), "auto")
         if self.student_pieces != 0:
             check_count("student_pieces", self.student_pieces, "auto")
+        rate = self.student_learning_rate
+        if not (rate == "auto" if isinstance(rate, str) else 0 <= rate < math.inf):
+            raise ValueError(
+                f'`student_learning_rate` must be a number from 0 on, or "auto"; got {rate}.'
+            )
         if not self.temperature >= 1:
             raise ValueError(f"`temperature` must be at least 1; got {self.temperature}.")
         if self.temperature > 1 and (self.objective, self.target) != ("endd", "likelihood"):

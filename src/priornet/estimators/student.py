@@ -23,6 +23,7 @@ from priornet.estimators.student_size import (
     learning_rates,
     prefers_likelihood,
     student_size,
+    usual_rate,
 )
 from priornet.nn import Stack
 from priornet.nn.ramps import quantile_edges
@@ -55,7 +56,7 @@ class StudentSettings:
     n_pieces: int | Auto
     epochs: int | Auto
     batch_size: int | Auto
-    learning_rate: float
+    learning_rate: float | Auto
     verbose: bool
 
 
@@ -82,8 +83,9 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     )
     if settings.objective == "endd" and posed.asked.n_rows is not None:
         answers = pool_answers(answers, pooled_share(posed.asked.n_rows))
-    by_likelihood = settings.target == "likelihood" or (
-        settings.target == "auto" and prefers_likelihood(n_rows, has_weights)
+    by_likelihood = settings.objective == "endd" and (
+        settings.target == "likelihood"
+        or (settings.target == "auto" and prefers_likelihood(n_rows, has_weights))
     )
     kinds = _kinds(settings, by_likelihood=by_likelihood, first=not has_weights)
     packed, kept = pack_answers(kinds, answers, posed.centres)
@@ -98,6 +100,8 @@ def train_student(settings: StudentSettings, posed: Posed) -> Fitted:
     stack = network.build([seed], posed.inputs)
     plan = student_plan(n_rows, settings.epochs, settings.batch_size, size.n_steps)
     rate = settings.learning_rate
+    if rate == "auto":
+        rate = usual_rate(by_likelihood, has_weights)
     if has_weights:
         posed.asked.start(stack)
     else:  # first a Gaussian, which learns quickly where the members are
