@@ -15,12 +15,13 @@ def folder(tmp_path):
     class Folder:
         path = tmp_path / "results"
 
-        def put(self, dataset, methods, kind="paper", **more):
+        def put(self, dataset, methods, kind="paper", again=0, **more):
             suffix = "" if kind == "paper" else f".{kind}"
             preset = "paper" if kind == "paper" else "beyond"
             if kind == "splits":
                 more.setdefault("config", {**CONFIG, "splits": "canonical"})
-            file = self.path / "uci" / f"{dataset}{suffix}.json"
+            below = f"uci/again/{again}" if again else "uci"
+            file = self.path / below / f"{dataset}{suffix}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content(dataset, methods, preset=preset, **more)))
             return file

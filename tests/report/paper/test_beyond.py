@@ -2,7 +2,7 @@
 
 import pytest
 
-from _results import around, paper_methods
+from _results import CONFIG, around, paper_methods
 from priornet.experiments.results import summary
 from priornet.report.paper.beyond import BEYOND_SETS, beyond
 from priornet.report.paper.compare import FAILS, HOLDS, UNFINISHED
@@ -50,7 +50,7 @@ def test_each_column_has_its_own_limit(folder, student, expected):
 
 def test_loss_is_shown_as_a_loss(folder):
     found = put(folder, nll=1.5)
-    assert "| boston | 1.500 | 1.000 | **✗ +0.500 ± 0.000** | 1.000 ± 0.000 |" in "\n".join(
+    assert "| boston | 2 | 1.500 | 1.000 | **✗ +0.500 ± 0.000** | 1.000 ± 0.000 |" in "\n".join(
         found.lines
     )
     assert found.misses[0].key == "beyond/boston/EnD2/nll"
@@ -64,6 +64,39 @@ def test_error_is_that_of_the_fold_by_fold_difference(folder):
     folder.put("boston", both, "beyond")
     found = beyond(read_folder(folder.path))
     assert any("| -2.000 ± 1.000 |" in line for line in found.lines)
+
+
+def put_draw(folder, name, seed, **student):
+    return folder.put(name, methods(**student), "beyond", config={**CONFIG, "seed": seed}, again=1)
+
+
+def test_goals_are_judged_over_the_folds_of_all_draws(folder):
+    for name in BEYOND_SETS:
+        folder.put(name, methods(prr=0.45), "beyond")
+        put_draw(folder, name, 1, prr=0.5)
+    found = beyond(read_folder(folder.path))
+    assert states(found) == [HOLDS] * 4
+    assert found.goals[3].found == "6 of 6 over all folds, 0 with those of one draw"
+    assert found.misses == []
+    text = "\n".join(found.lines)
+    assert "| boston | 4 | 1.000 | 1.000 |" in text
+    assert "-0.025 ± " in text
+    assert "| boston | 0 | 2 | 1.000 | 1.000 |" in text
+    assert "**✗ -0.050 ± 0.000**" in text
+
+
+def test_a_loss_over_all_folds_is_one_whatever_the_first_draw_said(folder):
+    folder.put("boston", methods(prr=0.5), "beyond")
+    put_draw(folder, "boston", 1, prr=0.4)
+    found = beyond(read_folder(folder.path))
+    assert [miss.key for miss in found.misses] == ["beyond/boston/EnD2/prr"]
+
+
+def test_ratio_over_draws_is_that_of_the_means(folder):
+    folder.put("boston", methods(rmse=2.0), "beyond")
+    put_draw(folder, "boston", 1, rmse=2.2)
+    found = beyond(read_folder(folder.path))
+    assert any("| **✗ 1.050 ± " in line for line in found.lines)
 
 
 def test_better_cells_are_counted(folder):

@@ -1,6 +1,7 @@
 """Differences, misses and goals, against arithmetic done by hand."""
 
 import math
+import statistics
 
 import pytest
 
@@ -16,6 +17,7 @@ from priornet.report.paper.compare import (
     is_worse,
     paired,
     paired_ratio,
+    pooled,
     state_of,
     tally,
 )
@@ -52,6 +54,14 @@ def test_paired_error_is_that_of_the_differences():
     ratio = paired_ratio(Number(4, 9, (1, 4, 7)), Number(6, 9, (2, 5, 11)))
     assert ratio.mean == pytest.approx(2 / 3)
     assert ratio.error == pytest.approx(1 / 6)
+
+
+def test_runs_with_other_folds_are_one_number_over_all_folds():
+    runs = [Number(2.0, 9.9, (1.0, 3.0)), Number(6.0, 9.9, (4.0, 8.0))]
+    found = pooled(runs)
+    assert (found.mean, found.values) == (4.0, (1.0, 3.0, 4.0, 8.0))
+    assert found.error == pytest.approx(statistics.stdev([1, 3, 4, 8]) / 2)
+    assert pooled(runs[:1]) is runs[0]
 
 
 def test_other_folds_have_no_paired_error():

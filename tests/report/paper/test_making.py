@@ -61,5 +61,12 @@ def test_commits_of_several_parts_are_all_named(folder):
     assert "aaaaaaa, bbbbbbb |" in "\n".join(section(folder).lines)
 
 
+def test_further_draws_are_listed_with_their_seed(folder):
+    folder.put("boston", paper_methods("boston"), "beyond")
+    config = {**CONFIG, "seed": 7}
+    folder.put("boston", paper_methods("boston"), "beyond", again=7, config=config)
+    assert any(line.startswith("| beyond, seed 7 | boston |") for line in section(folder).lines)
+
+
 def test_nothing_run_is_said(folder):
     assert "Nothing has been run yet." in section(folder).lines

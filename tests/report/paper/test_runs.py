@@ -66,6 +66,32 @@ def test_splits_must_be_the_published_ones(folder):
         read_folder(folder.path)
 
 
+def test_further_draws_are_those_of_runs_that_are_there(folder):
+    folder.put("boston", paper_methods("boston"), "beyond")
+    for dataset in ("boston", "wine"):
+        for seed in (1, 2):
+            config = {**CONFIG, "seed": seed}
+            folder.put(dataset, paper_methods(dataset), "beyond", again=seed, config=config)
+    found = read_folder(folder.path).draws
+    assert found.keys() == {"boston"}
+    assert [draw.content["config"]["seed"] for draw in found["boston"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"seed": 0}, "another run of boston has its seed, 0"),
+        ({"seed": 1, "n_folds": 5}, r"its settings are not those of boston\.beyond\.json"),
+    ],
+)
+def test_draws_that_must_not_be_put_together_are_refused(folder, change, reason):
+    folder.put("boston", paper_methods("boston"), "beyond")
+    config = {**CONFIG, **change}
+    folder.put("boston", paper_methods("boston"), "beyond", again=1, config=config)
+    with pytest.raises(ResultsError, match=rf"again.1.boston\.beyond\.json: {reason}"):
+        read_folder(folder.path)
+
+
 def test_depth_is_read_by_data_set(folder):
     folder.put_depth("kitti")
     (folder.path / "depth" / "nyu.smoke.json").write_text("{")  # another preset's

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from priornet.report.paper.scores import Number
@@ -22,6 +22,7 @@ __all__ = [
     "is_worse",
     "paired",
     "paired_ratio",
+    "pooled",
     "state_of",
     "tally",
 ]
@@ -80,6 +81,21 @@ def is_worse(ours: Number, theirs: Number) -> bool:
 def is_far_below(ours: Number, theirs: Number, margin: float = MARGIN) -> bool:
     """Whether a metric of which more is better falls short by more than the margin."""
     return ours.mean < theirs.mean - margin - ROUNDING
+
+
+def pooled(numbers: Sequence[Number]) -> Number:
+    """One number from runs with different folds: over all of them.
+
+    Example:
+        >>> pooled([Number(1.0, 1.0, (0.0, 2.0)), Number(4.0, 1.0, (3.0, 5.0))]).mean
+        2.5
+    """
+    values = [value for number in numbers for value in number.values]
+    if len(numbers) == 1 or len(values) < 2:
+        return numbers[0]
+    centre = math.fsum(values) / len(values)
+    spread = math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+    return Number(centre, math.sqrt(spread / len(values)), tuple(values))
 
 
 def paired(ours: Number, theirs: Number) -> Number:

@@ -36,6 +36,11 @@ def making(results: Results) -> Section:
             section.lines += folded(title, table(["setting", "value"], _settings(runs), 2))
     listed = [(kind, name) for kind in _KINDS for name in results.datasets(kind)]
     rows = [_run_line(kind, results.runs[kind, name]) for kind, name in listed]
+    rows += [
+        _run_line(f"beyond, seed {draw.content['config']['seed']}", draw)
+        for draws in results.draws.values()
+        for draw in draws
+    ]
     if results.synthetic is not None:
         rows.append(_run_line("synthetic", Run(results.synthetic, {})))
     rows += [_run_line("depth", Run(content, {})) for content in results.depth.values()]

@@ -56,6 +56,8 @@ class Results:
     synthetic: Mapping[str, Any] | None = None
     depth: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """Files of the depth experiment by data set."""
+    draws: Mapping[str, list[Run]] = field(default_factory=dict[str, list[Run]])
+    """``beyond`` with other folds, by data set."""
 
     def get(self, kind: str, dataset: str) -> Run | None:
         """A run, or None where there is none."""
@@ -76,7 +78,10 @@ class Results:
 
 
 def read_folder(folder: Path) -> Results:
-    """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent."""
+    """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent.
+
+    Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``.
+    """
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
         dataset, _, suffix = path.stem.partition(".")
@@ -87,7 +92,31 @@ def read_folder(folder: Path) -> Results:
     synthetic = folder / "synthetic.json"
     found = {name: folder / "depth" / f"{name}.json" for name in _DEPTH_SETS}
     depth = {name: _read_depth(path, name) for name, path in found.items() if path.exists()}
-    return Results(runs, _read_synthetic(synthetic) if synthetic.exists() else None, depth)
+    return Results(
+        runs,
+        _read_synthetic(synthetic) if synthetic.exists() else None,
+        depth,
+        _read_draws(folder / "uci" / "again", runs),
+    )
+
+
+def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:
+    """Further draws of runs that are there, each with folds of its own and the same settings."""
+    found: dict[str, list[Run]] = {}
+    for path in sorted(folder.glob("*/*.beyond.json")):
+        dataset = path.name.partition(".")[0]
+        first = runs.get(("beyond", dataset))
+        if first is None:
+            continue
+        draw = _read_run(path, dataset, "beyond", "beyond")
+        configs = [run.content["config"] for run in (first, *found.get(dataset, []), draw)]
+        seeds = [config.get("seed") for config in configs]
+        if seeds[-1] in seeds[:-1]:
+            raise ResultsError(f"{path}: another run of {dataset} has its seed, {seeds[-1]}.")
+        if {**configs[0], "seed": None} != {**configs[-1], "seed": None}:
+            raise ResultsError(f"{path}: its settings are not those of {dataset}.beyond.json.")
+        found.setdefault(dataset, []).append(draw)
+    return found
 
 
 def _read_synthetic(path: Path) -> dict[str, Any]:
