@@ -10,7 +10,7 @@ def test_presets_follow_the_data_set():
     assert config_for("nyu", "fast") == Config()
     kitti = config_for("kitti", "fast")
     assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
-    assert len(kitti.seeds) == 2
+    assert len(kitti.seeds) == 4
     for preset in PRESETS:
         assert config_for("kitti", preset).height % 2 == 0
 

@@ -32,6 +32,7 @@ def test_every_setting_is_read_and_not_assumed():
         "jitter": 0.0,
         "temperature": 3.0,
         "strange": 0.25,
+        "evenness": 0.5,
         "gamma": 0.25,
         "coefficient": 0.5,
         "precision": "float32",
@@ -41,7 +42,10 @@ def test_every_setting_is_read_and_not_assumed():
     assert row(after, "encoder").endswith("| DenseNet-169 |")
     assert "7 epochs of batches of 16 (56 steps)" in row(after, "length")
     assert "from ImageNet weights, 9 epochs" in row(after, "students")
-    assert "25 % of images strange |" in row(after, "students")
+    assert (
+        "25 % of images strange, pixels weighted by the teachers' variance to the power 0.5 |"
+        in (row(after, "students"))
+    )
     assert "| Adam, rate" in row(after, "optimiser")
     assert row(after, "averaged weights").endswith("| none | none |")
     assert row(after, "dropout").endswith("| none | none |")
@@ -59,3 +63,12 @@ def test_a_column_for_each_set_that_was_run():
     assert "|  | the paper | NYU here | KITTI here |" in both
     assert "targets below 80 m" in both
     assert "KITTI here" not in text(depth_content("nyu"))
+
+
+def test_methods_with_fewer_seeds_are_named():
+    content = depth_content("nyu")
+    assert row(text(content), "seeds").endswith(
+        f"| {len(content['config']['seeds'])}, ensembles of 5 |"
+    )
+    content["methods"]["DER"]["rel"]["values"] = [0.2]
+    assert row(text(content), "seeds").endswith("ensembles of 5; 1 for DER |")

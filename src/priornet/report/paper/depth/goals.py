@@ -58,7 +58,7 @@ class _Ledger:
         state = NOT_RUN if is_good is None else HOLDS if is_good else FAILS
         if is_good is not None and not self.has_seeds(dataset):
             state = UNFINISHED
-        wanted = f"Depth, {TITLES[dataset]}, {_SEEDS[dataset]} seeds: {wanted}"
+        wanted = f"Depth, {TITLES[dataset]}, {self.n_seeds(dataset)} seeds: {wanted}"
         self.goals.append(Goal(wanted, found if is_good is not None else "", state))
         if state == FAILS:
             self.misses.append(Miss(f"depth/{dataset}/{key}", f"{TITLES[dataset]}, {found}"))
@@ -66,6 +66,11 @@ class _Ledger:
     def has_seeds(self, dataset: str) -> bool:
         """Whether as many seeds were run as are wanted."""
         return len(self.contents[dataset]["config"]["seeds"]) >= _SEEDS[dataset]
+
+    def n_seeds(self, dataset: str) -> int:
+        """As many as are wanted, or as were run if that is more."""
+        content = self.contents.get(dataset)
+        return max(_SEEDS[dataset], len(content["config"]["seeds"]) if content else 0)
 
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
         """A metric of several methods, if all have it."""

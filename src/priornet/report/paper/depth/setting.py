@@ -84,7 +84,9 @@ def _students(c: Content) -> str:
     start = _STARTS[config["student_start"]]
     farther = f", asked {config['transfer']:g} farther out" if config["transfer"] else ""
     strange = f", {100 * config['strange']:g} % of images strange" if config["strange"] else ""
-    return f"from {start}, {epochs} epochs{farther}{strange}"
+    power = config.get("evenness", 0.0)
+    even = f", pixels weighted by the teachers' variance to the power {power:g}" if power else ""
+    return f"from {start}, {epochs} epochs{farther}{strange}{even}"
 
 
 def _endd(c: Content) -> str:
@@ -109,8 +111,13 @@ def _der(c: Content) -> str:
 
 
 def _seeds(c: Content) -> str:
-    config = c["config"]
-    return f"{len(config['seeds'])}, ensembles of {config['n_members']}"
+    config, groups = c["config"], dict[int, list[str]]()
+    for name, scores in c["methods"].items():
+        n_seeds = len((scores.get("rel") or {}).get("values") or config["seeds"])
+        groups.setdefault(n_seeds, []).append(name)
+    usual = len(config["seeds"])
+    fewer = (f"; {n} for {', '.join(who)}" for n, who in sorted(groups.items()) if n != usual)
+    return f"{usual}, ensembles of {config['n_members']}{''.join(fewer)}"
 
 
 def _precision(c: Content) -> str:
