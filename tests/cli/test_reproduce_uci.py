@@ -52,6 +52,17 @@ def test_what_is_finished_is_not_done_again(smoke, tmp_path):
 
 
 @pytest.mark.usefixtures("real")
+def test_other_methods_stay_in_the_file(smoke, tmp_path):
+    smoke()
+    before = read_results(tmp_path / "boston.smoke.json")["methods"]
+    done = smoke("--methods", "single")
+    assert done.exit_code == 0, done.output
+    after = read_results(tmp_path / "boston.smoke.json")["methods"]
+    assert list(after) == ["Single", "ENSM", "DER"]
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.mark.usefixtures("real")
 def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
     path = tmp_path / "boston.smoke.json"
     path.write_text('{"config": ')

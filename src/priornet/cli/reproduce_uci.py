@@ -85,7 +85,8 @@ def uci(
     Tables are looked for in $PRIORNET_DATA and in the user's cache, and
     downloaded otherwise (`priornet datasets`). Each data set gives one JSON
     file with everything that was measured. What is finished is not done
-    again: an interrupted run goes on where it stopped.
+    again: an interrupted run goes on where it stopped. Other methods of a
+    file with the same settings are kept.
     """
     names = _listed("data set", datasets, _DATASETS)
     wanted = [_NAMES[Method(name)] for name in _listed("method", methods, tuple(_NAMES))]
@@ -119,7 +120,7 @@ def _all(
     from priornet.cli.parallel import available_cores
     from priornet.data.uci import load_uci
     from priornet.experiments.results import write_results
-    from priornet.experiments.uci import Request, file_name, run_all
+    from priornet.experiments.uci import Request, file_name, run_all, with_others
 
     found: dict[str, Any] = {}
     requests: list[Request] = []
@@ -137,7 +138,9 @@ def _all(
             found[name] = kept
 
     def done(request: Request, results: dict[str, Any]) -> None:
-        write_results(out / file_name(results["dataset"], preset, request.config), results)
+        path = out / file_name(results["dataset"], preset, request.config)
+        results = with_others(path, results)
+        write_results(path, results)
         assert request.folder is not None
         _forget(request.folder)
         found[results["dataset"]] = results

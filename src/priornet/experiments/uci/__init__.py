@@ -1,6 +1,7 @@
 """The paper's experiment on UCI tables, with its protocol and with our own recipe."""
 
 from priornet.experiments.uci.config import METHODS, PRESETS, Beyond, Paper, config_for
+from priornet.experiments.uci.others import with_others
 from priornet.experiments.uci.run import Request, file_name, finished, run, run_all
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "finished",
     "run",
     "run_all",
+    "with_others",
 ]

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-__all__ = ["METHODS", "PRESETS", "STUDENTS", "Beyond", "Config", "Paper", "Setting", "config_for"]
+__all__ = [
+    "METHODS",
+    "PRESETS",
+    "STUDENTS",
+    "Beyond",
+    "Config",
+    "Paper",
+    "Setting",
+    "config_for",
+    "own_settings",
+]
 
 METHODS = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
 STUDENTS = ("EnD2", "EnD", "MD-EnD")
@@ -119,8 +130,7 @@ class Paper:
 
     def settings_of(self, method: str) -> dict[str, Any]:
         """What the numbers of one method depend on, ready for JSON."""
-        grids = {name: self.grids[name] for name in _SEARCHES.get(method, (method,))}
-        return {**self.to_json(), "grids": grids, "folds": None}
+        return {**own_settings(self.to_json(), method), "folds": None}
 
 
 @dataclass(frozen=True)
@@ -150,14 +160,22 @@ class Beyond:
 
     def settings_of(self, method: str) -> dict[str, Any]:
         """What the numbers of one method depend on, ready for JSON."""
-        whole = self.to_json()
-        for part in ("estimators", "changes"):
-            kept = {method, "EnD2", "ENSM"} if method in STUDENTS else {method}
-            whole[part] = {name: whole[part][name] for name in kept & set(whole[part])}
-        return {**whole, "folds": None}
+        return {**own_settings(self.to_json(), method), "folds": None}
 
 
 Config = Paper | Beyond
+
+
+def own_settings(config: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """A config in JSON without what only other methods look at."""
+    searched = set(_SEARCHES.get(method, (method,)))
+    built = {method, "EnD2", "ENSM"} if method in STUDENTS else {method}
+    found = dict(config)
+    for part, names in (("grids", searched), ("estimators", built), ("changes", built)):
+        if part in found:
+            found[part] = {name: v for name, v in found[part].items() if name in names}
+    return found
+
 
 _TINY_GRIDS = {
     "Single": {"learning_rate": (3e-3, 1e-2), "weight_decay": (1e-4,)},

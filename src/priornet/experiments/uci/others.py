@@ -1,0 +1,51 @@
+"""Methods of an earlier run that a new one, of some methods only, leaves standing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from priornet.experiments.results import read_results
+from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
+
+__all__ = ["with_others"]
+
+_SAME = ("dataset", "preset", "complete", "n_rows", "n_features")
+_TOGETHER = ("ENSM", *STUDENTS)  # a student is compared with the ensemble that taught it
+
+
+def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
+    """New results, with what the file says of other methods whose settings are the same.
+
+    Args:
+        path: Where the results will be written; need not exist.
+        new: The results.
+    """
+    try:
+        return _merged(read_results(path), new)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return new  # there is none, or it is no results file: it will be replaced
+
+
+def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    taught_anew = any(name in new["methods"] for name in _TOGETHER)
+    kept = {
+        name: scores
+        for name, scores in old["methods"].items()
+        if name not in new["methods"]
+        and not (taught_anew and name in _TOGETHER)
+        and own_settings(old["config"], name) == own_settings(new["config"], name)
+    }
+    if not kept or any(old[name] != new[name] for name in _SAME):
+        return new
+    methods = {**kept, **new["methods"]}
+    commits = {c for side in (old, new) for c in (side["commit"] or "").split(", ") if c}
+    earlier = sum(scores["seconds"] for scores in kept.values()) / old["workers"]
+    return {
+        **new,
+        "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
+        "seconds": round(new["seconds"] + earlier, 1),
+        "commit": ", ".join(sorted(commits)) or None,
+        "dirty": None if new["dirty"] is None else bool(old["dirty"] or new["dirty"]),
+    }
