@@ -2,7 +2,7 @@
 
 import pytest
 
-from _results import around
+from _results import CONFIG, around
 from priornet.report.paper.compare import FAILS, HOLDS
 from priornet.report.paper.prior_network import prior_network
 from priornet.report.paper.runs import read_folder
@@ -38,7 +38,15 @@ def test_both_limits_count(folder, auc, nll, missed):
 
 def test_best_knowledge_measure_is_named(folder):
     put(folder, "boston", 0.85, 2.40)
-    assert "| boston | 0.85 ± 0.01 | K | 2.40 ± 0.01 | 2.47 ± 0.04 |" in section(folder).lines
+    assert "| boston | 2 | 0.85 ± 0.01 | K | 2.40 ± 0.01 | 2.47 ± 0.04 |" in section(folder).lines
+
+
+def test_folds_of_other_draws_count_where_they_have_it(folder):
+    put(folder, "boston", 0.85, 2.40)
+    put(folder, "boston", 0.75, 2.50, again=1, config={**CONFIG, "seed": 1})
+    without = {"EnD2": {"nll": around(1.0)}}
+    folder.put("boston", without, "beyond", again=2, config={**CONFIG, "seed": 2})
+    assert any(line.startswith("| boston | 4 | 0.80 ± ") for line in section(folder).lines)
 
 
 def test_other_sets_are_shown_without_a_goal(folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from priornet.report.paper.compare import ROUNDING, Goal, paired, paired_ratio, pooled, tally
+from priornet.report.paper.compare import ROUNDING, Goal, paired, paired_ratio, tally
 from priornet.report.paper.costs import add_costs
 from priornet.report.paper.markdown import (
     INCOMPLETE,
@@ -20,7 +20,7 @@ from priornet.report.paper.markdown import (
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import SETS, Key, Number
-from priornet.report.paper.section import Section, found_in, names_of
+from priornet.report.paper.section import Section, draws_of, names_of, over_folds
 
 __all__ = ["BEYOND_SETS", "beyond"]
 
@@ -105,22 +105,14 @@ _DRAWS = (
 
 
 def _runs(results: Results, dataset: str) -> list[Run]:
-    """The run with the first folds and those with others; none where there is none."""
-    first = results.get("beyond", dataset)
-    return [] if first is None else [first, *results.draws.get(dataset, [])]
-
-
-def _over_folds(runs: Sequence[Run], key: Key) -> Number | None:
-    found = [found_in(run, key) for run in runs]
-    numbers = [number for number in found if number is not None]
-    return pooled(numbers) if numbers and len(numbers) == len(runs) else None
+    return draws_of(results, dataset, "EnD2")
 
 
 def _compared(runs: Sequence[Run], dataset: str, column: _Column) -> Number | None:
     if not all(run.is_complete for run in runs):
         return None
     student, teacher = (
-        _over_folds(runs, Key(dataset, column.metric, method, column.measure))
+        over_folds(runs, Key(dataset, column.metric, method, column.measure))
         for method in ("EnD2", "ENSM")
     )
     return None if student is None or teacher is None else column.compare(student, teacher)
@@ -130,7 +122,7 @@ def _row(runs: Sequence[Run], dataset: str, section: Section | None = None) -> l
     """Cells behind the name; losses are told to the section, if one is given."""
     if not all(run.is_complete for run in runs):
         return [INCOMPLETE] * (3 + len(_COLUMNS))
-    likelihoods = [_over_folds(runs, Key(dataset, "nll", name)) for name in ("EnD2", "ENSM")]
+    likelihoods = [over_folds(runs, Key(dataset, "nll", name)) for name in ("EnD2", "ENSM")]
     n_folds = len(likelihoods[0].values) if likelihoods[0] is not None else 0
     cells = [f"{n_folds}" if n_folds else NOT_RUN]
     cells += [NOT_RUN if value is None else shown(value.mean, 3) for value in likelihoods]

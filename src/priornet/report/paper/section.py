@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from priornet.report.paper.compare import Goal
+from priornet.report.paper.compare import Goal, pooled
 from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import Key, Number, Scores
 
-__all__ = ["Section", "cell_text", "found_in", "is_good", "names_of"]
+__all__ = ["Section", "cell_text", "draws_of", "found_in", "is_good", "names_of", "over_folds"]
 
 
 @dataclass
@@ -26,6 +26,25 @@ class Section:
 def found_in(run: Run | None, key: Key) -> Number | None:
     """A number of a run, on whatever rows it ran."""
     return None if run is None else run.numbers.get(key)
+
+
+def draws_of(results: Results, dataset: str, method: str) -> list[Run]:
+    """Runs of our recipe with the first folds and with others; none without the first.
+
+    A draw that has not run the method is left out.
+    """
+    first = results.get("beyond", dataset)
+    if first is None:
+        return []
+    others = results.draws.get(dataset, [])
+    return [first, *(run for run in others if method in run.content["methods"])]
+
+
+def over_folds(runs: Sequence[Run], key: Key) -> Number | None:
+    """A number over the folds of several runs; None where one does not have it."""
+    found = [found_in(run, key) for run in runs]
+    numbers = [number for number in found if number is not None]
+    return pooled(numbers) if numbers and len(numbers) == len(runs) else None
 
 
 def is_good(
