@@ -85,8 +85,8 @@ def uci(
     Tables are looked for in $PRIORNET_DATA and in the user's cache, and
     downloaded otherwise (`priornet datasets`). Each data set gives one JSON
     file with everything that was measured. What is finished is not done
-    again: an interrupted run goes on where it stopped. Other methods of a
-    file with the same settings are kept.
+    again: an interrupted run goes on where it stopped. A file keeps other
+    methods of the same settings, but students only with their ensemble.
     """
     names = _listed("data set", datasets, _DATASETS)
     wanted = [_NAMES[Method(name)] for name in _listed("method", methods, tuple(_NAMES))]
@@ -139,7 +139,9 @@ def _all(
 
     def done(request: Request, results: dict[str, Any]) -> None:
         path = out / file_name(results["dataset"], preset, request.config)
-        results = with_others(path, results)
+        results, lost = with_others(path, results)
+        if lost:
+            _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
         write_results(path, results)
         assert request.folder is not None
         _forget(request.folder)

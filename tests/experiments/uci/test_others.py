@@ -19,6 +19,8 @@ def results(*names, **more):
         "config": CONFIG,
         "methods": {name: {"seconds": 10.0, "of": more.get("commit", "a")} for name in names},
         "workers": 2,
+        "device": "cpu",
+        "versions": {"torch": "2"},
         "seconds": 30.0,
         "commit": "a",
         "dirty": False,
@@ -36,7 +38,7 @@ def joined(tmp_path):
     def join(old, new):
         path = tmp_path / "boston.beyond.json"
         path.write_text(old if isinstance(old, str) else json.dumps(old))
-        return with_others(path, new)
+        return with_others(path, new)[0]
 
     return join
 
@@ -59,6 +61,8 @@ def test_students_and_ensembles_of_different_runs_are_not_put_together(joined, o
     [
         {"n_rows": 505},
         {"preset": "paper"},
+        {"device": "NVIDIA H200"},
+        {"versions": {"torch": "1"}},
         {"config": {**CONFIG, "seed": 1}},
         {"config": changed("DER")},
     ],
@@ -83,7 +87,9 @@ def test_grids_of_the_paper_count_for_their_method(joined):
 
 def test_what_was_changed_stays_so(joined):
     assert joined(results("DER", dirty=True), results("Single"))["dirty"] is True
+    assert joined(results("DER"), results("Single"))["dirty"] is False
     assert joined(results("DER"), results("Single", dirty=None))["dirty"] is None
+    assert joined(results("DER", dirty=None), results("Single"))["dirty"] is None
 
 
 @pytest.mark.parametrize("old", ["", "[]", "{}", '{"methods": {"DER": {}}}'])
@@ -94,4 +100,12 @@ def test_a_damaged_file_is_replaced(joined, old):
 
 def test_nothing_there(tmp_path):
     new = results("Single")
-    assert with_others(tmp_path / "boston.json", new) is new
+    assert with_others(tmp_path / "boston.json", new) == (new, [])
+
+
+def test_what_is_lost_is_named(tmp_path):
+    path = tmp_path / "boston.beyond.json"
+    path.write_text(json.dumps(results("Single", "ENSM", "EnD2", "DER", config=changed("DER"))))
+    found, lost = with_others(path, results("EnD"))
+    assert found["methods"].keys() == {"Single", "EnD"}
+    assert lost == ["ENSM", "EnD2", "DER"]

@@ -11,21 +11,27 @@ from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
 
 __all__ = ["with_others"]
 
-_SAME = ("dataset", "preset", "complete", "n_rows", "n_features")
+_SAME = ("dataset", "preset", "complete", "n_rows", "n_features", "device", "versions")
 _TOGETHER = ("ENSM", *STUDENTS)  # a student is compared with the ensemble that taught it
 
 
-def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
+def with_others(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """New results, with what the file says of other methods whose settings are the same.
 
     Args:
         path: Where the results will be written; need not exist.
         new: The results.
+
+    Returns:
+        The results for the file, and the methods that it loses: those of other settings, and
+        students and ensembles where others of these are new.
     """
     try:
-        return _merged(read_results(path), new)
+        old = read_results(path)
+        found = _merged(old, new)
+        return found, [name for name in old["methods"] if name not in found["methods"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return new  # there is none, or it is no results file: it will be replaced
+        return new, []  # there is none, or it is no results file: it will be replaced
 
 
 def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -47,5 +53,5 @@ def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
         "seconds": round(new["seconds"] + earlier, 1),
         "commit": ", ".join(sorted(commits)) or None,
-        "dirty": None if new["dirty"] is None else bool(old["dirty"] or new["dirty"]),
+        "dirty": None if None in (old["dirty"], new["dirty"]) else old["dirty"] or new["dirty"],
     }
