@@ -276,6 +276,7 @@ def test_bad_tables_are_refused(change, message):
         (DistilledRegressor(temperature=5.0), "`temperature` above 1 needs"),
         (DistilledRegressor(student_learning_rate=-1.0), "`student_learning_rate` must be"),
         (DistilledRegressor().set_params(student_learning_rate="fast"), 'or "auto"; got fast'),
+        (DistilledRegressor().set_params(student_learning_rate=None), 'or "auto"; got None'),
         (DistilledRegressor(n_transfer=0), "`n_transfer` must be a whole number"),
         (GaussianRegressor(epochs=0), "`epochs` must be a whole number of at least 1, or 'auto'"),
         (GaussianRegressor(batch_size=-3), "`batch_size` must be a whole number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from os import PathLike
 from typing import Any, Self
 
@@ -199,7 +200,7 @@ class DistilledRegressor(BaseRegressor):
         if self.student_pieces != 0:
             check_count("student_pieces", self.student_pieces, "auto")
         rate = self.student_learning_rate
-        if not (rate == "auto" if isinstance(rate, str) else 0 <= rate < math.inf):
+        if rate != "auto" and not (isinstance(rate, Real) and 0 <= float(rate) < math.inf):
             raise ValueError(
                 f'`student_learning_rate` must be a number from 0 on, or "auto"; got {rate}.'
             )

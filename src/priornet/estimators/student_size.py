@@ -1,7 +1,7 @@
 """How large a student is, how much it asks, what it learns, how fast and how long, by default.
 
 All of it depends on how the teacher's answers vary and on the rows of the table. Settled on rows
-held out of the training parts of concrete, power and protein, see benchmarks/README.md.
+held out of the training parts of several tables, see benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECES: dict[AnswerKind, int] = {"steps": 16}
 # Larger students are not five times faster than a forest, and on few rows hardly better.
 _FOLLOWING = ((2000, 1.5, 0, 8), (20_000, 2.0, 256, 16), (math.inf, 2.0, 384, 16))
 # Adam's first learning rate. Twice as much for the likelihood ranks the errors of one table better
-# and costs nothing elsewhere; four times as much brings nothing more.
+# and costs nothing measurable elsewhere; four times as much brings nothing more.
 _USUAL_RATE, _LIKELIHOOD_RATE = 2e-3, 4e-3
 # Times the learning rate: of the Gaussian that a student begins as, and of the student.
 _SMOOTH_RATES, _OTHER_RATES = (5.0, 2.0), (2.0, 1.0)
