@@ -115,15 +115,18 @@ def test_end2_is_the_likelihood_of_the_teachers(batch, generator, temperature, t
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_evenness_weighs_pixels_by_the_variance_of_the_teachers(batch, generator):
-    what = objective("EnD2", evenness=0.5)
+@pytest.mark.parametrize(
+    ("method", "loss"), [("EnD2", losses.endd), ("EnD", losses.end), ("MD-EnD", losses.md_end)]
+)
+def test_students_may_weigh_pixels_by_the_variance_of_the_teachers(batch, generator, method, loss):
+    what = objective(method, student_evenness=0.5)
     head = head_of(what)
     outputs = raw_outputs(head, generator)
     valid = batch.depth > 0
     teachers = ensemble_of(batch.answers[:, valid])
     variance = teachers.means[..., 0].var(0, correction=0) + teachers.covariances.mean(0)[..., 0, 0]
-    nll = losses.endd(head.distribution(outputs[valid]), teachers)
-    expected = (variance.clamp(max=1.0).sqrt() * nll).mean()
+    each = loss(head.distribution(outputs[valid]), teachers)
+    expected = (variance.clamp(max=1.0).sqrt() * each).mean()
     found = loss_of(what, outputs, batch, 1.0)[0]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 

@@ -11,6 +11,8 @@ def test_presets_follow_the_data_set():
     kitti = config_for("kitti", "fast")
     assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
     assert len(kitti.seeds) == 4
+    assert kitti.student_evenness == 0.5
+    assert config_for("kitti", "paper").seeds == (0, 1)
     for preset in PRESETS:
         assert config_for("kitti", preset).height % 2 == 0
 

@@ -76,7 +76,7 @@ def test_goals_are_judged_over_the_folds_of_all_draws(folder):
         put_draw(folder, name, 1, prr=0.5)
     found = beyond(read_folder(folder.path))
     assert states(found) == [HOLDS] * 4
-    assert found.goals[3].found == "6 of 6 over all folds, 0 with those of one draw"
+    assert found.goals[3].found == "6 of 6 over all folds, 0 with those of the first draw"
     assert found.misses == []
     text = "\n".join(found.lines)
     assert "| boston | 4 | 1.000 | 1.000 |" in text
@@ -90,6 +90,27 @@ def test_a_loss_over_all_folds_is_one_whatever_the_first_draw_said(folder):
     put_draw(folder, "boston", 1, prr=0.4)
     found = beyond(read_folder(folder.path))
     assert [miss.key for miss in found.misses] == ["beyond/boston/EnD2/prr"]
+
+
+def test_draws_that_change_which_sets_hold_are_told_of(folder):
+    put(folder)
+    folder.put("wine", methods(prr=0.4), "beyond")
+    put_draw(folder, "boston", 1, prr=0.3)
+    put_draw(folder, "wine", 1, prr=0.6)
+    goal = beyond(read_folder(folder.path)).goals[3]
+    assert goal.found == "5 of 6 over all folds, 5 with those of the first draw"
+
+
+def test_a_draw_without_the_ensemble_or_of_some_rows_leaves_the_cell_open(folder):
+    put(folder)
+    alone = {"EnD2": methods()["EnD2"]}
+    folder.put("boston", alone, "beyond", config={**CONFIG, "seed": 1}, again=1)
+    folder.put("wine", methods(), "beyond", config={**CONFIG, "seed": 1}, again=1, complete=False)
+    found = beyond(read_folder(folder.path))
+    assert states(found) == [UNFINISHED] * 4
+    text = "\n".join(found.lines)
+    assert "| boston | 4 | 1.000 | not run | not run |" in text
+    assert "| wine | not run on the full table |" in text
 
 
 def test_ratio_over_draws_is_that_of_the_means(folder):

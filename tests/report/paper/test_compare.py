@@ -62,6 +62,8 @@ def test_runs_with_other_folds_are_one_number_over_all_folds():
     assert (found.mean, found.values) == (4.0, (1.0, 3.0, 4.0, 8.0))
     assert found.error == pytest.approx(statistics.stdev([1, 3, 4, 8]) / 2)
     assert pooled(runs[:1]) is runs[0]
+    with pytest.raises(ValueError, match="values of their folds"):
+        pooled([*runs, Number(3.0)])
 
 
 def test_other_folds_have_no_paired_error():

@@ -49,6 +49,15 @@ def test_folds_of_other_draws_count_where_they_have_it(folder):
     assert any(line.startswith("| boston | 4 | 0.80 ± ") for line in section(folder).lines)
 
 
+def test_a_first_draw_that_missed_is_told_of(folder):
+    put(folder, "concrete", 0.9, 3.0)
+    put(folder, "boston", 0.85, 2.48)  # the paper's NWPN: 2.47
+    put(folder, "boston", 0.85, 2.40, again=1, config={**CONFIG, "seed": 1})
+    found = section(folder)
+    assert found.goals[0].state == HOLDS
+    assert found.goals[0].found == "2 of 2 over all folds, 1 with those of the first draw"
+
+
 def test_other_sets_are_shown_without_a_goal(folder):
     put(folder, "wine", 0.2, 9.0)
     found = section(folder)

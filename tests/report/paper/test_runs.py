@@ -69,19 +69,19 @@ def test_splits_must_be_the_published_ones(folder):
 def test_further_draws_are_those_of_runs_that_are_there(folder):
     folder.put("boston", paper_methods("boston"), "beyond")
     for dataset in ("boston", "wine"):
-        for seed in (1, 2):
+        for seed in (10, 2):
             config = {**CONFIG, "seed": seed}
             folder.put(dataset, paper_methods(dataset), "beyond", again=seed, config=config)
     found = read_folder(folder.path).draws
     assert found.keys() == {"boston"}
-    assert [draw.content["config"]["seed"] for draw in found["boston"]] == [1, 2]
+    assert [draw.content["config"]["seed"] for draw in found["boston"]] == [2, 10]
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ({"seed": 0}, "another run of boston has its seed, 0"),
-        ({"seed": 1, "n_folds": 5}, r"its settings are not those of boston\.beyond\.json"),
+        ({"seed": 1, "n_folds": 5}, r"its settings or rows are not those of boston\.beyond\.json"),
     ],
 )
 def test_draws_that_must_not_be_put_together_are_refused(folder, change, reason):
@@ -89,6 +89,14 @@ def test_draws_that_must_not_be_put_together_are_refused(folder, change, reason)
     config = {**CONFIG, **change}
     folder.put("boston", paper_methods("boston"), "beyond", again=1, config=config)
     with pytest.raises(ResultsError, match=rf"again.1.boston\.beyond\.json: {reason}"):
+        read_folder(folder.path)
+
+
+def test_a_draw_of_fewer_rows_is_refused(folder):
+    folder.put("boston", paper_methods("boston"), "beyond", n_rows=506)
+    other = {**CONFIG, "seed": 1}
+    folder.put("boston", paper_methods("boston"), "beyond", again=1, config=other, n_rows=100)
+    with pytest.raises(ResultsError, match="its settings or rows are not those"):
         read_folder(folder.path)
 
 

@@ -22,7 +22,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "early_split": ("MD-EnD",),
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
-    "evenness": STUDENTS,
+    "student_evenness": STUDENTS,
     "transfer": STUDENTS,
     "strange": STUDENTS,
     "gamma": ("NWPN",),
@@ -51,7 +51,7 @@ _LEAST = {
     "encoder_rate": 0,
     "weight_decay": 0,
     "average": 0,
-    "evenness": 0,
+    "student_evenness": 0,
     "jitter": 0,
     "zoom": 1,
     "temperature": 1,
@@ -89,9 +89,10 @@ class Config:
     """For networks that learn from the ensemble; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
     """First weights of such a network: those of the first member, or those that members had."""
-    evenness: float = 0.0
-    """Power of the teachers' variance by which a pixel's loss is weighted for such a network: a
-    likelihood hardly looks at the mean of noisy pixels, which are the far ones."""
+    student_evenness: float = 0.0
+    """Power of the teachers' variance, at most that of all depths, by which a pixel's loss is
+    weighted for such a network: a likelihood hardly looks at the mean of noisy pixels, which are
+    the far ones."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 7e-4

@@ -245,9 +245,10 @@ class _Student(Objective):
         with torch.no_grad():
             fields = dict(self.targets.fields(teacher))
         loss = self.targets.compare(self.prediction(head, outputs), fields, setting)
-        if self.config.evenness:
+        power = self.config.student_evenness
+        if power:
             # At most 1, the variance of all depths: strange images would outweigh the others.
-            loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** self.config.evenness
+            loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** power
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
         valid = batch.depth.flatten() > 0
         return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)

@@ -68,7 +68,7 @@ _KITTI: dict[str, dict[str, Any]] = {
         "seeds": (0, 1, 2, 3),
         "epochs": 100,
         "student_epochs": 75,
-        "evenness": 0.5,
+        "student_evenness": 0.5,
         "beta": 300.0,
     },
     "paper": {"height": 192, "width": 640, "seeds": (0, 1)},

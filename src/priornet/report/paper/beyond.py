@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from priornet.report.paper.compare import ROUNDING, Goal, paired, paired_ratio, tally
+from priornet.report.paper.compare import ROUNDING, Goal, paired, paired_ratio
 from priornet.report.paper.costs import add_costs
 from priornet.report.paper.markdown import (
     INCOMPLETE,
@@ -20,7 +20,7 @@ from priornet.report.paper.markdown import (
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import SETS, Key, Number
-from priornet.report.paper.section import Section, draws_of, names_of, over_folds
+from priornet.report.paper.section import Section, draws_of, names_of, over_draws, over_folds
 
 __all__ = ["BEYOND_SETS", "beyond"]
 
@@ -99,8 +99,10 @@ def beyond(results: Results) -> Section:
 
 _DRAWS = (
     "The ten folds of one draw leave an error as large as what the goals allow, so that small "
-    "tables were divided again, with other seeds: cells are means over all folds, by which the "
-    "goals are judged, and each draw is shown by itself below."
+    "tables were divided again, with other seeds (`priornet reproduce uci --preset beyond --seed N "
+    "--out results/uci/again/seed-N`): cells are means over all folds, by which the "
+    "goals are judged, and each draw is shown by itself below. This rule came after the first draw "
+    "had missed a goal. ± takes folds for independent, though draws share their rows."
 )
 
 
@@ -151,21 +153,11 @@ def _each_draw(results: Results, datasets: Iterable[str], header: list[str]) -> 
 
 
 def _goal(results: Results, column: _Column) -> Goal:
-    over_all, first = (
-        tally(_is_kept(runs[:most], name, column) for name, runs in _by_set(results))
-        for most in (None, 1)
-    )
-    wanted = (
-        f"Our recipe, EnD2 to its ensemble: {column.title} {column.goal}, on {over_all.total} sets"
-    )
-    goal = Goal.counted(wanted, over_all, over_all.total)
-    if over_all.good == first.good:
-        return goal
-    return goal._replace(found=f"{goal.found} over all folds, {first.good} with those of one draw")
-
-
-def _by_set(results: Results) -> list[tuple[str, list[Run]]]:
-    return [(name, _runs(results, name)) for name in BEYOND_SETS]
+    runs = {name: _runs(results, name) for name in BEYOND_SETS}
+    cells = [_is_kept(found, name, column) for name, found in runs.items()]
+    first = [_is_kept(found[:1], name, column) for name, found in runs.items()]
+    wanted = f"Our recipe, EnD2 to its ensemble: {column.title} {column.goal}, on {len(cells)} sets"
+    return over_draws(wanted, cells, first)
 
 
 def _is_kept(runs: Sequence[Run], dataset: str, column: _Column) -> bool | None:

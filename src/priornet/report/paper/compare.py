@@ -84,15 +84,17 @@ def is_far_below(ours: Number, theirs: Number, margin: float = MARGIN) -> bool:
 
 
 def pooled(numbers: Sequence[Number]) -> Number:
-    """One number from runs with different folds: over all of them.
+    """One number from runs with different folds: over all of them, as if they were independent.
 
     Example:
         >>> pooled([Number(1.0, 1.0, (0.0, 2.0)), Number(4.0, 1.0, (3.0, 5.0))]).mean
         2.5
     """
-    values = [value for number in numbers for value in number.values]
-    if len(numbers) == 1 or len(values) < 2:
+    if len(numbers) == 1:
         return numbers[0]
+    values = [value for number in numbers for value in number.values]
+    if len(values) < 2 or not all(number.values for number in numbers):
+        raise ValueError("numbers of several runs need the values of their folds.")
     centre = math.fsum(values) / len(values)
     spread = math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
     return Number(centre, math.sqrt(spread / len(values)), tuple(values))

@@ -113,9 +113,14 @@ def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, 
         seeds = [config.get("seed") for config in configs]
         if seeds[-1] in seeds[:-1]:
             raise ResultsError(f"{path}: another run of {dataset} has its seed, {seeds[-1]}.")
-        if {**configs[0], "seed": None} != {**configs[-1], "seed": None}:
-            raise ResultsError(f"{path}: its settings are not those of {dataset}.beyond.json.")
+        is_same = {**configs[0], "seed": None} == {**configs[-1], "seed": None}
+        if not is_same or draw.content["n_rows"] != first.content["n_rows"]:
+            raise ResultsError(
+                f"{path}: its settings or rows are not those of {dataset}.beyond.json."
+            )
         found.setdefault(dataset, []).append(draw)
+    for draws in found.values():
+        draws.sort(key=lambda draw: draw.content["config"]["seed"])
     return found
 
 

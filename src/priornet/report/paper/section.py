@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from priornet.report.paper.compare import Goal, pooled
+from priornet.report.paper.compare import Goal, pooled, tally
 from priornet.report.paper.markdown import INCOMPLETE, NOT_RUN
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import Key, Number, Scores
 
-__all__ = ["Section", "cell_text", "draws_of", "found_in", "is_good", "names_of", "over_folds"]
+__all__ = [
+    "Section",
+    "cell_text",
+    "draws_of",
+    "found_in",
+    "is_good",
+    "names_of",
+    "over_draws",
+    "over_folds",
+]
 
 
 @dataclass
@@ -44,7 +53,25 @@ def over_folds(runs: Sequence[Run], key: Key) -> Number | None:
     """A number over the folds of several runs; None where one does not have it."""
     found = [found_in(run, key) for run in runs]
     numbers = [number for number in found if number is not None]
-    return pooled(numbers) if numbers and len(numbers) == len(runs) else None
+    if not numbers or len(numbers) < len(runs):
+        return None
+    is_known = len(numbers) == 1 or all(number.values for number in numbers)
+    return pooled(numbers) if is_known else None
+
+
+def over_draws(wanted: str, cells: Sequence[bool | None], first: Sequence[bool | None]) -> Goal:
+    """A goal about all cells, judged over the folds of all draws.
+
+    Args:
+        wanted: What it says.
+        cells: Whether each is good; None where it was not measured.
+        first: The same with the folds of the first draw alone, told of where it differs.
+    """
+    goal = Goal.counted(wanted, tally(cells), len(cells))
+    if list(cells) == list(first):
+        return goal
+    text = f"{goal.found} over all folds, {tally(first).good} with those of the first draw"
+    return goal._replace(found=text)
 
 
 def is_good(

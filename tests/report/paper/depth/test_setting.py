@@ -32,7 +32,7 @@ def test_every_setting_is_read_and_not_assumed():
         "jitter": 0.0,
         "temperature": 3.0,
         "strange": 0.25,
-        "evenness": 0.5,
+        "student_evenness": 0.5,
         "gamma": 0.25,
         "coefficient": 0.5,
         "precision": "float32",

@@ -84,7 +84,7 @@ def _students(c: Content) -> str:
     start = _STARTS[config["student_start"]]
     farther = f", asked {config['transfer']:g} farther out" if config["transfer"] else ""
     strange = f", {100 * config['strange']:g} % of images strange" if config["strange"] else ""
-    power = config.get("evenness", 0.0)
+    power = config.get("student_evenness", 0.0)
     even = f", pixels weighted by the teachers' variance to the power {power:g}" if power else ""
     return f"from {start}, {epochs} epochs{farther}{strange}{even}"
 
