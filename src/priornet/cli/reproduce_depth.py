@@ -15,7 +15,7 @@ from priornet.cli.options import AsJson, Quiet
 from priornet.cli.output import check_writable, coloured, method_table, print_lines
 
 if TYPE_CHECKING:
-    from priornet.experiments.depth.work import Event
+    from priornet.experiments.depth.orders import Event
 
 __all__ = ["depth"]
 
@@ -139,10 +139,10 @@ def depth(
 
     from priornet.experiments.depth import config_for, recipes, with_changes
     from priornet.experiments.depth.memory import NotEnoughMemory
+    from priornet.experiments.depth.orders import Order
     from priornet.experiments.depth.run import file_name, finished, run, with_others
     from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
-    from priornet.experiments.depth.work import Order
     from priornet.experiments.results import write_results
 
     path = out / file_name(dataset, preset)

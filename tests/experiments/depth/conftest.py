@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from _depth_files import write_pairs, write_split
+from priornet.experiments.depth.orders import Order
 from priornet.experiments.depth.presets import PRESETS
 from priornet.experiments.depth.sets import find_sources
-from priornet.experiments.depth.work import Order
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ import torch
 
 from priornet.experiments.depth import work
 from priornet.experiments.depth.memory import NotEnoughMemory
+from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.train import Outcome
-from priornet.experiments.depth.work import Task, Workshop
+from priornet.experiments.depth.work import Workshop
 from priornet.nn.tensor_files import read_tensors
 
 

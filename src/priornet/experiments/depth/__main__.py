@@ -28,10 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     from priornet.experiments.depth.memory import NotEnoughMemory
+    from priornet.experiments.depth.orders import Order
     from priornet.experiments.depth.run import file_name, run, with_others
     from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
-    from priornet.experiments.depth.work import Order
     from priornet.experiments.results import write_results
 
     try:

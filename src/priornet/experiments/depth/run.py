@@ -11,11 +11,12 @@ from queue import Empty
 from typing import Any, cast
 
 from priornet.experiments.depth.config import METHODS, Config
+from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
-from priornet.experiments.depth.work import Event, Order, Task, Workshop
+from priornet.experiments.depth.work import Workshop
 from priornet.experiments.results import provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,14 +25,15 @@ from torch import Tensor, nn
 
 from priornet.data.depth import DepthError
 from priornet.distill import start_as_member
-from priornet.experiments.depth.config import STUDENTS, Config
+from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
 from priornet.experiments.depth.methods import Objective, Scale, objective_for
+from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scoring import Scoring
-from priornet.experiments.depth.sets import Sets, Sources
+from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
@@ -41,83 +41,9 @@ from priornet.nn.depth_file import depth_record
 from priornet.nn.efficientnet import EfficientNetLite0
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 
-__all__ = ["Event", "Order", "Task", "Workshop"]
+__all__ = ["Workshop"]
 
 _MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
-
-
-@dataclass(frozen=True)
-class Order:
-    """All that the processes of a run must know."""
-
-    config: Config
-    sources: Sources
-    folder: Path
-    """Finished pieces and checkpoints."""
-    device: str = "cpu"
-    fabric: dict[str, Any] = field(default_factory=dict[str, Any])
-    """More arguments of Fabric: ``devices``, ``num_nodes``, ``strategy``."""
-    capture: bool = True
-    compile: bool = False
-    until: float = math.inf
-    """Time of day (``time.time()``) after which to stop at the next epoch."""
-    information_draws: int = 4
-    """For the mutual information of ensembles, which has no closed form."""
-
-    def __post_init__(self) -> None:
-        """Refuse what would learn nothing, and not say so."""
-        if self.sources.weights is None and self.config.norm == "frozen":
-            raise ValueError(
-                'norm="frozen" keeps the statistics of ImageNet weights, and there are none: give '
-                'weights, or use norm="batch".'
-            )
-        if self.sources.weights == "imagenet" and self.config.encoder != "efficientnet_lite0":
-            raise ValueError(
-                f"no package brings the ImageNet weights of {self.config.encoder}: the weights "
-                'must be a file with torchvision\'s names, or "none" for random ones.'
-            )
-
-    @property
-    def is_late(self) -> bool:
-        """Whether it is time to stop."""
-        return time.time() >= self.until
-
-
-class Task(NamedTuple):
-    """One training, or the scoring of one model."""
-
-    kind: Literal["train", "score"]
-    recipe: Recipe
-    seed: int
-    member: int = 0
-
-    @property
-    def key(self) -> str:
-        """Its name, as in file names."""
-        member = f".{self.member}" if self.kind == "train" and self.recipe.name == "Single" else ""
-        return f"{self.recipe.name}.{self.seed}{member}"
-
-    @property
-    def needs(self) -> list[Task]:
-        """Trainings that must be finished before."""
-        method, members = self.recipe.method, list[Task]()
-        if method == "ENSM" or method in STUDENTS:
-            single = Recipe("Single", "Single", self.recipe.config)
-            count = self.recipe.config.n_members
-            members = [Task("train", single, self.seed, m) for m in range(count)]
-        if self.kind == "score" and method != "ENSM":
-            members = [Task("train", self.recipe, self.seed), *members]
-        return members
-
-
-class Event(NamedTuple):
-    """How far a task is; a remark where something should be known."""
-
-    key: str
-    epoch: int = 0
-    n_epochs: int = 0
-    loss: float = math.nan
-    remark: str = ""
 
 
 class Workshop:
