@@ -3,7 +3,7 @@
 import pytest
 
 from priornet.data.depth import KITTI_ROAD_TEST, open_depth
-from priornet.data.depth.road import is_kitti_road, kitti_road_parts
+from priornet.data.depth.road import is_kitti_road, kitti_road_parts, last_of_each_category
 
 EXPECTED = [
     *(f"um_0000{number}" for number in range(78, 95)),
@@ -37,3 +37,17 @@ def test_the_real_set_is_divided_evenly(real_depth):
     assert not set(train.names) & set(test.names)
     for category in ("um_", "umm_", "uu_"):
         assert sum(name.startswith(category) for name in test.names) == 17
+
+
+def test_images_held_out_are_the_last_of_every_category():
+    names = [f"{kind}_{i:06d}" for kind, n in (("um", 10), ("umm", 4), ("uu", 1)) for i in range(n)]
+    held = [names[place] for place in last_of_each_category(names, 0.25)]
+    assert held == ["um_000008", "um_000009", "umm_000003"]
+    assert last_of_each_category(names, 0.0) == []
+
+
+def test_held_out_images_of_the_real_set_are_divided_as_its_test_images(real_depth):
+    train = open_depth(real_depth / "kitti_road", "train")
+    held = [train.names[place] for place in last_of_each_category(train.names, 0.18)]
+    counts = [sum(name.startswith(kind) for name in held) for kind in ("um_", "umm_", "uu_")]
+    assert counts == [14, 14, 15]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from _depth_files import codes, encoded, photograph
+from _depth_files import codes, encoded, photograph, write_pairs
 from priornet.data.depth import DepthError
 from priornet.experiments.depth import sets as module
 from priornet.experiments.depth.presets import config_for
@@ -90,6 +90,15 @@ def test_training_images_held_out_take_the_place_of_the_test_images(sets, order)
     assert torch.equal(dev.test[1], sets.train[1][4:])
     assert dev.sizes()["n_train"] == 4
     assert dev.test_print != sets.test_print
+
+
+def test_roads_held_out_are_of_every_category(tmp_path):
+    names = [f"{kind}_{i:06d}" for kind in ("um", "uu") for i in range(4)]
+    sources = Sources(write_pairs(tmp_path / "kitti", names, shape=(32, 64), dtype=np.uint16))
+    config = replace(config_for("kitti", "smoke"), height=32, width=64, n_images=None, n_test=None)
+    whole, dev = Sets(config, sources).train[0], Sets(replace(config, holdout=0.25), sources)
+    assert torch.equal(dev.train[0], whole[[0, 1, 2, 4, 5, 6]])
+    assert torch.equal(dev.test[0], whole[[3, 7]])
 
 
 def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):

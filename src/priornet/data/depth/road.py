@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["KITTI_ROAD_TEST", "is_kitti_road", "kitti_road_parts"]
+__all__ = ["KITTI_ROAD_TEST", "is_kitti_road", "kitti_road_parts", "last_of_each_category"]
 
 _N_IMAGES = {"um": 95, "umm": 96, "uu": 98}
 _N_TEST = 17
@@ -34,3 +34,18 @@ def kitti_road_parts(names: Sequence[str]) -> list[str]:
     """``"train"`` or ``"test"`` for each image."""
     test = set(KITTI_ROAD_TEST)
     return ["test" if name in test else "train" for name in names]
+
+
+def last_of_each_category(names: Sequence[str], share: float) -> list[int]:
+    """Places of the last road images of ``um``, ``umm`` and ``uu``: as the test images are chosen.
+
+    Example:
+        >>> last_of_each_category(["um_000000", "um_000001", "uu_000000", "uu_000001"], 0.5)
+        [1, 3]
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name.partition("_")[0], []).append(place)
+    return sorted(
+        place for found in places.values() for place in found[round((1 - share) * len(found)) :]
+    )

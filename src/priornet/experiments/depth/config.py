@@ -161,8 +161,8 @@ class Config:
     n_test: int | None = None
     """Only so many test images of each set; None for all."""
     holdout: float = 0.0
-    """Share of the training images, the last ones, that are not learnt and take the place of the
-    test images: for the choice of settings."""
+    """Share of the training images, the last ones (of KITTI's roads those of each category), that
+    are not learnt and take the place of the test images: for the choice of settings."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot run."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from priornet.data.depth import DepthError, DepthImages, open_depth
 from priornet.data.depth.folders import is_pair_folder
 from priornet.data.depth.kitti import is_kitti
+from priornet.data.depth.road import is_kitti_road, last_of_each_category
 from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config
@@ -170,10 +171,11 @@ class Sets:
         config, sources = self.config, self.sources
         if name == "train" or (name == "test" and config.holdout > 0):
             whole = sources.open(sources.own, "train")
-            n_learnt = round((1 - config.holdout) * len(whole))
+            held = _held_out(whole.names, config.holdout)
             if name == "train":
-                return _first(whole[:n_learnt], config.n_images)
-            return _first(whole[n_learnt:], config.n_test)
+                learnt = sorted(set(range(len(whole))) - set(held))
+                return _first(whole[learnt], config.n_images)
+            return _first(whole[held], config.n_test)
         if name == "test":
             return _first(sources.open(sources.test or sources.own, "test"), config.n_test)
         return _first(sources.open(sources.foreign[name], "all"), config.n_test)
@@ -318,6 +320,13 @@ def _digest_of(images: DepthImages, *, with_depth: bool = True, n_whole: int | N
 def _plain_text(name: str) -> str:
     """A name for JSON: those of old file systems may hold bytes that are no text."""
     return name.encode("utf-8", "replace").decode()
+
+
+def _held_out(names: Sequence[str], share: float) -> list[int]:
+    """Places of the training images that stand for test images."""
+    if is_kitti_road(names):
+        return last_of_each_category(names, share)
+    return list(range(round((1 - share) * len(names)), len(names)))
 
 
 def _first(images: DepthImages, n_most: int | None) -> DepthImages:
