@@ -52,6 +52,25 @@ def test_what_is_finished_is_not_done_again(smoke, tmp_path):
 
 
 @pytest.mark.usefixtures("real")
+@pytest.mark.parametrize("part", ["mean", "values", "nll"])
+def test_numbers_that_were_tampered_with_are_made_again(smoke, tmp_path, part):
+    smoke("--methods", "der")
+    path = tmp_path / "boston.smoke.json"
+    whole = read_results(path)
+    damaged = json.loads(path.read_text())
+    scores = damaged["methods"]["DER"]
+    if part == "nll":
+        del scores["nll"]
+    else:
+        scores["nll"][part] = 0.1 if part == "mean" else scores["nll"]["values"][:1]
+    path.write_text(json.dumps(damaged))
+    done = smoke("--methods", "der")
+    assert "It is made again." in done.stderr
+    found = read_results(path)["methods"]["DER"]["nll"]["values"]
+    assert found == pytest.approx(whole["methods"]["DER"]["nll"]["values"], rel=1e-3)
+
+
+@pytest.mark.usefixtures("real")
 def test_other_methods_stay_in_the_file(smoke, tmp_path):
     smoke()
     before = read_results(tmp_path / "boston.smoke.json")["methods"]

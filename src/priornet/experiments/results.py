@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import re
@@ -15,42 +14,25 @@ from pathlib import Path
 from typing import Any
 
 from priornet._version import __version__
+from priornet.report.summaries import summary
 
-__all__ = ["preset_of", "provenance", "provenance_of", "read_results", "summary", "write_results"]
+__all__ = [
+    "preset_of",
+    "provenance",
+    "provenance_of",
+    "read_results",
+    "summary",
+    "write_results",
+]
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
-
-
-def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, standard deviation and standard error over folds or seeds, with the raw values.
-
-    With a single value the two spreads are unknown: None. A value that is not finite becomes None
-    as well, for JSON has no name for it, and takes the mean with it.
-
-    Example:
-        >>> summary([1.0, 3.0])["sem"]
-        1.0
-    """
-    n = len(values)
-    mean = math.fsum(values) / n if all(map(math.isfinite, values)) else math.nan
-    std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) if n > 1 else math.nan
-    return {
-        "mean": _finite(mean),
-        "std": _finite(std),
-        "sem": _finite(std / math.sqrt(n)),
-        "values": [_finite(v) for v in values],
-    }
 
 
 def preset_of(config: Any, presets: Mapping[str, Any]) -> str:
     """Name of the preset that a config is, whatever its seed; ``"custom"`` where it is none."""
     same = (name for name, p in presets.items() if replace(p, seed=config.seed) == config)
     return next(same, "custom")
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def provenance() -> dict[str, Any]:

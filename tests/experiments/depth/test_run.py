@@ -170,6 +170,10 @@ def test_finished_results_answer_the_same_question(order, tmp_path):
     path.write_text("[]")
     with pytest.raises(ValueError, match=r"nyu.json: not a results file"):
         finished(path, order, wanted)
+    results["methods"]["Single"] = {"rel": {"mean": 0.01, "values": [0.1, 0.2]}}
+    path.write_text(json.dumps(results))
+    with pytest.raises(ValueError, match=r"Single\.rel: its mean is not that of its values"):
+        finished(path, order, wanted)
 
 
 def test_names_of_files():

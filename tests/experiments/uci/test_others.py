@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from priornet.experiments.results import summary
 from priornet.experiments.uci import Beyond, Paper, with_others
 
 CONFIG = json.loads(json.dumps(Beyond().to_json()))
@@ -90,6 +91,12 @@ def test_what_was_changed_stays_so(joined):
     assert joined(results("DER"), results("Single"))["dirty"] is False
     assert joined(results("DER"), results("Single", dirty=None))["dirty"] is None
     assert joined(results("DER", dirty=None), results("Single"))["dirty"] is None
+
+
+def test_numbers_that_do_not_belong_together_are_not_kept(joined):
+    old, new = results("DER"), results("Single")
+    old["methods"]["DER"]["nll"] = {**summary([1.0, 2.0]), "mean": 0.1}
+    assert joined(old, new) is new
 
 
 @pytest.mark.parametrize("old", ["", "[]", "{}", '{"methods": {"DER": {}}}'])

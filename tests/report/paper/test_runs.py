@@ -54,6 +54,24 @@ def test_file_that_is_not_what_its_name_says_is_refused(folder, change, reason):
         read_folder(folder.path)
 
 
+def test_numbers_that_do_not_belong_together_are_refused(folder):
+    for again, config in ((0, CONFIG), (1, {**CONFIG, "seed": 1})):
+        methods = paper_methods("boston")
+        folder.put("boston", methods, "beyond", again=again, config=config)
+    methods["ENSM"]["nll"]["values"][0] = None
+    folder.put("boston", methods, "beyond", again=1, config=config)
+    with pytest.raises(ResultsError, match=r"beyond\.json: ENSM\.nll: its mean .*; run it again"):
+        read_folder(folder.path)
+
+
+def test_depth_whose_numbers_do_not_belong_together_is_refused(folder):
+    given = depth_content("nyu")
+    given["methods"]["EnD2"]["rel"]["mean"] = 0.01
+    folder.put_depth("nyu", given)
+    with pytest.raises(ResultsError, match=r"nyu\.json: EnD2\.rel: its mean is not that"):
+        read_folder(folder.path)
+
+
 def test_run_of_some_folds_is_refused(folder):
     folder.put("boston", paper_methods("boston"), config={**CONFIG, "folds": [0, 3]})
     with pytest.raises(ResultsError, match=r"boston\.json: ran only folds 0, 3"):

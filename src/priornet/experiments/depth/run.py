@@ -19,6 +19,7 @@ from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Workshop
 from priornet.experiments.results import provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
+from priornet.report.summaries import check_summaries
 
 __all__ = ["file_name", "finished", "merged", "run", "scores_of", "with_needs", "with_others"]
 
@@ -58,6 +59,7 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
     try:
         found = read_results(path)
         known = found["methods"].keys() | found["variants"].keys()
+        check_summaries([found["methods"], found["variants"]])
         same = all(found.get(name) == value for name, value in asked.items())
         return found if same and {recipe.name for recipe in recipes} <= known else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -116,6 +118,7 @@ def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
     """New results, with what a file of the same settings says of other methods."""
     try:
         old = read_results(path)
+        check_summaries([old["methods"], old["variants"]])
         return merged(old, new)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return new  # there is none, or it is no results file: it will be replaced

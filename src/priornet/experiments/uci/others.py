@@ -8,6 +8,7 @@ from typing import Any
 
 from priornet.experiments.results import read_results
 from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
+from priornet.report.summaries import check_summaries
 
 __all__ = ["with_others"]
 
@@ -28,6 +29,7 @@ def with_others(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[s
     """
     try:
         old = read_results(path)
+        check_summaries(old["methods"])
         found = _merged(old, new)
         return found, [name for name in old["methods"] if name not in found["methods"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

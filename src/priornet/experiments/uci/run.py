@@ -18,6 +18,7 @@ from priornet.experiments.uci.config import METHODS, Beyond, Config
 from priornet.experiments.uci.jobs import Block, Made, n_splits
 from priornet.experiments.uci.parts import Parts
 from priornet.report.spread import MEASURES
+from priornet.report.summaries import check_summaries
 
 __all__ = ["Request", "file_name", "finished", "run", "run_all"]
 
@@ -54,17 +55,21 @@ def finished(
     try:
         found = read_results(path)
         same = found["config"] == _as_json(config) and found["n_rows"] == n_rows
-        whole = all(
-            len(found["methods"][m][s]["values"]) > 0
-            for m in methods
-            if m in found["methods"]
-            for s in SCORES
-        )
-        return found if same and whole and set(methods) <= set(found["methods"]) else None
+        for method in found["methods"].values():
+            check_summaries({score: method[score] for score in SCORES}, _n_values(config))
+            check_summaries(method, _n_values(config))
+        return found if same and set(methods) <= set(found["methods"]) else None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: not a results file ({type(error).__name__}: {error})."
         ) from error
+
+
+def _n_values(config: Config) -> int | None:
+    """Folds that every score must have; None where the table decides."""
+    if config.folds is not None:
+        return len(config.folds)
+    return None if getattr(config, "splits", "folds") == "canonical" else config.n_folds
 
 
 def run(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet.report.paper.scores import Key, Number, Scores, read_methods
+from priornet.report.summaries import check_summaries
 
 __all__ = ["Results", "ResultsError", "Run", "read_folder"]
 
@@ -137,6 +138,8 @@ def _read_depth(path: Path, dataset: str) -> dict[str, Any]:
     if missing:
         raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
     _check_promise(path, content, {"dataset": dataset, "preset": "fast"})
+    for group in ("methods", "variants"):
+        _check_numbers(path, content[group])
     for name in ("n_images", "n_test", "holdout"):
         if content["config"].get(name):
             given = content["config"][name]
@@ -155,10 +158,18 @@ def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
         raise ResultsError(f"{path}: ran only folds {', '.join(map(str, folds))}; run all of them.")
     if kind == "splits" and content["config"].get("splits") != "canonical":
         raise ResultsError(f'{path}: its config does not say splits "canonical".')
+    _check_numbers(path, content["methods"])
     try:
         return Run(content, read_methods(dataset, content["methods"]))
     except (AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: its methods are not in the form of results.") from error
+
+
+def _check_numbers(path: Path, methods: Any) -> None:
+    try:
+        check_summaries(methods)
+    except ValueError as error:
+        raise ResultsError(f"{path}: {error}; run it again.") from error
 
 
 def _check_promise(path: Path, content: Mapping[str, Any], promised: Mapping[str, str]) -> None:
