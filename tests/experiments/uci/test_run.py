@@ -142,6 +142,7 @@ def test_finished_results_answer_the_same_question_only(tmp_path, kept):
     assert finished(path, config, METHODS, 506) is not None
     assert finished(path, config, METHODS[:2], 506) is not None
     assert finished(path, replace(config, seed=1), METHODS, 506) is None
+    assert finished(path, replace(config, n_folds=9), METHODS, 506) is None
     assert finished(path, config, METHODS, 505) is None
 
 

@@ -54,11 +54,14 @@ def finished(
         return None
     try:
         found = read_results(path)
-        same = found["config"] == _as_json(config) and found["n_rows"] == n_rows
+        asked = (_as_json(config), n_rows)
+        has_all = set(methods) <= set(found["methods"])
+        if (found["config"], found["n_rows"]) != asked or not has_all:
+            return None
         for method in found["methods"].values():
             check_summaries({score: method[score] for score in SCORES}, _n_values(config))
             check_summaries(method, _n_values(config))
-        return found if same and set(methods) <= set(found["methods"]) else None
+        return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: not a results file ({type(error).__name__}: {error})."
