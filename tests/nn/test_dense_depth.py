@@ -257,7 +257,8 @@ def test_compiles_in_one_piece_inside_autocast():
 
     found = run(images)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert_close(found, alone.raw(images), rel=0)
+        # Traced, the head adds up channels itself: float32, in an order of its own.
+        assert_close(found, alone.raw(images), rel=0, abs=1e-6)
     found.square().mean().backward()
     assert all(p.grad is not None for p in net.parameters())
 
