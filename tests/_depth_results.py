@@ -60,7 +60,7 @@ def depth_content(dataset, n_seeds=None, **more):
     n = n_seeds or N_SEEDS[dataset]
     methods = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
     preset = config_for(dataset, "fast")
-    config = preset.to_json() | {"seeds": list(range(n))}
+    config = preset.to_json() | {"seeds": list(range(n)), "temperature": 10.0}
     return {
         "dataset": dataset,
         "preset": "fast",

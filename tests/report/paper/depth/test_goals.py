@@ -70,6 +70,34 @@ def test_two_pairs_lost_miss_the_goal_about_foreign_images():
     assert misses == ["depth/kitti/ood_auc/lsun_bedroom", "depth/kitti/ood_auc/nyu"]
 
 
+def test_the_papers_temperature_is_judged_and_the_other_shown():
+    given = contents()
+    for content in given.values():
+        cold = content["variants"]["EnD2-T1"]
+        cold["nll"], cold["delta1"] = seeds(9.0, 3, 0.0), seeds(0.1, 3, 0.0)
+        for aucs in cold["ood_auc"].values():
+            aucs["mutual_information"] = seeds(0.1, 2)
+    states, goals, misses = judged(given)
+    assert (set(states.values()), misses) == ({HOLDS}, [])
+    assert "; 9.000 (T = 1); ENSM" in goals[3].found
+    assert goals[-1].found.endswith("; at the other temperature 0 of 4: 0.100; 0.100; 0.100; 0.100")
+    for content in given.values():  # the default is the cold one: the paper's is a variant
+        content["config"]["temperature"] = 1.0
+        content["variants"]["EnD2-T10"] = content["methods"]["EnD2"]
+        content["methods"]["EnD2"] = content["variants"].pop("EnD2-T1")
+    assert judged(given)[1:] == (goals, misses)
+
+
+def test_a_student_without_other_temperatures_is_judged():
+    given = contents()
+    for content in given.values():
+        del content["variants"]["EnD2-T1"]
+        content["config"]["temperature"] = 1.0
+    states, goals, _ = judged(given)
+    assert set(states.values()) == {HOLDS}
+    assert "other temperature" not in goals[-1].found
+
+
 def test_fewer_seeds_than_wanted_are_not_the_whole():
     given = contents()
     given["nyu"]["config"]["seeds"] = [0]

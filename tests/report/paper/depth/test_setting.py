@@ -51,7 +51,7 @@ def test_every_setting_is_read_and_not_assumed():
     assert row(after, "dropout").endswith("| none | none |")
     assert row(after, "augmentation").count("mirrored (0.5), channels swapped (0.25) |") == 2
     assert "T = 3 annealed" in row(after, "EnD2")
-    assert row(before, "EnD2").count("annealed") == 1  # the paper's
+    assert row(before, "EnD2").count("T = 10 annealed") == 2  # the paper's, and ours
     assert "gamma = 0.25" in row(after, "NWPN")
     assert "regulariser 0.5" in row(after, "DER")
     changed = [a != b for a, b in zip(after.split("\n"), before.split("\n"), strict=True)]
@@ -72,3 +72,9 @@ def test_methods_with_fewer_seeds_are_named():
     )
     content["methods"]["DER"]["rel"]["values"] = [0.2]
     assert row(text(content), "seeds").endswith("ensembles of 5; 1 for DER |")
+
+
+def test_a_student_that_is_not_annealed_is_not_called_so():
+    content = depth_content("nyu")
+    content["config"]["temperature"] = 1.0
+    assert row(text(content), "EnD2").count("annealed") == 1  # the paper's

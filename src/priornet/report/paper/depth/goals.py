@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from priornet.report.paper.compare import (
     FAILS,
@@ -32,6 +32,7 @@ _SEEDS = {"nyu": 3, "kitti": 2}
 _LEAST_DELTA, _MOST_REL = 0.76, 0.175
 _DELTA_GAP, _RMSE_RATIO = 0.005, 1.02
 _PAIRS_NEEDED = 3
+_JUDGED = "T = 10"  # the paper's temperature of EnD2; another is shown beside it
 # Metrics, with the sign that turns less into better.
 _EVERY = {
     "delta1": ("δ1", -1),
@@ -71,6 +72,16 @@ class _Ledger:
         """As many as are wanted, or as were run if that is more."""
         content = self.contents.get(dataset)
         return max(_SEEDS[dataset], len(content["config"]["seeds"]) if content else 0)
+
+    def students(self, dataset: str) -> dict[str, str]:
+        """EnD2 by its temperature, the one that is judged first."""
+        content = self.contents.get(dataset)
+        if content is None:
+            return {_JUDGED: "EnD2"}
+        found = {f"T = {content['config']['temperature']:g}": "EnD2"}
+        variants = {f"T = {name.removeprefix('EnD2-T')}": name for name in content["variants"]}
+        found |= {warmth: name for warmth, name in variants.items() if name.startswith("EnD2-T")}
+        return dict(sorted(found.items(), key=lambda pair: pair[0] != _JUDGED))
 
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
         """A metric of several methods, if all have it."""
@@ -121,65 +132,113 @@ def _ensemble(ledger: _Ledger, dataset: str) -> None:
 
 
 def _student(ledger: _Ledger, dataset: str) -> None:
-    deltas = ledger.means(dataset, "delta1", "EnD2", "ENSM")
-    errors = ledger.means(dataset, "rmse", "EnD2", "ENSM")
     wanted = f"EnD2 within {_DELTA_GAP} δ1 and 2 % rmse of ENSM"
-    if deltas is None or errors is None:
-        ledger.add(dataset, "EnD2/accuracy", wanted, "", None)
-        return
-    gap, ratio = deltas[0] - deltas[1], errors[0] / errors[1]
-    found = f"EnD2 to ENSM: δ1 {signed(gap, 4)}, rmse {signed(100 * (ratio - 1), 1)} %"
-    is_good = gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING
-    ledger.add(dataset, "EnD2/accuracy", wanted, found, is_good)
+    texts: dict[str, str] = {}
+    verdicts: list[bool] = []
+    for warmth, name in ledger.students(dataset).items():
+        deltas = ledger.means(dataset, "delta1", name, "ENSM")
+        errors = ledger.means(dataset, "rmse", name, "ENSM")
+        if deltas is None or errors is None:
+            continue
+        gap, ratio = deltas[0] - deltas[1], errors[0] / errors[1]
+        texts[warmth] = f"δ1 {signed(gap, 4)}, rmse {signed(100 * (ratio - 1), 1)} %"
+        verdicts.append(gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING)
+    found = f"EnD2 to ENSM: {_by_warmth(texts)}"
+    ledger.add(dataset, "EnD2/accuracy", wanted, found, verdicts[0] if verdicts else None)
 
 
 def _likelihood(ledger: _Ledger, dataset: str) -> None:
-    nlls = ledger.means(dataset, "nll", "EnD2", "ENSM", "Single")
     wanted = "EnD2's NLL below ENSM's (of the mixture) and Single's"
-    if nlls is None:
+    texts: dict[str, str] = {}
+    verdicts: list[bool] = []
+    others = ledger.means(dataset, "nll", "ENSM", "Single")
+    for warmth, name in ledger.students(dataset).items():
+        own = ledger.means(dataset, "nll", name)
+        if own is None or others is None:
+            continue
+        texts[warmth] = shown(own[0], 3)
+        verdicts.append(own[0] < min(others))
+    if not verdicts or others is None:
         ledger.add(dataset, "EnD2/nll", wanted, "", None)
         return
-    found = f"NLL: EnD2 {shown(nlls[0], 3)}, ENSM {shown(nlls[1], 3)}"
+    found = f"NLL: EnD2 {_by_warmth(texts)}; ENSM {shown(others[0], 3)}"
     moments = ledger.means(dataset, "nll_moment_matched", "ENSM")
     found += "" if moments is None else f" (by its moments {shown(moments[0], 3)})"
-    found += f", Single {shown(nlls[2], 3)}"
-    ledger.add(dataset, "EnD2/nll", wanted, found, nlls[0] < min(nlls[1:]))
+    found += f", Single {shown(others[1], 3)}"
+    ledger.add(dataset, "EnD2/nll", wanted, found, verdicts[0])
+
+
+def _by_warmth(texts: Mapping[str, str]) -> str:
+    """What was found at each temperature, the one that is judged first."""
+    return "; ".join(f"{text} ({warmth})" for warmth, text in texts.items())
+
+
+class _Pair(NamedTuple):
+    """One student's mutual information, and the best measure of knowledge of its ensemble."""
+
+    title: str
+    key: str
+    student: float
+    measure: str
+    teacher: float
+
+    @property
+    def is_good(self) -> bool:
+        return self.student >= self.teacher - ROUNDING
+
+    @property
+    def text(self) -> str:
+        return f"{shown(self.student, 3)} to {shown(self.teacher, 3)} ({self.measure})"
 
 
 def _knowledge(ledger: _Ledger) -> None:
     """EnD2's mutual information against the best knowledge measure of its ensemble."""
-    cells: list[bool | None] = []
-    texts: list[str] = []
-    for dataset in DEPTH_SETS:
-        for other in FOREIGN[dataset]:
-            student, teacher = _best(ledger.scores, dataset, other)
-            title = f"{TITLES[dataset]} against {TITLES[other]}"
-            if student is None or teacher is None:
-                cells.append(None)
-                continue
-            is_good = student >= teacher[1] - ROUNDING
-            cells.append(is_good)
-            text = f"{shown(student, 3)} to {shown(teacher[1], 3)} ({teacher[0]})"
-            texts.append(f"{title} {text}")
-            if not is_good and ledger.has_seeds(dataset):
-                key, text = f"depth/{dataset}/ood_auc/{other}", f"AUC of EnD2's I to ENSM's {text}"
-                ledger.misses.append(Miss(key, f"{title}, {text}"))
-    count = tally(cells)
+    judged = _pairs(ledger, 0)
+    for dataset, pair in judged:
+        if pair is not None and not pair.is_good and ledger.has_seeds(dataset):
+            line = f"{pair.title}, AUC of EnD2's I to ENSM's {pair.text}"
+            ledger.misses.append(Miss(pair.key, line))
+    count = tally([None if pair is None else pair.is_good for _, pair in judged])
     wanted = "Depth, OOD AUC: EnD2's I at least the ensemble's best of I, K and V[mu], in "
     wanted += f"{_PAIRS_NEEDED} of {count.total} pairs of sets"
-    found = f"{count.good} of {count.measured}: {'; '.join(texts)}" if texts else ""
     is_whole = all(ledger.has_seeds(dataset) for dataset in ledger.contents)
-    state = state_of(count, _PAIRS_NEEDED) if is_whole or not texts else UNFINISHED
+    known = count.measured > 0
+    state = state_of(count, _PAIRS_NEEDED) if is_whole or not known else UNFINISHED
+    found = _counted(judged, lambda pair: f"{pair.title} {pair.text}") if known else ""
+    other = _pairs(ledger, 1)
+    if any(pair is not None for _, pair in other):
+        found += (
+            f"; at the other temperature {_counted(other, lambda pair: shown(pair.student, 3))}"
+        )
     ledger.goals.append(Goal(wanted, found, state))
 
 
-def _best(
-    scores: DepthScores, dataset: str, other: str
-) -> tuple[float | None, tuple[str, float] | None]:
-    student = scores.mean(dataset, "EnD2", "ood_auc", other, "mutual_information")
+def _counted(pairs: Sequence[tuple[str, _Pair | None]], text_of: Callable[[_Pair], str]) -> str:
+    known = [pair for _, pair in pairs if pair is not None]
+    n_good = sum(pair.is_good for pair in known)
+    return f"{n_good} of {len(known)}: {'; '.join(text_of(pair) for pair in known)}"
+
+
+def _pairs(ledger: _Ledger, place: int) -> list[tuple[str, _Pair | None]]:
+    """Each set with each foreign one, for the student that is judged (0) or the next (1)."""
+    found: list[tuple[str, _Pair | None]] = []
+    for dataset in DEPTH_SETS:
+        names = [*ledger.students(dataset).values()][place : place + 1]
+        for other in FOREIGN[dataset]:
+            pair = _pair(ledger.scores, names[0], dataset, other) if names else None
+            found.append((dataset, pair))
+    return found
+
+
+def _pair(scores: DepthScores, name: str, dataset: str, other: str) -> _Pair | None:
+    student = scores.mean(dataset, name, "ood_auc", other, "mutual_information")
     found = {
         DEPTH_MEASURES[measure]: scores.mean(dataset, "ENSM", "ood_auc", other, measure)
         for measure in KNOWLEDGE
     }
     known = {symbol: value for symbol, value in found.items() if value is not None}
-    return student, max(known.items(), key=lambda pair: pair[1]) if known else None
+    if student is None or not known:
+        return None
+    best = max(known, key=lambda symbol: known[symbol])
+    title = f"{TITLES[dataset]} against {TITLES[other]}"
+    return _Pair(title, f"depth/{dataset}/ood_auc/{other}", student, best, known[best])
