@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from priornet.distill.targets import OBJECTIVES
 from priornet.experiments.uci.config import Beyond
 from priornet.experiments.uci.folds import Fold
 
-__all__ = ["Fit", "latency", "multiply_adds", "parameters", "solve"]
+__all__ = ["Fit", "latencies", "multiply_adds", "parameters", "solve"]
 
 
 class Fit(NamedTuple):
@@ -106,16 +106,20 @@ def multiply_adds(model: Any) -> int:
     return per_network * model.fitted_.stack.n_networks
 
 
-def latency(model: Any, repeats: int = 300) -> float:
-    """Milliseconds of one prediction by a model's first network, at batch size 1: the median."""
+def latencies(models: Mapping[str, Any], repeats: int = 300) -> dict[str, float]:
+    """Milliseconds of one prediction by each model's first network, at batch size 1: medians.
+
+    They take turns, so that whatever else the machine does slows all of them alike.
+    """
     from priornet.training.threads import at_most
 
-    stack = model.fitted_.stack.select([0])
-    x = torch.zeros(1, stack.in_features)
-    times: list[float] = []
+    stacks = {name: model.fitted_.stack.select([0]) for name, model in models.items()}
+    inputs = {name: torch.zeros(1, stack.in_features) for name, stack in stacks.items()}
+    times: dict[str, list[float]] = {name: [] for name in stacks}
     with torch.no_grad(), at_most(1):
         for _ in range(repeats):
-            started = time.perf_counter()
-            stack.together(x)
-            times.append(time.perf_counter() - started)
-    return 1e3 * float(np.median(times))
+            for name, stack in stacks.items():
+                started = time.perf_counter()
+                stack.together(inputs[name])
+                times[name].append(time.perf_counter() - started)
+    return {name: 1e3 * float(np.median(found)) for name, found in times.items()}
