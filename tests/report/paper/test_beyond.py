@@ -110,7 +110,7 @@ def test_a_draw_without_the_ensemble_or_of_some_rows_leaves_the_cell_open(folder
     assert states(found) == [UNFINISHED] * 4
     text = "\n".join(found.lines)
     assert "| boston | 4 | 1.000 | not run | not run |" in text
-    assert "| wine | not run on the full table |" in text
+    assert "| wine | 4<br>not run on the full table |" in text
 
 
 def test_ratio_over_draws_is_that_of_the_means(folder):
@@ -136,7 +136,11 @@ def test_table_that_is_not_whole_is_not_judged(folder):
     folder.put("msd", methods(nll=5.0), "beyond", complete=False)
     found = beyond(read_folder(folder.path))
     assert found.misses == []
-    assert any("| msd | not run on the full table |" in line for line in found.lines)
+    (row,) = [line for line in found.lines if line.startswith("| msd |")]
+    assert row.count("<br>not run on the full table |") == 7
+    assert "| 5.000<br>" in row
+    assert "✗" not in row
+    assert found.goals[0].found == ""
     assert "better than its ensemble" not in "\n".join(found.lines)
 
 
@@ -163,3 +167,13 @@ def test_cost_has_limits_too(folder, work, wait, state):
 def test_cost_that_was_not_measured_is_not_run(folder):
     folder.put("boston", paper_methods("boston"), "beyond")
     assert beyond(read_folder(folder.path)).goals[-1].state == "not run"
+
+
+def test_cost_on_a_part_of_a_table_is_shown_and_not_counted(folder):
+    both = methods()
+    both["EnD2"]["cost"] = {"multiply_adds": 99, "latency_ms": 1.0}
+    both["ENSM"]["cost"] = {"multiply_adds": 100, "latency_ms": 1.0}
+    folder.put("msd", both, "beyond", complete=False)
+    found = beyond(read_folder(folder.path))
+    assert (found.goals[-1].state, found.misses) == ("not run", [])
+    assert any(line.startswith("| msd | 99<br>not run on the full table |") for line in found.lines)

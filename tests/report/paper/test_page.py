@@ -105,7 +105,7 @@ def test_explanations_reach_depth(folder):
     content["methods"]["EnD2"]["nll"] = around(9.0)
     folder.put_depth("nyu", content)
     text = page(folder, {"depth/nyu/EnD2/nll": "the student sleeps"})
-    assert "- The student sleeps:\n  - NYU, NLL: EnD2 9.000, ENSM 0.760" in text
+    assert "- The student sleeps:\n  - NYU, NLL: EnD2 9.000 (T = 10); " in text
 
 
 def test_written_page_shows_the_depth_figures_it_drew(folder, tmp_path):

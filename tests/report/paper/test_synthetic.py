@@ -130,6 +130,11 @@ def test_a_prior_that_is_not_the_papers_is_named_with_what_the_papers_gives():
         "nu0 Cov as in Eq. (10); with the latter (NWPN-precision) it is 30 % off."
         in (section(found).lines[0])
     )
-    assert all("NWPN (prior matched to the variance)" in g.wanted for g in section(found).goals)
+    goals = section(found).goals
+    assert all("NWPN (prior matched to the variance)" in goal.wanted for goal in goals)
+    assert [goal.found for goal in goals] == [
+        "3 of 3; 3 with the paper's own prior",
+        "3 of 3; 2 with the paper's own prior",
+    ]
     assert "Eq. (10)" not in section(content()).lines[0]
     assert not any("matched" in goal.wanted for goal in section(content()).goals)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from priornet.report.paper.compare import ROUNDING, Goal, paired, paired_ratio
 from priornet.report.paper.costs import add_costs
 from priornet.report.paper.markdown import (
-    INCOMPLETE,
     NOT_RUN,
     folded,
     marked,
@@ -20,7 +19,15 @@ from priornet.report.paper.markdown import (
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import SETS, Key, Number
-from priornet.report.paper.section import Section, draws_of, names_of, over_draws, over_folds
+from priornet.report.paper.section import (
+    Section,
+    are_whole,
+    draws_of,
+    in_part,
+    names_of,
+    over_draws,
+    over_folds,
+)
 
 __all__ = ["BEYOND_SETS", "beyond"]
 
@@ -112,8 +119,7 @@ def _runs(results: Results, dataset: str) -> list[Run]:
 
 
 def _compared(runs: Sequence[Run], dataset: str, column: _Column) -> Number | None:
-    if not all(run.is_complete for run in runs):
-        return None
+    """The student beside its ensemble, on whatever rows they ran."""
     student, teacher = (
         over_folds(runs, Key(dataset, column.metric, method, column.measure))
         for method in ("EnD2", "ENSM")
@@ -123,8 +129,7 @@ def _compared(runs: Sequence[Run], dataset: str, column: _Column) -> Number | No
 
 def _row(runs: Sequence[Run], dataset: str, section: Section | None = None) -> list[str]:
     """Cells behind the name; losses are told to the section, if one is given."""
-    if not all(run.is_complete for run in runs):
-        return [INCOMPLETE] * (3 + len(_COLUMNS))
+    is_whole = are_whole(runs)
     likelihoods = [over_folds(runs, Key(dataset, "nll", name)) for name in ("EnD2", "ENSM")]
     n_folds = len(likelihoods[0].values) if likelihoods[0] is not None else 0
     cells = [f"{n_folds}" if n_folds else NOT_RUN]
@@ -134,12 +139,12 @@ def _row(runs: Sequence[Run], dataset: str, section: Section | None = None) -> l
         if value is None:
             cells.append(NOT_RUN)
             continue
-        text, is_loss = column.show(value), column.is_loss(value)
+        text, is_loss = column.show(value), is_whole and column.is_loss(value)
         cells.append(marked(text, is_loss))
         if is_loss and section is not None:
             key = f"beyond/{dataset}/EnD2/{column.metric}"
             section.misses.append(Miss(key, f"{dataset}, EnD2, {column.title}: {text}"))
-    return cells
+    return cells if is_whole else in_part(cells)
 
 
 def _each_draw(results: Results, datasets: Iterable[str], header: list[str]) -> list[str]:
@@ -162,15 +167,16 @@ def _goal(results: Results, column: _Column) -> Goal:
 
 
 def _is_kept(runs: Sequence[Run], dataset: str, column: _Column) -> bool | None:
-    value = _compared(runs, dataset, column)
+    value = _compared(runs, dataset, column) if are_whole(runs) else None
     return None if value is None else not column.is_loss(value)
 
 
 def _moonshot(results: Results) -> list[str]:
     cells: list[bool] = []
     for dataset in results.datasets("beyond"):
-        for column in _COLUMNS:
-            value = _compared(_runs(results, dataset), dataset, column)
+        runs = _runs(results, dataset)
+        for column in _COLUMNS if are_whole(runs) else ():
+            value = _compared(runs, dataset, column)
             if value is not None:
                 cells.append(column.is_better(value))
     if not cells:

@@ -9,7 +9,7 @@ from priornet.report.paper.compare import Goal, tally
 from priornet.report.paper.markdown import marked, shown, table
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results
-from priornet.report.paper.section import Section
+from priornet.report.paper.section import Section, in_part
 
 __all__ = ["add_costs"]
 
@@ -29,17 +29,18 @@ def add_costs(results: Results, datasets: Iterable[str], section: Section) -> No
         student, teacher = cost["EnD2"], cost["ENSM"]
         work = student["multiply_adds"] / teacher["multiply_adds"]
         wait = student["latency_ms"] / teacher["latency_ms"]
+        cells = [
+            *(f"{cost[name]['multiply_adds']:,}" for name in ("EnD2", "ENSM")),
+            marked(shown(work), work >= _MOST_WORK),
+            *(shown(cost[name]["latency_ms"], 3) for name in ("EnD2", "ENSM")),
+            marked(shown(wait), wait >= _MOST_LATENCY),
+        ]
+        if run is None or not run.is_complete:
+            rows.append([dataset, *in_part(cells)])
+            continue
+        rows.append([dataset, *cells])
         is_light = work < _MOST_WORK and wait < _MOST_LATENCY
         light.append(is_light)
-        rows.append(
-            [
-                dataset,
-                *(f"{cost[name]['multiply_adds']:,}" for name in ("EnD2", "ENSM")),
-                marked(shown(work), work >= _MOST_WORK),
-                *(shown(cost[name]["latency_ms"], 3) for name in ("EnD2", "ENSM")),
-                marked(shown(wait), wait >= _MOST_LATENCY),
-            ]
-        )
         if not is_light:
             text = f"{dataset}, EnD2, multiply-adds {shown(work)} of the ensemble's, "
             text += f"latency {shown(wait)} of a member's"

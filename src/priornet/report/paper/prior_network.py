@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from priornet.report.paper.beyond import BEYOND_SETS
 from priornet.report.paper.compare import ROUNDING, Goal
 from priornet.report.paper.markdown import (
-    INCOMPLETE,
     NOT_RUN,
     decimals,
     marked,
@@ -17,7 +16,15 @@ from priornet.report.paper.markdown import (
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import KNOWLEDGE, MEASURES, Key, Number, Scores
-from priornet.report.paper.section import Section, draws_of, names_of, over_draws, over_folds
+from priornet.report.paper.section import (
+    Section,
+    are_whole,
+    draws_of,
+    in_part,
+    names_of,
+    over_draws,
+    over_folds,
+)
 
 __all__ = ["prior_network"]
 
@@ -55,19 +62,20 @@ def _goal(results: Results, paper: Scores) -> Goal:
 def _is_good(runs: Sequence[Run], paper: Scores, dataset: str) -> bool | None:
     trial = Section([])
     row = _row(runs, paper, dataset, trial)
-    return None if NOT_RUN in row or INCOMPLETE in row else not trial.misses
+    return None if NOT_RUN in row or not are_whole(runs) else not trial.misses
 
 
 def _row(runs: Sequence[Run], paper: Scores, dataset: str, section: Section) -> list[str]:
     theirs = paper.get(dataset, "nll", "NWPN")
     printed = "" if theirs is None else with_error(theirs)
     best, nll = _best_knowledge(runs, dataset), over_folds(runs, Key(dataset, "nll", "NWPN"))
-    if not all(run.is_complete for run in runs):
-        return [dataset, "", INCOMPLETE, "", INCOMPLETE, printed]
     if best is None or nll is None:
         return [dataset, "", NOT_RUN, "", NOT_RUN, printed]
     measure, auc = best
     auc_text, nll_text = with_error(auc), with_error(nll, decimals(nll.mean))
+    if not are_whole(runs):
+        cells = [str(len(nll.values)), auc_text, MEASURES[measure], nll_text]
+        return [dataset, *in_part(cells), printed]
     is_low = dataset in _WANTED and auc.mean < _LEAST_AUC - ROUNDING
     is_worse = dataset in _WANTED and theirs is not None and nll.mean > theirs.mean + ROUNDING
     if is_low:

@@ -13,9 +13,11 @@ from priornet.report.paper.scores import Key, Number, Scores
 
 __all__ = [
     "Section",
+    "are_whole",
     "cell_text",
     "draws_of",
     "found_in",
+    "in_part",
     "is_good",
     "names_of",
     "over_draws",
@@ -90,6 +92,16 @@ def cell_text(run: Run | None, value: Number | None, whole: str) -> str:
     if run is None or value is None:
         return NOT_RUN
     return whole if run.is_complete else f"{whole}<br>{INCOMPLETE}"
+
+
+def are_whole(runs: Iterable[Run]) -> bool:
+    """Whether all of them had their whole table."""
+    return all(run.is_complete for run in runs)
+
+
+def in_part(cells: Iterable[str]) -> list[str]:
+    """Cells of a table of which only a part was to be had."""
+    return [cell if cell in ("", NOT_RUN) else f"{cell}<br>{INCOMPLETE}" for cell in cells]
 
 
 def names_of(wanted: Iterable[str], found: Iterable[str]) -> list[str]:
