@@ -28,6 +28,17 @@ def test_results_are_written_and_shown(smoke, tmp_path):
 
 
 @pytest.mark.usefixtures("real")
+def test_every_cell_of_a_part_of_a_table_is_marked(smoke, tmp_path):
+    smoke("--methods", "der")
+    path = tmp_path / "boston.smoke.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "complete": False}))
+    done = smoke("--methods", "der")
+    assert "boston (506 rows†), preset smoke" in done.stdout
+    assert "†: not run on the full table." in done.stdout
+    assert done.stdout.count("†") == 1 + 6 + 1
+
+
+@pytest.mark.usefixtures("real")
 def test_data_sets_run_side_by_side(smoke, tmp_path):
     done = smoke("--datasets", "wine,boston", "--methods", "single,der", "--workers", "2", "--json")
     assert done.exit_code == 0, done.output

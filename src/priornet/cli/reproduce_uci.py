@@ -257,23 +257,24 @@ def _progress_bars(names: Sequence[str], quiet: bool) -> Generator[Callable[[str
 def _print(results: dict[str, Any]) -> None:
     from rich.console import Console
 
-    rows = f"{results['n_rows']} rows" + ("" if results["complete"] else ", not the full table")
+    mark = "" if results["complete"] else "†"
     table = method_table(
-        f"{results['dataset']} ({rows}), preset {results['preset']}",
+        f"{results['dataset']} ({results['n_rows']} rows{mark}), preset {results['preset']}",
         ("RMSE", "NLL", "CRPS", "90 % holds", "PRR\ntotal", "OOD AUC\nknowledge"),
     )
     for name, method in results["methods"].items():
-        table.add_row(
-            coloured(name),
+        cells = [
             _with_error(method["rmse"]),
             _with_error(method["nll"]),
             _with_error(method["crps"]),
             f"{method['coverage90']['mean']:.0%}",
             _with_error(method["prr"]["total_variance"]),
             _with_error(method["ood_auc"]["variance_of_mean"]),
-        )
+        ]
+        table.add_row(coloured(name), *(f"{cell}{mark}" for cell in cells))
     Console().print(table)
-    print_lines([f"{results['seconds']:.0f} s; ± is the standard error over folds."])
+    about = f"{results['seconds']:.0f} s; ± is the standard error over folds."
+    print_lines([f"{about} †: not run on the full table." if mark else about])
 
 
 def _with_error(summary: dict[str, Any] | None) -> str:
