@@ -72,7 +72,8 @@ def test_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
 
 def test_provenance_is_ready_for_json():
     origin = json.loads(json.dumps(provenance()))
-    assert set(origin) == {"versions", "commit", "dirty"}
+    assert set(origin) == {"versions", "processor", "commit", "dirty"}
+    assert "," not in (origin["processor"] or "")  # which stands between several
     assert set(origin["versions"]) == {"priornet", "python", "torch", "numpy"}
 
 
@@ -122,5 +123,8 @@ def test_results_of_several_commits_name_them_all():
     assert (one["commit"], one["dirty"], one["versions"]) == ("b", False, {"torch": "2"})
     several = provenance_of([part, {**part, "commit": "a", "dirty": True}])
     assert (several["commit"], several["dirty"]) == ("a, b", True)
+    assert one["processor"] is None  # parts of older versions do not say
+    moved = provenance_of([{**part, "processor": "Y"}, {**part, "processor": "X"}, part])
+    assert moved["processor"] == "X, Y"
     unknown = {**part, "commit": None, "dirty": None}
     assert (provenance_of([unknown])["commit"], provenance_of([unknown])["dirty"]) == (None, None)

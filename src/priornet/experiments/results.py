@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +17,7 @@ from priornet._version import __version__
 from priornet.report.summaries import summary
 
 __all__ = [
+    "all_of",
     "preset_of",
     "provenance",
     "provenance_of",
@@ -36,7 +37,10 @@ def preset_of(config: Any, presets: Mapping[str, Any]) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Versions of what ran, and the commit of the source if it is a git checkout."""
+    """Versions of what ran, the commit of the source if it is a git checkout, and the processor.
+
+    Processors round differently, and training carries that far.
+    """
     commit, dirty = _commit()
     return {
         "versions": {
@@ -45,6 +49,7 @@ def provenance() -> dict[str, Any]:
             "torch": metadata.version("torch"),
             "numpy": metadata.version("numpy"),
         },
+        "processor": _processor(),
         "commit": commit,
         "dirty": dirty,
     }
@@ -52,13 +57,29 @@ def provenance() -> dict[str, Any]:
 
 def provenance_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of results put together from signed parts; all commits, where there are several."""
-    commits = sorted({str(part["commit"]) for part in parts if part["commit"] is not None})
     first = parts[0]
     return {
         "versions": first["versions"],
-        "commit": ", ".join(commits) or None,
+        "processor": all_of("processor", parts),
+        "commit": all_of("commit", parts),
         "dirty": None if first["dirty"] is None else any(part["dirty"] for part in parts),
     }
+
+
+def all_of(name: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
+    """What parts say under a name, each thing once; None where none says anything."""
+    found = {one for part in parts for one in (part.get(name) or "").split(", ") if one}
+    return ", ".join(sorted(found)) or None
+
+
+def _processor() -> str | None:
+    """What the system calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return (next(names, "") or platform.processor()).replace(",", "") or None
 
 
 def _commit() -> tuple[str | None, bool | None]:

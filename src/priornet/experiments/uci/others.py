@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from priornet.experiments.results import read_results
+from priornet.experiments.results import all_of, read_results
 from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
 from priornet.report.summaries import check_summaries
 
@@ -48,12 +48,11 @@ def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     if not kept or any(old[name] != new[name] for name in _SAME):
         return new
     methods = {**kept, **new["methods"]}
-    commits = {c for side in (old, new) for c in (side["commit"] or "").split(", ") if c}
     earlier = sum(scores["seconds"] for scores in kept.values()) / old["workers"]
     return {
         **new,
         "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
         "seconds": round(new["seconds"] + earlier, 1),
-        "commit": ", ".join(sorted(commits)) or None,
+        **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
         "dirty": None if None in (old["dirty"], new["dirty"]) else old["dirty"] or new["dirty"],
     }
