@@ -31,6 +31,7 @@ def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
     ("change", "message"),
     [
         ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
+        ({"n_members": 1}, "`n_members` must be at least 2, for they are to disagree; got 1"),
         ({"dataset": "lsun"}, 'unknown dataset "lsun"; choose one of: nyu, kitti'),
         ({"encoder": "vgg"}, 'unknown encoder "vgg"; choose one of: efficientnet_lite0, densenet'),
         ({"schedule": "linear"}, 'unknown schedule "linear"; choose one of: cosine, constant'),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from priornet.distributions import GaussianEnsemble
+from priornet.distributions import Gaussian, GaussianEnsemble
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.scoring import Scoring
 
@@ -67,3 +67,29 @@ def test_maps_are_of_the_first_images(scoring):
         assert values.shape == (6, 12, 16)
         assert values.dtype == torch.float32
         torch.testing.assert_close(values, whole[name])
+
+
+def test_members_are_scored_by_themselves(scoring):
+    scoring, remarks = scoring
+
+    def member(place, n_most=16):
+        def predict(images):
+            both = small(n_most)(images)
+            loc, tril = both.means[place], both.precision_tril[place]
+            return Gaussian(loc, precision_tril=tril, validate_args=False)
+
+        return predict
+
+    first, second = (scoring.result(member(place)) for place in (0, 1))
+    found = scoring.members([member(0), member(1, n_most=4)])
+    assert remarks[0].endswith("going on with 8.")
+    assert set(found) == {f"delta{i}" for i in (1, 2, 3)} | {
+        "rel",
+        "rmse",
+        "log10",
+        "rmse_log10",
+        "nll",
+    }
+    for name, value in found.items():
+        assert value == pytest.approx((first[name] + second[name]) / 2, rel=1e-5), name
+    assert first["rmse"] != second["rmse"]

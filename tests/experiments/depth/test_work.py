@@ -13,7 +13,7 @@ from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.train import Outcome
 from priornet.experiments.depth.work import Workshop
-from priornet.nn.tensor_files import read_tensors
+from priornet.nn.tensor_files import read_tensors, write_tensors
 
 
 @pytest.fixture
@@ -134,6 +134,21 @@ def test_members_differ_and_the_first_is_single(shop, order):
     first, second = (shop.network(needed).bottom.weight for needed in needs)
     assert not torch.equal(first, second)
     assert shop.path(needs[0]) == shop.path(task(order))
+
+
+def test_members_of_an_ensemble_are_scored_too(shop, order):
+    single, ensemble = (Task("score", r, 0) for r in recipes(order.config, ["Single", "ENSM"]))
+    for needed in ensemble.needs:
+        shop.do(needed)
+    first, second = (read_tensors(shop.path(needed)) for needed in ensemble.needs)
+    alone = shop.do(single)["result"]
+    assert shop.do(ensemble)["result"]["members"]["rmse"] != alone["rmse"]
+    # Both members alike: their mean is the first one's score.
+    write_tensors(shop.path(ensemble.needs[1]), first.tensors, second.state)
+    shop.forget(ensemble)
+    members = shop.do(ensemble)["result"]["members"]
+    assert members == {name: alone[name] for name in members}
+    assert {"delta1", "rmse", "nll"} <= members.keys()
 
 
 def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, monkeypatch):

@@ -196,9 +196,13 @@ class Config:
 
 
 def _check_counts(config: Config) -> None:
-    for name in ("height", "width", "n_members", "epochs", "batch", "gamma_seeds"):
+    for name in ("height", "width", "epochs", "batch", "gamma_seeds"):
         if getattr(config, name) < 1:
             raise ValueError(f"`{name}` must be at least 1; got {getattr(config, name)}.")
+    if config.n_members < 2:
+        raise ValueError(
+            f"`n_members` must be at least 2, for they are to disagree; got {config.n_members}."
+        )
     for name in ("n_decoder", "student_epochs", "n_images", "n_test"):
         value = getattr(config, name)
         if value is not None and value < 1:

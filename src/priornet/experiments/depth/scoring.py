@@ -20,6 +20,7 @@ from priornet.experiments.depth.sets import Sets
 __all__ = ["Scoring"]
 
 _BATCH = 16
+_PLAIN = ("delta1", "delta2", "delta3", "rel", "rmse", "log10", "rmse_log10", "nll")
 _SHOWN = 6  # images of each set whose maps are kept for figures
 
 
@@ -71,6 +72,23 @@ class Scoring:
             agreed = agreement(scorer.measures.pixels(), self._of_teacher(teacher).pixels())
             result["agreement"] = {name: _finite(value) for name, value in agreed.items()}
         return result
+
+    def members(self, predicts: Sequence[Predict]) -> dict[str, float | None]:
+        """Means over models of the scores of each by itself: less chance than in any one of them.
+
+        Args:
+            predicts: Such as the members of an ensemble.
+        """
+        found = [
+            self._in_batches(lambda batch, one=one: self._plain(one, batch)) for one in predicts
+        ]
+        means = {name: sum(scores[name] for scores in found) / len(found) for name in _PLAIN}
+        return _finite(means)
+
+    def _plain(self, predict: Predict, batch: int) -> dict[str, float]:
+        scorer = evaluate(predict, *self.sets.test, self.protocol, batch=batch, device=self.device)
+        scores = scorer.result()
+        return {name: math.nan if scores[name] is None else scores[name] for name in _PLAIN}
 
     def maps(self, predict: Predict, name: str) -> dict[str, Tensor]:
         """Maps of the first images of every set, for figures.

@@ -12,7 +12,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +93,7 @@ class Workshop:
             strange = {name: self.sets.foreign_print(name) for name in self._strange_to(recipe)}
             own += [config.n_test, self.sets.test_print, strange, protocol]
             own.append(self.order.information_draws)
+            own += ["members"] if recipe.method == "ENSM" else []  # scored since, too
         own += [self.fingerprint(needed) for needed in task.needs]
         text = json.dumps(own, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -237,10 +238,11 @@ class Workshop:
 
     def model(self, recipe: Recipe, seed: int) -> Predict:
         """A trained model: images in [0, 1] to its belief in metres."""
+        networks = [self.network(task) for task in self._own_trainings(Task("score", recipe, seed))]
+        return self._predict(recipe, networks)
+
+    def _predict(self, recipe: Recipe, networks: Sequence[nn.Module]) -> Predict:
         objective = objective_for(recipe, self.sets.scale)
-        needs = Task("score", recipe, seed).needs
-        own = needs if recipe.method == "ENSM" else needs[:1]
-        networks = [self.network(task) for task in own]
 
         def predict(images: Tensor) -> Any:
             return objective.belief(networks, images.to(memory_format=torch.channels_last))
@@ -267,6 +269,9 @@ class Workshop:
             lambda text: self._remark(task, f"{task.key}: {text}"),
         )
         result = scoring.result(predict, has_belief=recipe.method != "DD", teacher=teacher)
+        if recipe.method == "ENSM":
+            members = [self.network(needed) for needed in self._own_trainings(task)]
+            result["members"] = scoring.members([self._predict(recipe, [one]) for one in members])
         if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
             maps = scoring.maps(predict, recipe.config.dataset)
             write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})

@@ -60,6 +60,18 @@ def test_each_limit_bites(method, metric, value, key):
     assert FAILS in states.values()
 
 
+def test_an_ensemble_is_also_compared_with_the_mean_of_its_members():
+    given = contents()
+    single, ensemble = (given["nyu"]["methods"][name] for name in ("Single", "ENSM"))
+    metrics = ("delta1", "delta2", "delta3", "rel", "rmse", "log10", "rmse_log10", "nll")
+    ensemble["members"] = {metric: single[metric] for metric in metrics}
+    single["delta1"] = seeds(0.9, 3, 0.0)  # a lucky first member
+    states, goals, misses = judged(given)
+    assert misses == ["depth/nyu/ENSM"]
+    assert goals[1].found.endswith("; than the mean of its members in 8 of 8")
+    assert states["NYU, 3 seeds: ENSM better than Single on every metric"] == FAILS
+
+
 def test_two_pairs_lost_miss_the_goal_about_foreign_images():
     given = contents()
     for other in ("nyu", "lsun_bedroom"):

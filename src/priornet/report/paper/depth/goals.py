@@ -116,19 +116,32 @@ def _single(ledger: _Ledger) -> None:
 
 
 def _ensemble(ledger: _Ledger, dataset: str) -> None:
-    worse: list[str] = []
-    n_known = 0
-    for metric, (title, sign) in _EVERY.items():
-        pair = ledger.means(dataset, metric, "ENSM", "Single")
-        if pair is None:
-            continue
-        n_known += 1
-        if sign * pair[0] >= sign * pair[1]:
-            worse.append(f"{title} {shown(pair[0], 3)} against {shown(pair[1], 3)}")
+    n_known, worse = _compared(ledger, dataset, lambda metric: ("Single", metric))
     found = f"ENSM better in {n_known - len(worse)} of {n_known} metrics"
     found += f" (not: {'; '.join(worse)})" if worse else ""
     is_good = None if n_known < len(_EVERY) else not worse
+    # Single is the first member of each ensemble: a good or a bad one, by chance.
+    n_known, worse = _compared(ledger, dataset, lambda metric: ("ENSM", "members", metric))
+    if n_known:
+        found += f"; than the mean of its members in {n_known - len(worse)} of {n_known}"
     ledger.add(dataset, "ENSM", "ENSM better than Single on every metric", found, is_good)
+
+
+def _compared(
+    ledger: _Ledger, dataset: str, other: Callable[[str], tuple[str, ...]]
+) -> tuple[int, list[str]]:
+    """How many metrics the ensemble and another have, and those where it is not the better one."""
+    worse: list[str] = []
+    n_known = 0
+    for metric, (title, sign) in _EVERY.items():
+        own = ledger.scores.mean(dataset, "ENSM", metric)
+        its = ledger.scores.mean(dataset, *other(metric))
+        if own is None or its is None:
+            continue
+        n_known += 1
+        if sign * own >= sign * its:
+            worse.append(f"{title} {shown(own, 3)} against {shown(its, 3)}")
+    return n_known, worse
 
 
 def _student(ledger: _Ledger, dataset: str) -> None:
