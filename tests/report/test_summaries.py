@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from priornet.report.summaries import check_summaries, summary
+from priornet.report.summaries import check_scores, check_summaries, summary
 
 
 def test_what_was_summarised_passes_however_deep_it_lies():
@@ -30,6 +30,7 @@ def test_what_was_summarised_passes_however_deep_it_lies():
         ({"values": [1.0, True, 4.0]}, "its values are not numbers"),
         ({"values": []}, "its values are not numbers"),
         ({"values": None}, "its values are not numbers"),
+        ({"values": [3e200, 1e200]}, "its mean is not that of its values"),
     ],
 )
 def test_numbers_that_do_not_belong_together_are_refused(change, message):
@@ -41,3 +42,22 @@ def test_numbers_that_do_not_belong_together_are_refused(change, message):
 def test_missing_folds_are_counted():
     with pytest.raises(ValueError, match="nll: 2 values where there should be 10"):
         check_summaries({"nll": summary([1.0, 2.0])}, n_values=10)
+
+
+@pytest.mark.parametrize("half", [{"mean": 1.0}, {"values": [1.0]}])
+def test_half_a_summary_is_refused(half):
+    with pytest.raises(ValueError, match=r"^nll: its "):
+        check_summaries({"nll": half})
+
+
+@pytest.mark.parametrize("nll", [None, 5, {}, [], "1.0"])
+def test_a_method_needs_its_scores(nll):
+    whole = {"rmse": summary([1.0, 2.0]), "nll": summary([1.0, 2.0]), "prr": {"x": None}}
+    check_scores(whole, ("rmse", "nll"), ("prr",), n_values=2)
+    for damaged in ({**whole, "nll": nll}, nll):
+        with pytest.raises(ValueError, match=r"no mean over folds$"):
+            check_scores(damaged, ("rmse", "nll"))
+    with pytest.raises(ValueError, match=r"^prr: no scores in it$"):
+        check_scores({**whole, "prr": 5}, ("rmse", "nll"), ("prr",))
+    with pytest.raises(ValueError, match=r"^rmse: 2 values where there should be 3$"):
+        check_scores(whole, ("rmse", "nll"), n_values=3)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-__all__ = ["check_summaries", "summary"]
+__all__ = ["check_scores", "check_summaries", "summary"]
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
     """
     n = len(values)
     mean = math.fsum(values) / n if all(map(math.isfinite, values)) else math.nan
-    std = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1)) if n > 1 else math.nan
+    std = math.dist(values, [mean] * n) / math.sqrt(n - 1) if n > 1 else math.nan
     return {
         "mean": _finite(mean),
         "std": _finite(std),
@@ -46,16 +46,41 @@ def check_summaries(found: Any, n_values: int | None = None, where: str = "") ->
             check_summaries(inner, n_values, where)
     elif isinstance(found, dict):
         content = cast("dict[str, Any]", found)
-        if {"mean", "values"} <= content.keys():
+        if "values" in content or "mean" in content:
             _check_summary(content, n_values, where)
             return
         for name, inner in content.items():
             check_summaries(inner, n_values, f"{where}.{name}" if where else name)
 
 
+def check_scores(
+    method: Any, names: Iterable[str], groups: Iterable[str] = (), n_values: int | None = None
+) -> None:
+    """Refuse results of a method that lacks one of its scores, or is not whole elsewhere.
+
+    Args:
+        method: All that is known of it.
+        names: Scores that it must have, each made by :func:`summary`.
+        groups: Groups of scores that it must have.
+        n_values: How many values each must have.
+
+    Raises:
+        ValueError: The first one that is missing or not whole.
+    """
+    content = cast("dict[str, Any]", method) if isinstance(method, dict) else {}
+    for name in names:
+        found = content.get(name)
+        if not isinstance(found, dict) or "values" not in found:
+            raise ValueError(f"{name}: no mean over folds")
+    for name in groups:
+        if not isinstance(content.get(name), dict):
+            raise ValueError(f"{name}: no scores in it")
+    check_summaries(content, n_values)
+
+
 def _check_summary(found: dict[str, Any], n_values: int | None, where: str) -> None:
-    values: Any = found["values"]
-    if isinstance(found["mean"], list):  # a curve, the mean of curves
+    values: Any = found.get("values")
+    if isinstance(found.get("mean"), list):  # a curve, the mean of curves
         return
     if not isinstance(values, list) or not values or not all(map(_is_number, values)):
         raise ValueError(f"{where}: its values are not numbers")

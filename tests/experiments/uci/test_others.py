@@ -8,6 +8,7 @@ from priornet.experiments.results import summary
 from priornet.experiments.uci import Beyond, Paper, with_others
 
 CONFIG = json.loads(json.dumps(Beyond().to_json()))
+SOUND = dict.fromkeys(("rmse", "nll", "crps", "coverage90"), summary([1.0, 3.0]))
 
 
 def results(*names, **more):
@@ -18,7 +19,9 @@ def results(*names, **more):
         "n_rows": 506,
         "n_features": 13,
         "config": CONFIG,
-        "methods": {name: {"seconds": 10.0, "of": more.get("commit", "a")} for name in names},
+        "methods": {
+            name: {**SOUND, "seconds": 10.0, "of": more.get("commit", "a")} for name in names
+        },
         "workers": 2,
         "device": "cpu",
         "versions": {"torch": "2"},
@@ -103,6 +106,15 @@ def test_numbers_that_do_not_belong_together_are_not_kept(joined):
 def test_a_damaged_file_is_replaced(joined, old):
     new = results("Single")
     assert joined(old, new) is new
+
+
+def test_damaged_methods_are_named_and_sound_ones_kept(tmp_path):
+    path, old = tmp_path / "boston.beyond.json", results("Single", "NWPN", "DER")
+    old["methods"]["DER"]["nll"] = {**summary([1.0, 2.0]), "mean": 0.1}
+    path.write_text(json.dumps(old))
+    found, lost = with_others(path, results("EnD"))
+    assert list(found["methods"]) == ["Single", "NWPN", "EnD"]
+    assert lost == ["DER"]
 
 
 def test_nothing_there(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from _depth_results import depth_content
 from _results import CONFIG, content, paper_methods
+from priornet.experiments.results import summary
 from priornet.report.paper.runs import ResultsError, read_folder
 
 
@@ -99,7 +100,7 @@ def test_further_draws_are_those_of_runs_that_are_there(folder):
     ("change", "reason"),
     [
         ({"seed": 0}, "another run of boston has its seed, 0"),
-        ({"seed": 1, "n_folds": 5}, r"its settings or rows are not those of boston\.beyond\.json"),
+        ({"seed": 1, "n_members": 5}, r"its settings or rows are not those of boston\."),
     ],
 )
 def test_draws_that_must_not_be_put_together_are_refused(folder, change, reason):
@@ -107,6 +108,14 @@ def test_draws_that_must_not_be_put_together_are_refused(folder, change, reason)
     config = {**CONFIG, **change}
     folder.put("boston", paper_methods("boston"), "beyond", again=1, config=config)
     with pytest.raises(ResultsError, match=rf"again.1.boston\.beyond\.json: {reason}"):
+        read_folder(folder.path)
+
+
+def test_missing_folds_are_refused(folder):
+    methods = paper_methods("boston")
+    methods["EnD2"]["nll"] = summary([1.0])
+    folder.put("boston", methods, "beyond")
+    with pytest.raises(ResultsError, match=r"EnD2\.nll: 1 values where there should be 2"):
         read_folder(folder.path)
 
 

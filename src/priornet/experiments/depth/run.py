@@ -17,7 +17,7 @@ from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Workshop
-from priornet.experiments.results import all_of, provenance_of, read_results
+from priornet.experiments.results import all_of, is_dirty, provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 from priornet.report.summaries import check_summaries
 
@@ -138,7 +138,7 @@ def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **groups,
         "seconds": _total(groups),
         **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
-        "dirty": None if new["dirty"] is None else bool(old["dirty"] or new["dirty"]),
+        "dirty": is_dirty((old, new)),
     }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from priornet.experiments.results import all_of, read_results
+from priornet.experiments.results import all_of, is_dirty, read_results
+from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
-from priornet.report.summaries import check_summaries
+from priornet.report.summaries import check_scores
 
 __all__ = ["with_others"]
 
@@ -24,16 +25,24 @@ def with_others(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[s
         new: The results.
 
     Returns:
-        The results for the file, and the methods that it loses: those of other settings, and
-        students and ensembles where others of these are new.
+        The results for the file, and the methods that it loses: damaged ones, those of other
+        settings, and students and ensembles where others of these are new.
     """
     try:
         old = read_results(path)
-        check_summaries(old["methods"])
-        found = _merged(old, new)
+        sound = {name: scores for name, scores in old["methods"].items() if _is_sound(scores)}
+        found = _merged({**old, "methods": sound}, new)
         return found, [name for name in old["methods"] if name not in found["methods"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return new, []  # there is none, or it is no results file: it will be replaced
+
+
+def _is_sound(scores: Any) -> bool:
+    try:
+        check_scores(scores, SCORES)
+    except ValueError:
+        return False
+    return True
 
 
 def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -54,5 +63,5 @@ def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
         "seconds": round(new["seconds"] + earlier, 1),
         **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
-        "dirty": None if None in (old["dirty"], new["dirty"]) else old["dirty"] or new["dirty"],
+        "dirty": is_dirty((old, new)),
     }

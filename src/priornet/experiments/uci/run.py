@@ -18,7 +18,7 @@ from priornet.experiments.uci.config import METHODS, Beyond, Config
 from priornet.experiments.uci.jobs import Block, Made, n_splits
 from priornet.experiments.uci.parts import Parts
 from priornet.report.spread import MEASURES
-from priornet.report.summaries import check_summaries
+from priornet.report.summaries import check_scores
 
 __all__ = ["Request", "file_name", "finished", "run", "run_all"]
 
@@ -59,8 +59,7 @@ def finished(
         if (found["config"], found["n_rows"]) != asked or not has_all:
             return None
         for method in found["methods"].values():
-            check_summaries({score: method[score] for score in SCORES}, _n_values(config))
-            check_summaries(method, _n_values(config))
+            check_scores(method, SCORES, ("prr", "ood_auc"), _n_values(config))
         return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(

@@ -88,9 +88,10 @@ def beyond(results: Results) -> Section:
             "learning rate on smaller ones once. What they became was chosen on rows held out of "
             "training folds and on other tables; no out-of-domain row of the evaluation had a part "
             "in it. Naval was one of the other tables, with its own targets; its inputs, rescaled, "
-            "are also the foreign rows of the evaluation. What was settled last (target, steps and "
-            "rate, the tables in `benchmarks/README.md`) would be the same without it. On 27 real "
-            "tables that had no part in any choice: `benchmarks/unseen.py`, in the same place.",
+            "are also the foreign rows of the evaluation. Target, steps and rate of students would "
+            "be the same without it (`benchmarks/README.md`), but for the number of rows up to "
+            "which they learn the likelihood. How students do on 27 other tables is told there "
+            "too (`benchmarks/unseen.py`).",
         ]
     )
     datasets = names_of(BEYOND_SETS, results.datasets("beyond"))

@@ -158,16 +158,21 @@ def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
         raise ResultsError(f"{path}: ran only folds {', '.join(map(str, folds))}; run all of them.")
     if kind == "splits" and content["config"].get("splits") != "canonical":
         raise ResultsError(f'{path}: its config does not say splits "canonical".')
-    _check_numbers(path, content["methods"])
+    _check_numbers(path, content["methods"], _n_folds(content["config"]))
     try:
         return Run(content, read_methods(dataset, content["methods"]))
     except (AttributeError, KeyError, TypeError) as error:
         raise ResultsError(f"{path}: its methods are not in the form of results.") from error
 
 
-def _check_numbers(path: Path, methods: Any) -> None:
+def _n_folds(config: Mapping[str, Any]) -> int | None:
+    """Values that every score must have; None for published splits, whose number varies."""
+    return None if config.get("splits") == "canonical" else config.get("n_folds")
+
+
+def _check_numbers(path: Path, methods: Any, n_values: int | None = None) -> None:
     try:
-        check_summaries(methods)
+        check_summaries(methods, n_values)
     except ValueError as error:
         raise ResultsError(f"{path}: {error}; run it again.") from error
 

@@ -70,7 +70,7 @@ def over_draws(wanted: str, cells: Sequence[bool | None], first: Sequence[bool |
         first: The same with the folds of the first draw alone, told of where it differs.
     """
     goal = Goal.counted(wanted, tally(cells), len(cells))
-    if list(cells) == list(first):
+    if list(cells) == list(first) or not goal.found:
         return goal
     text = f"{goal.found} over all folds, {tally(first).good} with those of the first draw"
     return goal._replace(found=text)
@@ -91,7 +91,7 @@ def cell_text(run: Run | None, value: Number | None, whole: str) -> str:
     """What a cell says: ``whole`` for a complete table, otherwise what is missing."""
     if run is None or value is None:
         return NOT_RUN
-    return whole if run.is_complete else f"{whole}<br>{INCOMPLETE}"
+    return whole if run.is_complete else in_part([whole])[0]
 
 
 def are_whole(runs: Iterable[Run]) -> bool:

@@ -100,6 +100,18 @@ def test_the_papers_temperature_is_judged_and_the_other_shown():
     assert judged(given)[1:] == (goals, misses)
 
 
+def test_another_temperature_is_not_judged_in_its_place():
+    given = contents()
+    for content in given.values():
+        for score in ("nll", "delta1", "ood_auc"):
+            del content["methods"]["EnD2"][score]
+    states, goals, _ = judged(given)
+    not_run = {wanted for wanted, state in states.items() if state == NOT_RUN}
+    assert len(not_run) == 5
+    assert all("EnD2" in wanted for wanted in not_run)
+    assert goals[-1].found == ""
+
+
 def test_a_student_without_other_temperatures_is_judged():
     given = contents()
     for content in given.values():

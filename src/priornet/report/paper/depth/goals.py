@@ -147,38 +147,37 @@ def _compared(
 def _student(ledger: _Ledger, dataset: str) -> None:
     wanted = f"EnD2 within {_DELTA_GAP} δ1 and 2 % rmse of ENSM"
     texts: dict[str, str] = {}
-    verdicts: list[bool] = []
-    for warmth, name in ledger.students(dataset).items():
+    verdicts: dict[str, bool] = {}
+    students = ledger.students(dataset)
+    for warmth, name in students.items():
         deltas = ledger.means(dataset, "delta1", name, "ENSM")
         errors = ledger.means(dataset, "rmse", name, "ENSM")
         if deltas is None or errors is None:
             continue
         gap, ratio = deltas[0] - deltas[1], errors[0] / errors[1]
         texts[warmth] = f"δ1 {signed(gap, 4)}, rmse {signed(100 * (ratio - 1), 1)} %"
-        verdicts.append(gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING)
+        is_good = gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING
+        verdicts[warmth] = is_good
     found = f"EnD2 to ENSM: {_by_warmth(texts)}"
-    ledger.add(dataset, "EnD2/accuracy", wanted, found, verdicts[0] if verdicts else None)
+    ledger.add(dataset, "EnD2/accuracy", wanted, found, verdicts.get(next(iter(students))))
 
 
 def _likelihood(ledger: _Ledger, dataset: str) -> None:
     wanted = "EnD2's NLL below ENSM's (of the mixture) and Single's"
-    texts: dict[str, str] = {}
-    verdicts: list[bool] = []
     others = ledger.means(dataset, "nll", "ENSM", "Single")
-    for warmth, name in ledger.students(dataset).items():
-        own = ledger.means(dataset, "nll", name)
-        if own is None or others is None:
-            continue
-        texts[warmth] = shown(own[0], 3)
-        verdicts.append(own[0] < min(others))
-    if not verdicts or others is None:
+    if others is None:
         ledger.add(dataset, "EnD2/nll", wanted, "", None)
         return
+    students = ledger.students(dataset)
+    own = {warmth: ledger.scores.mean(dataset, name, "nll") for warmth, name in students.items()}
+    known = {warmth: value for warmth, value in own.items() if value is not None}
+    texts = {warmth: shown(value, 3) for warmth, value in known.items()}
     found = f"NLL: EnD2 {_by_warmth(texts)}; ENSM {shown(others[0], 3)}"
     moments = ledger.means(dataset, "nll_moment_matched", "ENSM")
     found += "" if moments is None else f" (by its moments {shown(moments[0], 3)})"
     found += f", Single {shown(others[1], 3)}"
-    ledger.add(dataset, "EnD2/nll", wanted, found, verdicts[0])
+    judged = own[next(iter(students))]
+    ledger.add(dataset, "EnD2/nll", wanted, found, None if judged is None else judged < min(others))
 
 
 def _by_warmth(texts: Mapping[str, str]) -> str:
@@ -219,7 +218,7 @@ def _knowledge(ledger: _Ledger) -> None:
     state = state_of(count, _PAIRS_NEEDED) if is_whole or not known else UNFINISHED
     found = _counted(judged, lambda pair: f"{pair.title} {pair.text}") if known else ""
     other = _pairs(ledger, 1)
-    if any(pair is not None for _, pair in other):
+    if known and any(pair is not None for _, pair in other):
         found += (
             f"; at the other temperature {_counted(other, lambda pair: shown(pair.student, 3))}"
         )
