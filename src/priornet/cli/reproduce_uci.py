@@ -52,8 +52,12 @@ def uci(
         str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
     ] = "boston,energy,concrete,wine,power",
     methods: Annotated[
-        str, typer.Option(help=f"Methods, with commas between: {', '.join(_NAMES)}.")
-    ] = ",".join(_NAMES),
+        str | None,
+        typer.Option(
+            help=f"Methods, with commas between: {', '.join(_NAMES)}. Default: all; of beyond "
+            "those without the last two, and on published splits ensemble,endd."
+        ),
+    ] = None,
     preset: Annotated[
         Preset,
         typer.Option(
@@ -89,14 +93,15 @@ def uci(
     methods of the same settings, but students only with their ensemble.
     """
     names = _listed("data set", datasets, _DATASETS)
-    wanted = [_NAMES[Method(name)] for name in _listed("method", methods, tuple(_NAMES))]
+    named = [] if methods is None else _listed("method", methods, tuple(_NAMES))
     _check_device(device)
 
     import json
 
-    from priornet.experiments.uci import config_for
+    from priornet.experiments.uci import config_for, usual_methods
 
     configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
+    wanted = [_NAMES[Method(name)] for name in named] or usual_methods(configs[names[0]])
     found = _all(configs, preset, wanted, out, device, workers, again, quiet)
     if as_json:
         typer.echo(json.dumps(found))

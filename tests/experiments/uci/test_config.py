@@ -5,7 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from priornet.experiments.uci.config import METHODS, PRESETS, Beyond, Paper, config_for
+from priornet.experiments.uci.config import (
+    METHODS,
+    PRESETS,
+    Beyond,
+    Paper,
+    config_for,
+    usual_methods,
+)
 
 
 def test_the_papers_values():
@@ -59,3 +66,9 @@ def test_our_recipe_is_the_estimators_defaults():
     assert given.pop("calibration_fraction") == 0.0  # the only change: no conformal rows
     plain = {name: list(v) if isinstance(v, tuple) else v for name, v in own.items()}
     assert {name: plain[name] for name in given} == given
+
+
+def test_methods_that_are_run_unless_named():
+    assert usual_methods(config_for("boston", "paper")) == METHODS
+    assert usual_methods(Beyond()) == ("Single", "ENSM", "EnD2", "NWPN", "DER")
+    assert usual_methods(Beyond(splits="canonical")) == ("ENSM", "EnD2")

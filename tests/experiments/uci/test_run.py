@@ -21,6 +21,7 @@ from priornet.experiments.uci import (
     finished,
     run,
     run_all,
+    usual_methods,
 )
 from priornet.report.spread import MEASURES
 
@@ -174,3 +175,14 @@ def test_one_fold_again_gives_the_committed_numbers():
         assert found["rmse"]["values"][0] == pytest.approx(before["rmse"]["values"][0], rel=0.05)
         assert found["nll"]["values"][0] == pytest.approx(before["nll"]["values"][0], abs=0.1)
         assert found["crps"]["values"][0] == pytest.approx(before["crps"]["values"][0], rel=0.05)
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+def test_committed_results_answer_the_plain_command(path):
+    """Defaults that changed want results that are run again."""
+    dataset, preset = path.name.split(".")[:2]
+    config = config_for(dataset, "paper" if preset == "json" else "beyond")
+    if preset == "splits":
+        config = replace(config, splits="canonical")
+    n_rows = len(load_uci(dataset).targets)
+    assert finished(path, config, usual_methods(config), n_rows) is not None

@@ -1,6 +1,13 @@
 """The paper's experiment on UCI tables, with its protocol and with our own recipe."""
 
-from priornet.experiments.uci.config import METHODS, PRESETS, Beyond, Paper, config_for
+from priornet.experiments.uci.config import (
+    METHODS,
+    PRESETS,
+    Beyond,
+    Paper,
+    config_for,
+    usual_methods,
+)
 from priornet.experiments.uci.others import with_others
 from priornet.experiments.uci.run import Request, file_name, finished, run, run_all
 
@@ -15,5 +22,6 @@ __all__ = [
     "finished",
     "run",
     "run_all",
+    "usual_methods",
     "with_others",
 ]

@@ -17,9 +17,11 @@ __all__ = [
     "Setting",
     "config_for",
     "own_settings",
+    "usual_methods",
 ]
 
 METHODS = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+"""In the order of results; the last two only the paper's preset runs unless asked."""
 STUDENTS = ("EnD2", "EnD", "MD-EnD")
 
 Setting = dict[str, float]
@@ -202,6 +204,13 @@ PRESETS: dict[str, Config] = {
     "beyond": Beyond(),
     "smoke": Paper(folds=(0, 1), epochs=2, n_members=2, n_asked=2000, n_out=500, grids=_TINY_GRIDS),
 }
+
+
+def usual_methods(config: Config) -> tuple[str, ...]:
+    """What is run unless methods are named: those that a preset is about."""
+    if isinstance(config, Paper):
+        return METHODS
+    return ("ENSM", "EnD2") if config.splits == "canonical" else METHODS[:5]
 
 
 def config_for(dataset: str, preset: str) -> Config:

@@ -90,8 +90,8 @@ def beyond(results: Results) -> Section:
             "in it. Naval was one of the other tables, with its own targets; its inputs, rescaled, "
             "are also the foreign rows of the evaluation. Target, steps and rate of students would "
             "be the same without it (`benchmarks/README.md`), but for the number of rows up to "
-            "which they learn the likelihood. How students do on 27 other tables is told there "
-            "too (`benchmarks/unseen.py`).",
+            "which they learn the likelihood, on which little hangs. How students do on 27 other "
+            "tables is told there too (`benchmarks/unseen.py`).",
         ]
     )
     datasets = names_of(BEYOND_SETS, results.datasets("beyond"))
