@@ -20,7 +20,6 @@ import argparse
 import math
 import time
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -145,12 +144,13 @@ def is_short(key: str, value: float) -> bool:
     return value > GOALS[key] if key in ("nll", "rmse") else value < GOALS[key]
 
 
-def line(name: str, n_rows: int, folds: list[dict[str, Any]]) -> str:
+def line(name: str, table: dict[str, Any]) -> str:
     """What is printed of a table, with a star where the student is short of the goal."""
-    found = {key: value["mean"] for key, value in compare(folds).items()}
+    folds, n_rows = table["folds"], table["n_rows"]
     cells = ""
-    for key in GOALS:
-        cells += f"{found[key]:>+10.3f}{'*' if is_short(key, found[key]) else ' '}"
+    for key, difference in table["difference"].items():
+        mean = difference["mean"]
+        cells += f"{mean:>+10.3f}{'*' if is_short(key, mean) else ' '}"
     nll = [np.mean([fold[m]["nll"] for fold in folds]) for m in ("ENSM", "EnD2")]
     seconds = np.mean([fold["seconds"] for fold in folds])
     return f"{name:<15}{n_rows:>7}{nll[0]:>9.3f}{nll[1]:>9.3f}{cells}{seconds:>6.0f}"
@@ -189,15 +189,15 @@ def main() -> None:
         sizes = {name: len(load(known[name])[1]) for name in args.tables}
         jobs = {
             name: [
-                pool.submit(partial(run_fold, fold, known[name]))
+                pool.submit(run_fold, fold, known[name])
                 for fold in range(args.folds or (DIVIDED if n_rows < SMALL else FOLDS_OF_LARGE))
             ]
             for name, n_rows in sizes.items()
         }
         for name, futures in jobs.items():
-            folds, n_rows = [future.result() for future in futures], sizes[name]
-            print(line(name, n_rows, folds), flush=True)
-            table = {"n_rows": n_rows, "difference": compare(folds), "folds": folds}
+            folds = [future.result() for future in futures]
+            table = {"n_rows": sizes[name], "difference": compare(folds), "folds": folds}
+            print(line(name, table), flush=True)
             results[name] = known[name]._asdict() | table
             if args.json:  # whoever stops early has whole tables
                 seconds = {"seconds": round(time.perf_counter() - started, 1), "device": "cpu"}

@@ -93,7 +93,8 @@ class Workshop:
             strange = {name: self.sets.foreign_print(name) for name in self._strange_to(recipe)}
             own += [config.n_test, self.sets.test_print, strange, protocol]
             own.append(self.order.information_draws)
-            own += ["members"] if recipe.method == "ENSM" else []  # scored since, too
+            # Pieces from before members were scored by themselves do not fit.
+            own += ["members"] if recipe.method == "ENSM" else []
         own += [self.fingerprint(needed) for needed in task.needs]
         text = json.dumps(own, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -236,12 +237,12 @@ class Workshop:
 
     # -- scoring ----------------------------------------------------------------------------------
 
-    def model(self, recipe: Recipe, seed: int) -> Predict:
-        """A trained model: images in [0, 1] to its belief in metres."""
-        networks = [self.network(task) for task in self._own_trainings(Task("score", recipe, seed))]
-        return self._predict(recipe, networks)
+    def _networks(self, recipe: Recipe, seed: int) -> list[DenseDepth]:
+        """All that a trained model consists of."""
+        return [self.network(task) for task in self._own_trainings(Task("score", recipe, seed))]
 
-    def _predict(self, recipe: Recipe, networks: Sequence[nn.Module]) -> Predict:
+    def _model(self, recipe: Recipe, networks: Sequence[nn.Module]) -> Predict:
+        """A trained model: images in [0, 1] to its belief in metres."""
         objective = objective_for(recipe, self.sets.scale)
 
         def predict(images: Tensor) -> Any:
@@ -257,9 +258,11 @@ class Workshop:
     def _score(self, task: Task) -> dict[str, Any]:
         started = time.perf_counter()
         recipe, seed = task.recipe, task.seed
-        predict, teacher = self.model(recipe, seed), None
+        networks, teacher = self._networks(recipe, seed), None
+        predict = self._model(recipe, networks)
         if recipe.method in STUDENTS:
-            teacher = self.model(Recipe("ENSM", "ENSM", recipe.config), seed)
+            ensemble = Recipe("ENSM", "ENSM", recipe.config)
+            teacher = self._model(ensemble, self._networks(ensemble, seed))
         scoring = Scoring(
             self.sets,
             PROTOCOLS[recipe.config.dataset],
@@ -270,8 +273,8 @@ class Workshop:
         )
         result = scoring.result(predict, has_belief=recipe.method != "DD", teacher=teacher)
         if recipe.method == "ENSM":
-            members = [self.network(needed) for needed in self._own_trainings(task)]
-            result["members"] = scoring.members([self._predict(recipe, [one]) for one in members])
+            members = [self._model(recipe, [network]) for network in networks]
+            result["members"] = scoring.members(members)
         if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
             maps = scoring.maps(predict, recipe.config.dataset)
             write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
