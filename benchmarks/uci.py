@@ -13,7 +13,7 @@ With ``--whole`` nothing is estimated: every table of the preset is run to its e
 in some processes, and timed from before the first process starts until the last result is there.
 ``--results`` then says where the results go.
 
-    python benchmarks/uci.py --whole --device cuda --workers 8 [--json out.json] [--smoke]
+    python benchmarks/uci.py --whole --device cuda [--workers 8] [--json out.json] [--smoke]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
+import os
 import statistics
 import time
 from collections import Counter
@@ -36,6 +37,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from priornet.data.uci import DATASETS, load_uci
+from priornet.experiments.gpu_sharing import usual_workers
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.experiments.uci import METHODS, Paper, Request, config_for, file_name, run_all
 from priornet.experiments.uci.folds import FoldStack, k_folds, make_fold
@@ -347,8 +349,9 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="one small set and few steps")
     parser.add_argument("--whole", action="store_true", help="run the experiment itself, timed")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for --whole")
-    parser.add_argument("--workers", type=int, default=WORKERS, help="for --whole")
+    parser.add_argument("--workers", type=int, help="for --whole; default: the experiment's")
     args = parser.parse_args()
+    args.workers = args.workers or usual_workers(args.device, len(os.sched_getaffinity(0)))
     if args.whole:
         timed = whole(args)
         print(f"all: {timed['seconds']:.1f} s, {args.workers} workers, {timed['device']}")

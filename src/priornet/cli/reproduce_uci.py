@@ -77,7 +77,8 @@ def uci(
         int,
         typer.Option(
             min=0,
-            help="Processes side by side; 0 for as many as there are cores, one on a GPU.",
+            help="Processes side by side; 0 for as many as there are cores, on a GPU at most ten, "
+            "and one where they cannot share it (NVIDIA's MPS is missing).",
         ),
     ] = 0,
     again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
@@ -124,6 +125,7 @@ def _all(
     """Results of every data set: those on disk if they answer the question, else made now."""
     from priornet.cli.parallel import available_cores
     from priornet.data.uci import load_uci
+    from priornet.experiments.gpu_sharing import usual_workers
     from priornet.experiments.results import write_results
     from priornet.experiments.uci import Request, file_name, run_all, with_others
 
@@ -156,7 +158,7 @@ def _all(
         run_all(
             requests,
             device=device,
-            workers=workers or (available_cores() if device == "cpu" else 1),
+            workers=workers or usual_workers(device, available_cores()),
             progress=lambda request, share: progress(request.table.name, share),
             done=done,
         )

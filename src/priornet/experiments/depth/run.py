@@ -17,6 +17,7 @@ from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Workshop
+from priornet.experiments.gpu_sharing import shared_gpu
 from priornet.experiments.results import all_of, is_dirty, provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 from priornet.report.summaries import check_summaries
@@ -181,14 +182,15 @@ def _side_by_side(
         else:
             pieces[task.kind, task.key] = made
 
-    in_order(
-        [Piece(_name(task), _Do(task), tuple(map(_name, task.needs))) for task in tasks],
-        workers,
-        progress=lambda _: _pass_on(queue, report),
-        done=done,
-        start=partial(_open_workshop, order, queue.put),
-        stop=lambda: bool(unfinished) or order.is_late,
-    )
+    with shared_gpu(order.device, workers):
+        in_order(
+            [Piece(_name(task), _Do(task), tuple(map(_name, task.needs))) for task in tasks],
+            workers,
+            progress=lambda _: _pass_on(queue, report),
+            done=done,
+            start=partial(_open_workshop, order, queue.put),
+            stop=lambda: bool(unfinished) or order.is_late,
+        )
     return pieces if len(pieces) == len(tasks) else None
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from priornet.data.uci import UciTable
+from priornet.experiments.gpu_sharing import shared_gpu
 from priornet.experiments.results import provenance_of, read_results, summary
 from priornet.experiments.scores import SCORES
 from priornet.experiments.side_by_side import Piece, in_order
@@ -157,7 +158,9 @@ def run_all(
         if not run.pieces:
             close(run)
     largest = sorted(runs, key=lambda run: -len(run.request.table.targets))
-    in_order([p for run in largest for p in run.pieces], workers, progress=look, done=take)
+    pieces = [piece for run in largest for piece in run.pieces]
+    with shared_gpu(device, min(workers, len(pieces))):
+        in_order(pieces, workers, progress=look, done=take)
     return results
 
 

@@ -1,0 +1,111 @@
+"""Several processes on one GPU at the same time, where NVIDIA's MPS is installed.
+
+Without it a GPU serves one process at a time, and small networks leave most of it idle. The daemon
+is one of our own, with sockets in a folder of its own, and ends with the work. Where it is not
+installed, or does not answer here, everything goes on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+__all__ = ["can_share", "shared_gpu", "usual_workers"]
+
+_DAEMON = "nvidia-cuda-mps-control"
+_PIPES, _LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
+_USUAL_PIPES = Path("/tmp/nvidia-mps")
+_PATIENCE = 30.0  # seconds for the daemon to answer
+_MOST_WORKERS = 10  # more did not make an H200 faster, and each has half a gigabyte of its own
+
+# A context is what a server that cannot serve refuses. The driver alone: torch takes seconds to
+# import.
+_PROBE = """
+import ctypes, sys
+driver, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+sys.exit(driver.cuInit(0) or driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
+"""
+
+
+def usual_workers(device: str, n_cores: int) -> int:
+    """Processes to train with side by side when nobody says how many."""
+    if device == "cpu":
+        return n_cores
+    return min(n_cores, _MOST_WORKERS) if can_share() else 1
+
+
+def can_share() -> bool:
+    """Whether MPS is there: installed, or running already."""
+    return _is_running_elsewhere() or shutil.which(_DAEMON) is not None
+
+
+@contextmanager
+def shared_gpu(device: str, workers: int) -> Generator[bool]:
+    """Let the processes that are started inside compute on a GPU at the same time.
+
+    Args:
+        device: ``"cuda"``; for others nothing happens.
+        workers: Processes; for one nothing happens.
+
+    Yields:
+        Whether they do.
+    """
+    if device != "cuda" or workers < 2:
+        yield False
+    elif _is_running_elsewhere():
+        yield True
+    elif shutil.which(_DAEMON) is None:
+        yield False
+    else:
+        with TemporaryDirectory(prefix="priornet-mps-") as folder, _daemon(folder) as works:
+            yield works
+
+
+def _is_running_elsewhere() -> bool:
+    """Whether somebody has set it up for us: processes then find it by themselves."""
+    return _PIPES in os.environ or (_USUAL_PIPES / "control").exists()
+
+
+@contextmanager
+def _daemon(folder: str) -> Generator[bool]:
+    own = {_PIPES: folder, _LOGS: folder}
+    if not _succeeds([_DAEMON, "-d"], own):
+        yield False
+        return
+    works = _succeeds([sys.executable, "-c", _PROBE], own)
+    before = {name: os.environ.get(name) for name in own}
+    if works:
+        os.environ.update(own)  # the processes take it over
+    try:
+        yield works
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        _succeeds([_DAEMON], own, "quit -t 10\n")  # by force where a process hangs
+
+
+def _succeeds(command: list[str], own: Mapping[str, str], text: str = "") -> bool:
+    """Whether a command ends well, and in time."""
+    try:
+        done = subprocess.run(
+            command,
+            input=text,
+            text=True,
+            env=os.environ | own,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
