@@ -132,15 +132,42 @@ def test_methods_of_earlier_runs_stay(some_results):
     assert merged(some_results, elsewhere) == elsewhere
 
 
+def test_methods_stay_where_settings_changed_that_they_do_not_look_at(some_results):
+    score = {"seconds": 1.0}
+    old = {
+        **some_results,
+        "config": {"gamma": 0.1},
+        "methods": {"Single": score, "NWPN": score},
+        "variants": {"NWPN-g0.5": {**score, "settings": {"gamma": 0.5}}},
+    }
+    new = {**old, "config": {"gamma": 0.2}, "methods": {"DD": score}, "variants": {}}
+    found = merged(old, new)
+    assert list(found["methods"]) == ["DD", "Single"]
+    assert list(found["variants"]) == ["NWPN-g0.5"]
+    assert found["config"] == {"gamma": 0.2}
+    unknown = {**old, "config": {"gamma": 0.1, "sharpness": 3}}
+    with pytest.raises(ValueError, match="unknown settings: sharpness"):
+        merged(unknown, new)
+
+
+def test_students_go_with_the_ensemble_that_taught_them(some_results):
+    score = {"seconds": 1.0}
+    old = {**some_results, "methods": {"DER": score, "EnD": score}}
+    old["variants"] = {"EnD2-T10": {**score, "settings": {"temperature": 10.0}}}
+    new = {**old, "methods": {"ENSM": score}, "variants": {}}
+    found = merged(old, new)
+    assert (list(found["methods"]), list(found["variants"])) == (["ENSM", "DER"], [])
+
+
 def test_what_was_done_once_counts_once(some_results):
     one, two = {"seconds": 2.0}, {"seconds": 3.0}
     methods = {
         "Single": {"seconds": 2.5, "training": [[one]]},
         "ENSM": {"seconds": 6.0, "training": [[one, two]]},
     }
-    without = {**some_results, "methods": {}, "commit": None}
+    without = {**some_results, "methods": {"DER": {"seconds": 1.0}}, "commit": None}
     found = merged(without, {**without, "methods": methods})
-    assert found["seconds"] == 6.5
+    assert found["seconds"] == 7.5
     assert found["commit"] is None
 
 

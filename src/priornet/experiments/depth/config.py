@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 __all__ = ["DATASETS", "METHODS", "STUDENTS", "Config"]
 
@@ -180,6 +180,21 @@ class Config:
         """Plain data, as it comes back from a file."""
         whole = asdict(self)
         return {name: list(v) if isinstance(v, tuple) else v for name, v in whole.items()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Config:
+        """Settings from a file; what an older one does not name is as it was before, the default.
+
+        Raises:
+            ValueError: A setting is unknown, or cannot be.
+        """
+        unknown = content.keys() - {field.name for field in fields(cls)}
+        if unknown:
+            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}.")
+        given: dict[str, Any] = {}
+        for name, value in content.items():
+            given[name] = tuple(cast(list[Any], value)) if isinstance(value, list) else value
+        return cls(**given)
 
     def settings_of(self, method: str) -> dict[str, Any]:
         """What the weights of one method depend on; a student also on its teachers' settings."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Any, cast
 
-from priornet.experiments.depth.config import METHODS, Config
+from priornet.experiments.depth.config import METHODS, STUDENTS, Config
 from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
@@ -116,7 +116,7 @@ def run(
 
 
 def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
-    """New results, with what a file of the same settings says of other methods."""
+    """New results, with what a file says of other methods under the same settings."""
     try:
         old = read_results(path)
         check_summaries([old["methods"], old["variants"]])
@@ -126,14 +126,23 @@ def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
 
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """New results, with the methods that only the old ones have, if the settings are the same."""
-    if any(old.get(name) != new[name] for name in ("config", "protocol", "digests")):
+    """New results, with the methods that only the old ones have, if they would come out the same.
+
+    That takes the same images and the same settings, as far as a method looks at them. Students
+    belong to the ensemble that taught them: they go with it.
+    """
+    if any(old.get(name) != new[name] for name in ("protocol", "digests")):
         return new
     groups: dict[str, Any] = {}
+    is_kept = False
     for group in ("methods", "variants"):
-        together = {**old[group], **new[group]}
+        before = {n: m for n, m in old[group].items() if _stands(n, m, old, new)}
+        together = {**before, **new[group]}
         names = sorted(together, key=lambda name: METHODS.index(_method(name)))
         groups[group] = {name: together[name] for name in names}
+        is_kept |= not before.keys() <= new[group].keys()
+    if not is_kept:
+        return new
     return {
         **new,
         **groups,
@@ -141,6 +150,16 @@ def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
         "dirty": is_dirty((old, new)),
     }
+
+
+def _stands(name: str, found: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether an old method's results are what the new settings would give."""
+    method = _method(name)
+    if method in STUDENTS and "ENSM" in new["methods"]:
+        return False
+    changes = found.get("settings", {})  # in which a variant differs from what stands above it
+    own, asked = (Config.from_json(r["config"] | changes).settings_of(method) for r in (old, new))
+    return own == asked
 
 
 def _method(name: str) -> str:
