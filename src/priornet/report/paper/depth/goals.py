@@ -116,15 +116,24 @@ def _single(ledger: _Ledger) -> None:
 
 
 def _ensemble(ledger: _Ledger, dataset: str) -> None:
-    n_known, worse = _compared(ledger, dataset, lambda metric: ("Single", metric))
-    found = f"ENSM better in {n_known - len(worse)} of {n_known} metrics"
-    found += f" (not: {'; '.join(worse)})" if worse else ""
+    # Single is the first member of each ensemble: a good or a bad one, by chance. What one network
+    # of the kind does is the mean over all members, where they were scored.
+    members = _compared(ledger, dataset, lambda metric: ("ENSM", "members", metric))
+    single = _compared(ledger, dataset, lambda metric: ("Single", metric))
+    judged = members if members[0] else single
+    n_known, worse = judged
+    found = f"ENSM better than Single in {_won(single)} metrics"
+    if members[0]:
+        found = f"ENSM better than a member on average in {_won(members)} metrics; than the first, "
+        found += f"Single, in {_won(single)}"
     is_good = None if n_known < len(_EVERY) else not worse
-    # Single is the first member of each ensemble: a good or a bad one, by chance.
-    n_known, worse = _compared(ledger, dataset, lambda metric: ("ENSM", "members", metric))
-    if n_known:
-        found += f"; than the mean of its members in {n_known - len(worse)} of {n_known}"
     ledger.add(dataset, "ENSM", "ENSM better than Single on every metric", found, is_good)
+
+
+def _won(compared: tuple[int, list[str]]) -> str:
+    n_known, worse = compared
+    text = f"{n_known - len(worse)} of {n_known}"
+    return f"{text} (not: {'; '.join(worse)})" if worse else text
 
 
 def _compared(
