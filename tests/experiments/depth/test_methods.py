@@ -62,6 +62,25 @@ def test_single_is_the_gaussian_likelihood(batch, generator):
     torch.testing.assert_close(loss_of(what, outputs, batch, 0.0)[0], expected)
 
 
+def test_structure_is_dense_depths_loss_of_the_mean(batch, generator):
+    plain, what = objective("Single"), objective("Single", structure=0.3)
+    head = head_of(what)
+    outputs = raw_outputs(head, generator)
+    mean = (3 + 2 * head.distribution(outputs).loc.squeeze(-1)).clamp(min=0.1, max=10.0)
+    expected = dense_depth(10 / mean, batch.depth, mask=batch.depth > 0).mean()
+    terms = loss_of(what, outputs, batch, 0.0)
+    torch.testing.assert_close(terms, torch.stack([*loss_of(plain, outputs, batch, 0.0), expected]))
+    torch.testing.assert_close(what.weights(torch.tensor(0.0)), torch.tensor([1.0, 0.3]))
+
+
+def test_a_mean_behind_the_camera_is_near_and_not_far(batch):
+    what = objective("Single", structure=1.0)
+    near = batch._replace(depth=torch.full_like(batch.depth, 0.2))
+    behind, far = torch.zeros(2, *SIZE, 2)
+    behind[..., 0], far[..., 0] = -5.0, 3.0  # of means -7 m and 9 m
+    assert loss_of(what, behind, near, 0.0)[1] < loss_of(what, far, near, 0.0)[1]
+
+
 def test_der_is_the_evidential_loss(batch, generator):
     what = objective("DER", coefficient=0.3)
     head = head_of(what)

@@ -15,6 +15,7 @@ DATASETS = ("nyu", "kitti")
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
     "n_members": ("ENSM", *STUDENTS),
+    "structure": ("Single", "ENSM", *STUDENTS),
     "temperature": ("EnD2",),
     "tempering": ("EnD2",),
     "proxy": ("EnD2",),
@@ -51,6 +52,7 @@ _LEAST = {
     "encoder_rate": 0,
     "weight_decay": 0,
     "average": 0,
+    "structure": 0,
     "student_evenness": 0,
     "jitter": 0,
     "zoom": 1,
@@ -112,6 +114,9 @@ class Config:
     dropout: float = 0.2
     """Share of the decoder's maps left out at random while training; students, whose teachers
     answer for every image, need none."""
+    structure: float = 0.0
+    """Weight of DenseDepth's loss of the predicted mean, beside the likelihood that a Gaussian
+    network learns."""
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
     not depend on who else is in the batch, so that many processes do what one does."""

@@ -22,7 +22,7 @@ from priornet.distill.targets import OBJECTIVES
 from priornet.distributions import GaussianEnsemble
 from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.recipe import Recipe
-from priornet.losses.depth import dense_depth, depth_of
+from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.priors import semi_informative_prior
 from priornet.training.schedules import linear_ramp, temperature
@@ -142,11 +142,31 @@ class _DenseDepth(Objective):
 
 
 class _Gaussian(Objective):
-    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM."""
+    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM.
+
+    A likelihood takes pixels one by one. DenseDepth's loss of the mean sees edges and neighbours,
+    and counts near things more: `structure` is its weight.
+    """
+
+    def weights(self, setting: Tensor) -> Tensor:
+        own = super().weights(setting)
+        return torch.cat([own, own * self.config.structure]) if self.config.structure else own
+
+    def counts(self, batch: Batch) -> Tensor:
+        n_pixels, n_images = super().counts(batch), batch.depth.new_full((1,), len(batch.depth))
+        return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         y, valid = self.target(batch)
-        return losses.gaussian_nll(self.prediction(head, outputs), y, valid).sum().unsqueeze(0)
+        gaussian = self.prediction(head, outputs)
+        likelihood = losses.gaussian_nll(gaussian, y, valid).sum().unsqueeze(0)
+        if not self.config.structure:
+            return likelihood
+        mean = self.scale.mean + self.scale.std * gaussian.loc.reshape(batch.depth.shape)
+        farthest = _FARTHEST[self.config.dataset]
+        inverse = inverse_depth(mean.clamp(min=farthest / RANGE), farthest)
+        loss = dense_depth(inverse, batch.depth, max_depth=farthest, mask=batch.depth > 0)
+        return torch.cat([likelihood, loss.sum().unsqueeze(0)])
 
 
 class _Evidential(Objective):
