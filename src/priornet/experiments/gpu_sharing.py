@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
 __all__ = ["can_share", "shared_gpu", "usual_workers"]
 
 _DAEMON = "nvidia-cuda-mps-control"
@@ -79,6 +81,8 @@ def _daemon(folder: str) -> Generator[bool]:
         yield False
         return
     works = _succeeds([sys.executable, "-c", _PROBE], own)
+    if torch.cuda.is_available():
+        torch.cuda.init()  # outside: the daemon would wait for this process before it ends
     before = {name: os.environ.get(name) for name in own}
     if works:
         os.environ.update(own)  # the processes take it over

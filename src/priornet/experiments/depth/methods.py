@@ -288,15 +288,15 @@ def objective_for(recipe: Recipe, scale: Scale) -> Objective:
     return _METHODS[recipe.method](recipe, scale)
 
 
-@functools.cache
-def _member_head() -> Head:
-    with torch.device("meta"):  # only what outputs mean is used: it needs no weights
-        return GaussianHead(1, per_pixel=True)
+# Only what outputs mean is used: it needs no weights. Made here, for a compiler stops at what makes
+# modules.
+with torch.device("meta"):
+    _MEMBER = GaussianHead(1, per_pixel=True)
 
 
 def ensemble_of(outputs: Tensor) -> GaussianEnsemble:
     """Unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, as one ensemble."""
-    members = _member_head().distribution(outputs)
+    members = _MEMBER.distribution(outputs)
     return GaussianEnsemble.from_precision_tril(
         members.loc, members.precision_tril, validate_args=False
     )

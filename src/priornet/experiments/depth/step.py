@@ -128,6 +128,7 @@ class Step:
         clip: Longest gradient.
         half: Whether teachers compute in bfloat16.
         capture: Replay a CUDA graph; only for one process on a GPU.
+        compile: Let torch.compile fuse the teachers; the learner may be compiled already.
         remark: Told, in one line, where that is not possible.
     """
 
@@ -142,6 +143,7 @@ class Step:
         *,
         half: bool = False,
         capture: bool = False,
+        compile: bool = False,
         remark: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.fabric, self.learner, self.objective = fabric, learner, objective
@@ -150,6 +152,8 @@ class Step:
         self.setting = torch.zeros((), device=fabric.device)
         self.capture, self.remark, self._n_plain = capture, remark, 0
         self._stream = torch.cuda.Stream(fabric.device) if capture else None
+        # As a function of the network it is compiled once for all teachers.
+        self._ask = torch.compile(_raw, dynamic=False) if compile else _raw
         self._graph: torch.cuda.CUDAGraph | None = None
         self._batch: Batch | None = None
         self._loss: Tensor | None = None
@@ -228,8 +232,9 @@ class Step:
     @torch.no_grad()
     def _asked(self, images: Tensor) -> Tensor:
         with precision_of(self.half, images.device):
-            return torch.stack([_raw(teacher, images) for teacher in self.teachers])
+            return torch.stack([self._ask(teacher, images) for teacher in self.teachers])
 
 
 def _raw(network: Any, images: Tensor) -> Tensor:
+    """What a teacher says."""
     return network.raw(images)

@@ -58,7 +58,7 @@ class Training:
     capture: bool = True
     """Replay a CUDA graph, where there is one GPU and one process."""
     compile: bool = False
-    """Let torch.compile fuse the network and its loss, on GPUs only."""
+    """Let torch.compile fuse the network, its loss and its teachers, on GPUs only."""
     half: bool | None = None
     """Whether networks compute in bfloat16; None for what the settings say, on a GPU."""
     progress: Callable[[Tick], object] = field(default=lambda _: None)
@@ -187,7 +187,9 @@ class _Run:
             fused=on_gpu,
             capturable=capture,
         )
-        if training.compile and on_gpu:
+        fuse = training.compile and on_gpu
+        if fuse:
+            torch.compiler.reset()  # after a few networks it would leave the next ones as they are
             learner = torch.compile(learner, dynamic=False)  # pyright: ignore[reportAssignmentType] (declared as a callable)
         self.plain_optimizer = optimizer
         learner, wrapped = fabric.setup(learner, optimizer)
@@ -200,6 +202,7 @@ class _Run:
             config.clip,
             half=half,
             capture=capture,
+            compile=fuse,
             remark=training.remark,
         )
 
