@@ -24,6 +24,7 @@ _OWN: dict[str, tuple[str, ...]] = {
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
     "student_evenness": STUDENTS,
+    "student_structure": STUDENTS,
     "transfer": STUDENTS,
     "strange": STUDENTS,
     "gamma": ("NWPN",),
@@ -54,6 +55,7 @@ _LEAST = {
     "average": 0,
     "structure": 0,
     "student_evenness": 0,
+    "student_structure": 0,
     "jitter": 0,
     "zoom": 1,
     "temperature": 1,
@@ -95,6 +97,8 @@ class Config:
     """Power of the teachers' variance, at most that of all depths, by which a pixel's loss is
     weighted for such a network: a likelihood hardly looks at the mean of noisy pixels, which are
     the far ones."""
+    student_structure: float = 0.0
+    """Weight of DenseDepth's loss of such a network's mean, compared with its teachers'."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 7e-4

@@ -76,13 +76,25 @@ class Objective(ABC):
         """What changes while training goes on, from the share of it that is done."""
         return 0.0
 
+    @property
+    def structure(self) -> float:
+        """Weight of DenseDepth's loss of the mean, beside the method's own loss.
+
+        A likelihood takes pixels one by one; DenseDepth's loss sees edges and neighbours, and
+        counts near things more.
+        """
+        return 0.0
+
     def weights(self, setting: Tensor) -> Tensor:
         """Weight of each term, ``(n,)``."""
-        return setting.new_ones(1)
+        own = setting.new_ones(1)
+        return torch.cat([own, own * self.structure]) if self.structure else own
 
     def counts(self, batch: Batch) -> Tensor:
-        """How many things each term sums over, ``(n,)``: by default valid pixels."""
-        return (batch.depth > 0).sum().float().unsqueeze(0)
+        """How many things each term sums over, ``(n,)``: valid pixels, and images for structure."""
+        n_pixels = (batch.depth > 0).sum().float().unsqueeze(0)
+        n_images = batch.depth.new_full((1,), len(batch.depth))
+        return torch.cat([n_pixels, n_images]) if self.structure else n_pixels
 
     @abstractmethod
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
@@ -103,6 +115,24 @@ class Objective(ABC):
         """Standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
         depth = batch.depth.flatten()
         return self.scale.standardised(depth).unsqueeze(-1), depth > 0
+
+    def with_structure(self, own: Tensor, mean: Tensor, depth: Tensor, valid: Tensor) -> Tensor:
+        """A method's own sum, and behind it DenseDepth's loss of the mean where it has a weight.
+
+        Args:
+            own: Sum over pixels, ``()``.
+            mean: What is predicted, standardised, ``(P, 1)``.
+            depth: What should be, in metres, ``(B, h, w)``.
+            valid: Which of it counts, ``(B, h, w)``.
+        """
+        if not self.structure:
+            return own.unsqueeze(0)
+        farthest = _FARTHEST[self.config.dataset]
+        metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
+        # A mean behind the camera is as near as can be, not as far.
+        inverse = inverse_depth(metres.clamp(min=farthest / RANGE), farthest)
+        loss = dense_depth(inverse, depth, max_depth=farthest, mask=valid)
+        return torch.stack([own, loss.sum()])
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
         """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
@@ -142,31 +172,17 @@ class _DenseDepth(Objective):
 
 
 class _Gaussian(Objective):
-    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM.
+    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM."""
 
-    A likelihood takes pixels one by one. DenseDepth's loss of the mean sees edges and neighbours,
-    and counts near things more: `structure` is its weight.
-    """
-
-    def weights(self, setting: Tensor) -> Tensor:
-        own = super().weights(setting)
-        return torch.cat([own, own * self.config.structure]) if self.config.structure else own
-
-    def counts(self, batch: Batch) -> Tensor:
-        n_pixels, n_images = super().counts(batch), batch.depth.new_full((1,), len(batch.depth))
-        return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
+    @property
+    def structure(self) -> float:
+        return self.config.structure
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         y, valid = self.target(batch)
         gaussian = self.prediction(head, outputs)
-        likelihood = losses.gaussian_nll(gaussian, y, valid).sum().unsqueeze(0)
-        if not self.config.structure:
-            return likelihood
-        mean = self.scale.mean + self.scale.std * gaussian.loc.reshape(batch.depth.shape)
-        farthest = _FARTHEST[self.config.dataset]
-        inverse = inverse_depth(mean.clamp(min=farthest / RANGE), farthest)
-        loss = dense_depth(inverse, batch.depth, max_depth=farthest, mask=batch.depth > 0)
-        return torch.cat([likelihood, loss.sum().unsqueeze(0)])
+        likelihood = losses.gaussian_nll(gaussian, y, valid).sum()
+        return self.with_structure(likelihood, gaussian.loc, batch.depth, batch.depth > 0)
 
 
 class _Evidential(Objective):
@@ -259,19 +275,33 @@ class _Student(Objective):
     def setting(self, share: float) -> float:
         return float(temperature(share, self.config.temperature))
 
+    @property
+    def structure(self) -> float:
+        return self.config.student_structure
+
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         assert batch.answers is not None
         teacher = ensemble_of(batch.answers.flatten(1, -2))
         with torch.no_grad():
             fields = dict(self.targets.fields(teacher))
-        loss = self.targets.compare(self.prediction(head, outputs), fields, setting)
+        prediction = self.prediction(head, outputs)
+        loss = self.targets.compare(prediction, fields, setting)
         power = self.config.student_evenness
         if power:
             # At most 1, the variance of all depths: strange images would outweigh the others.
             loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** power
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
-        valid = batch.depth.flatten() > 0
-        return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
+        valid = batch.depth > 0
+        own = torch.where(valid.flatten(), loss, torch.zeros_like(loss)).sum()
+        is_several = isinstance(prediction, GaussianEnsemble)
+        mean = prediction.means.mean(0) if is_several else prediction.loc
+        return self.with_structure(own, mean, self._taught(teacher, batch.depth), valid)
+
+    def _taught(self, teacher: GaussianEnsemble, depth: Tensor) -> Tensor:
+        """The teachers' depth in metres, ``(B, h, w)``; nearest and farthest as DenseDepth has."""
+        farthest = _FARTHEST[self.config.dataset]
+        metres = self.scale.mean + self.scale.std * teacher.means.mean(0).reshape(depth.shape)
+        return metres.clamp(farthest / RANGE, farthest)
 
 
 _METHODS: Mapping[str, type[Objective]] = {

@@ -70,7 +70,7 @@ def test_an_ensemble_is_judged_by_all_of_its_members_and_the_first_are_shown():
     assert (set(states.values()), misses) == ({HOLDS}, [])
     assert goals[1].found == (
         "ENSM better than a member on average in 8 of 8 metrics; than the first, Single, in 7 of 8 "
-        "(not: δ1 0.862 against 0.900)"
+        "metrics (not: δ1 0.862 against 0.900)"
     )
     ensemble["members"]["rel"] = seeds(0.1, 3, 0.0)
     states, _, misses = judged(given)

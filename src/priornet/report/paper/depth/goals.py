@@ -122,17 +122,17 @@ def _ensemble(ledger: _Ledger, dataset: str) -> None:
     single = _compared(ledger, dataset, lambda metric: ("Single", metric))
     judged = members if members[0] else single
     n_known, worse = judged
-    found = f"ENSM better than Single in {_won(single)} metrics"
+    found = f"ENSM better than Single in {_won(single)}"
     if members[0]:
-        found = f"ENSM better than a member on average in {_won(members)} metrics; than the first, "
-        found += f"Single, in {_won(single)}"
+        found = f"ENSM better than a member on average in {_won(members)}; "
+        found += f"than the first, Single, in {_won(single)}"
     is_good = None if n_known < len(_EVERY) else not worse
     ledger.add(dataset, "ENSM", "ENSM better than Single on every metric", found, is_good)
 
 
 def _won(compared: tuple[int, list[str]]) -> str:
     n_known, worse = compared
-    text = f"{n_known - len(worse)} of {n_known}"
+    text = f"{n_known - len(worse)} of {n_known} metrics"
     return f"{text} (not: {'; '.join(worse)})" if worse else text
 
 
