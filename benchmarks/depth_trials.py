@@ -2,29 +2,35 @@
 
 Each trial is a set of changes to the preset "fast"; every one is trained with every seed and scored
 on the last quarter of the training images (of KITTI's roads, of each category), which it did not
-learn. No test image and no foreign image is looked at.
+learn. No test image and no foreign image is looked at. Trials of students share their ensembles
+where these have the same settings, and are shown beside them.
 
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda \
         --try "" --try structure=30 --try "structure=100 norm=batch" [--seeds 0,1,2] [--json out]
+    python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda --method EnD2 \
+        --try structure=10 --try "structure=10 student_structure=30"
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from priornet.experiments.depth import config_for, recipes, with_changes
-from priornet.experiments.depth.orders import Order
-from priornet.experiments.depth.run import scores_of, with_needs
+from priornet.experiments.depth import config_for, with_changes
+from priornet.experiments.depth.config import STUDENTS, Config
+from priornet.experiments.depth.orders import Order, Task
+from priornet.experiments.depth.recipe import Recipe
+from priornet.experiments.depth.run import with_needs
 from priornet.experiments.depth.sets import Sources, find_sources
 from priornet.experiments.depth.work import Workshop
 from priornet.experiments.gpu_sharing import shared_gpu, usual_workers
@@ -32,39 +38,82 @@ from priornet.experiments.results import provenance, write_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 
 METRICS = ("delta1", "rel", "rmse", "nll")
+Scores = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One method with one seed, trained and scored in the process that it is in."""
+class Do:
+    """A training or a scoring, done in the process that it is in."""
 
     order: Order
-    method: str
+    task: Task
 
-    def __call__(self, needed: Mapping[str, Any], tick: Tick) -> dict[str, float]:
+    def __call__(self, needed: Mapping[str, Any], tick: Tick) -> Scores:
         torch.set_num_threads(1)
-        workshop = Workshop(self.order)
-        tasks = with_needs(scores_of(recipes(self.order.config, [self.method])))
-        made = [workshop.do(task) for task in tasks]
-        assert made[-1] is not None
-        found = made[-1]["result"]
-        seconds = sum(training["seconds"] for training in made[-1]["training"])
-        return {m: found[m] for m in METRICS if m in found} | {"seconds": seconds}
+        made = Workshop(self.order).do(self.task)
+        assert made is not None
+        return scores_of(made) if self.task.kind == "score" else {"seconds": made["seconds"]}
 
 
-def orders(args: argparse.Namespace, folder: Path) -> dict[tuple[str, int], Order]:
-    """An order for each trial and seed."""
+def scores_of(made: dict[str, Any]) -> Scores:
+    """What is shown of a scored model; of a student also how far it is from its ensemble."""
+    found = {metric: made["result"][metric] for metric in METRICS if metric in made["result"]}
+    agreement = made["result"].get("agreement", {}).get("prediction", {})
+    found |= {"distance": agreement["distance"]} if agreement else {}
+    return found | {"seconds": sum(training["seconds"] for training in made["training"])}
+
+
+class Trial(NamedTuple):
+    """One set of changes with one seed."""
+
+    changes: str
+    order: Order
+    task: Task
+    ensemble: Task | None
+    """Its teachers', where it is a student."""
+
+    @property
+    def wanted(self) -> list[Task]:
+        return [self.task] if self.ensemble is None else [self.ensemble, self.task]
+
+    def name_of(self, task: Task) -> str:
+        """Of a piece: folders are those of one ensemble."""
+        return f"{self.order.folder.name} {task.kind} {task.key}"
+
+
+def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
+    """Every set of changes with every seed."""
     found = find_sources(args.data, args.dataset, weights=args.weights)
     sources = Sources(found.own, weights=found.weights)  # foreign images have no say
-    preset = config_for(args.dataset, args.preset)
-    made: dict[tuple[str, int], Order] = {}
+    preset = replace(config_for(args.dataset, args.preset), holdout=args.holdout)
+    kinds: dict[str, Path] = {}
+    made: list[Trial] = []
     for number, changes in enumerate(args.trials or [""]):
-        for seed in args.seeds.split(","):
-            settings = [f"holdout={args.holdout}", *changes.split()]
-            config = with_changes(preset, settings, seed)
-            own = folder / f"{number}-{seed}"
-            made[changes, int(seed)] = Order(config, sources, own, args.device)
+        for seed in map(int, args.seeds.split(",")):
+            config = with_changes(preset, changes.split(), str(seed))
+            own = kinds.setdefault(ensemble_settings(config), folder / str(len(kinds)))
+            recipe = Recipe(f"{args.method}-{number}", args.method, config)
+            is_student = args.method in STUDENTS
+            ensemble = Task("score", Recipe("ENSM", "ENSM", config), seed) if is_student else None
+            order = Order(config, sources, own, args.device, compile=args.compile)
+            made.append(Trial(changes, order, Task("score", recipe, seed), ensemble))
     return made
+
+
+def ensemble_settings(config: Config) -> str:
+    """What an ensemble depends on."""
+    return json.dumps(config.settings_of("ENSM"), sort_keys=True)
+
+
+def pieces_of(wanted: list[Trial]) -> list[Piece]:
+    """Everything to do, each thing once and after what it needs."""
+    found: dict[str, Piece] = {}
+    for trial in wanted:
+        for task in with_needs(trial.wanted):
+            needs = tuple(map(trial.name_of, task.needs))
+            name = trial.name_of(task)
+            found.setdefault(name, Piece(name, Do(trial.order, task), needs))
+    return list(found.values())
 
 
 def main() -> None:
@@ -72,35 +121,35 @@ def main() -> None:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="the set, or a folder with several sets")
     add("--dataset", choices=("nyu", "kitti"), required=True)
-    add("--method", default="Single")
+    add("--method", default="Single", help="as in results: Single, DER, EnD2 ...")
     add("--weights", default="imagenet", help="a file, or the package's")
     add("--try", dest="trials", action="append", help="changes as NAME=VALUE, spaces between")
     add("--seeds", default="0,1,2")
     add("--preset", default="fast")
     add("--holdout", type=float, default=0.25, help="share of the training images held out")
     add("--device", choices=("cpu", "cuda"), default="cpu")
+    add("--compile", action="store_true", help="torch.compile (GPU)")
     add("--workers", type=int, help="trainings side by side")
     add("--json", type=Path, help="write the scores there")
     args = parser.parse_args()
     workers = args.workers or usual_workers(args.device, len(os.sched_getaffinity(0)))
-    results: dict[str, dict[int, dict[str, float]]] = {}
+    made: dict[str, Scores] = {}
     started = time.perf_counter()
+
+    def done(piece: Piece, scores: Scores) -> None:
+        made[piece.name] = scores
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
+        print(f"{time.perf_counter() - started:6.1f} s  {piece.name}: {shown}", flush=True)
+
     with tempfile.TemporaryDirectory() as folder, shared_gpu(args.device, workers):
-        wanted = orders(args, Path(folder))
-        names = {f"{changes or 'preset'}, {seed}": (changes, seed) for changes, seed in wanted}
-        pieces = [Piece(n, Trial(wanted[key], args.method)) for n, key in names.items()]
-
-        def done(piece: Piece, scores: dict[str, float]) -> None:
-            changes, seed = names[piece.name]
-            results.setdefault(changes, {})[seed] = scores
-            shown = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-            print(f"{time.perf_counter() - started:6.1f} s  {piece.name}: {shown}", flush=True)
-
-        in_order(pieces, workers, done=done)
-    trials = list(dict.fromkeys(changes for changes, _ in wanted))
-    print(f"\n{args.dataset}, {args.method}: means over seeds (difference to the first ± error)")
-    for changes in trials:
-        print(f"{changes or 'preset':<32} {row(results[changes], results[trials[0]])}")
+        wanted = trials(args, Path(folder))
+        in_order(pieces_of(wanted), workers, done=done)
+    results: dict[str, dict[str, dict[int, Scores]]] = {}
+    for trial in wanted:
+        for task in trial.wanted:
+            own = results.setdefault(trial.changes, {}).setdefault(task.recipe.method, {})
+            own[task.seed] = made[trial.name_of(task)]
+    show(results, args)
     if args.json:
         content = {name: getattr(args, name) for name in ("dataset", "method", "preset", "holdout")}
         content |= {"device": args.device, "trials": results}
@@ -108,18 +157,29 @@ def main() -> None:
         write_results(args.json, content | provenance())
 
 
-def row(own: dict[int, dict[str, float]], base: dict[int, dict[str, float]]) -> str:
+def show(results: dict[str, dict[str, dict[int, Scores]]], args: argparse.Namespace) -> None:
+    first = next(iter(results.values()))[args.method]
+    print(f"\n{args.dataset}, {args.method}: means over seeds (difference to the first ± error)")
+    for changes, methods in results.items():
+        print(f"{changes or 'preset':<36} {row(methods[args.method], first)}")
+    if args.method in STUDENTS:
+        print("\nthe same, with the difference to its ensemble")
+        for changes, methods in results.items():
+            print(f"{changes or 'preset':<36} {row(methods[args.method], methods['ENSM'])}")
+
+
+def row(own: dict[int, Scores], base: dict[int, Scores]) -> str:
     """Means, and differences of the seeds that both have."""
     cells: list[str] = []
-    for metric in METRICS:
+    for metric in (*METRICS, "distance"):
         values = {seed: scores[metric] for seed, scores in own.items() if metric in scores}
         if not values:
             continue
         gaps = [v - base[s][metric] for s, v in values.items() if metric in base.get(s, {})]
         cell = f"{metric} {statistics.mean(values.values()):.4f}"
-        if len(gaps) > 1:
-            error = statistics.stdev(gaps) / len(gaps) ** 0.5
-            cell += f" ({statistics.mean(gaps):+.4f} ± {error:.4f})"
+        if gaps:
+            error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else None
+            cell += f" ({statistics.mean(gaps):+.4f}{'' if error is None else f' ± {error:.4f}'})"
         cells.append(cell)
     return "  ".join(cells)
 
