@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 from _depth_training import TINY, run_tiny
 from priornet.experiments.depth import methods
+from priornet.experiments.depth.train import make_fabric
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
@@ -139,3 +141,12 @@ def test_frozen_norms_keep_their_statistics(tmp_path):
 def test_a_loss_that_is_no_number_stops_the_training(tmp_path):
     with pytest.raises(FloatingPointError, match="Single, seed 7: the loss of epoch 1 is"):
         run_tiny(tmp_path, config=replace(TINY, learning_rate=1e30, clip=1e30))
+
+
+def test_advice_about_precision_is_not_repeated_by_every_process(caplog):
+    make_fabric("cpu")
+    accelerators = import_module("lightning_fabric.accelerators.cuda")
+    with caplog.at_level("INFO"):
+        accelerators.rank_zero_info("you should set `torch.set_float32_matmul_precision('medium')`")
+        accelerators.rank_zero_info("something else")
+    assert [record.getMessage() for record in caplog.records] == ["something else"]

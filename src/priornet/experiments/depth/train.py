@@ -9,6 +9,7 @@ or on GPUs those of all processes (``norm="batch"``).
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -105,10 +106,20 @@ def _fabric_class() -> Any:
     """From its own package, or from that of all of Lightning."""
     for package in ("lightning_fabric", "lightning.fabric"):
         try:
-            return import_module(package).Fabric
+            found = import_module(package).Fabric
         except ImportError:
             continue
+        logging.getLogger(f"{package}.utilities.rank_zero").addFilter(_is_news)
+        return found
     raise ImportError("training needs Lightning Fabric: pip install priornet[depth]")
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not that products could be less precise: networks compute in bfloat16, losses must not.
+
+    Every process would say so, across the progress bars.
+    """
+    return "set_float32_matmul_precision" not in record.getMessage()
 
 
 def train(
