@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -132,7 +131,7 @@ def main() -> None:
     add("--workers", type=int, help="trainings side by side")
     add("--json", type=Path, help="write the scores there")
     args = parser.parse_args()
-    workers = args.workers or usual_workers(args.device, len(os.sched_getaffinity(0)))
+    workers = args.workers or usual_workers(args.device)
     made: dict[str, Scores] = {}
     started = time.perf_counter()
 

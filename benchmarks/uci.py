@@ -10,7 +10,7 @@ the real runs are used as well.
     python benchmarks/uci.py [--repeats 3] [--results results] [--json out.json] [--smoke]
 
 With ``--whole`` nothing is estimated: every table of the preset is run to its end, all side by side
-in some processes, and timed from before the first process starts until the last result is there.
+in some processes, and timed from before the first process starts until the last has ended.
 ``--results`` then says where the results go.
 
     python benchmarks/uci.py --whole --device cuda [--workers 8] [--json out.json] [--smoke]
@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-import os
 import statistics
 import time
 from collections import Counter
@@ -351,7 +350,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for --whole")
     parser.add_argument("--workers", type=int, help="for --whole; default: the experiment's")
     args = parser.parse_args()
-    args.workers = args.workers or usual_workers(args.device, len(os.sched_getaffinity(0)))
+    args.workers = args.workers or usual_workers(args.device)
     if args.whole:
         timed = whole(args)
         print(f"all: {timed['seconds']:.1f} s, {args.workers} workers, {timed['device']}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-__all__ = ["available_cores", "in_parallel"]
+__all__ = ["in_parallel"]
 
 Result = TypeVar("Result")
 
@@ -29,7 +28,7 @@ def in_parallel(
     """
     import torch
 
-    from priornet.training.threads import at_most
+    from priornet.training.threads import at_most, available_cores
 
     n_workers = min(available_cores(), _MOST_WORKERS)
     waiting: deque[Future[Result]] = deque()
@@ -46,10 +45,3 @@ def in_parallel(
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -115,7 +115,10 @@ def depth(
         float | None, typer.Option(min=0, help="Stop at the end of an epoch after so many.")
     ] = None,
     compiled: Annotated[
-        bool, typer.Option("--compile", help="Let torch.compile fuse networks and losses (GPU).")
+        bool,
+        typer.Option(
+            "--compile", help="Let torch.compile fuse networks, losses and teachers (GPU)."
+        ),
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Begin anew what is there already.")
@@ -140,7 +143,8 @@ def depth(
     from priornet.experiments.depth import config_for, recipes, with_changes
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.orders import Order
-    from priornet.experiments.depth.run import file_name, finished, run, with_others
+    from priornet.experiments.depth.others import with_others
+    from priornet.experiments.depth.run import file_name, finished, run
     from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
     from priornet.experiments.results import write_results
@@ -171,7 +175,9 @@ def depth(
                 return
             if not results:  # a process that helped another one
                 return
-            results = with_others(path, results)
+            results, lost = with_others(path, results)
+            if lost:
+                _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
             write_results(path, results)
     if as_json:
         typer.echo(json.dumps(results))

@@ -123,7 +123,6 @@ def _all(
     quiet: bool,
 ) -> dict[str, Any]:
     """Results of every data set: those on disk if they answer the question, else made now."""
-    from priornet.cli.parallel import available_cores
     from priornet.data.uci import load_uci
     from priornet.experiments.gpu_sharing import usual_workers
     from priornet.experiments.results import write_results
@@ -158,7 +157,7 @@ def _all(
         run_all(
             requests,
             device=device,
-            workers=workers or usual_workers(device, available_cores()),
+            workers=workers or usual_workers(device),
             progress=lambda request, share: progress(request.table.name, share),
             done=done,
         )

@@ -1,12 +1,14 @@
 """Several processes on one GPU at the same time, where NVIDIA's MPS is installed.
 
 Without it a GPU serves one process at a time, and small networks leave most of it idle. The daemon
-is one of our own, with sockets in a folder of its own, and ends with the work. Where it is not
-installed, or does not answer here, everything goes on without it.
+is one of our own, with sockets in a folder of its own, and ends with the work, unless this process
+is killed: then it idles on. Where it is not installed, or does not answer here, everything goes on
+without it.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -18,10 +20,15 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from priornet.training.threads import available_cores
+
 __all__ = ["can_share", "shared_gpu", "usual_workers"]
+
+_log = logging.getLogger(__name__)
 
 _DAEMON = "nvidia-cuda-mps-control"
 _PIPES, _LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _USUAL_PIPES = Path("/tmp/nvidia-mps")
 _PATIENCE = 30.0  # seconds for the daemon to answer
 _MOST_WORKERS = 10  # more did not make an H200 faster, and each has half a gigabyte of its own
@@ -35,8 +42,9 @@ sys.exit(driver.cuInit(0) or driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 """
 
 
-def usual_workers(device: str, n_cores: int) -> int:
+def usual_workers(device: str) -> int:
     """Processes to train with side by side when nobody says how many."""
+    n_cores = available_cores()
     if device == "cpu":
         return n_cores
     return min(n_cores, _MOST_WORKERS) if can_share() else 1
@@ -56,37 +64,43 @@ def shared_gpu(device: str, workers: int) -> Generator[bool]:
         workers: Processes; for one nothing happens.
 
     Yields:
-        Whether they do.
+        Whether they do; where they were to and cannot, the log says so.
     """
     if device != "cuda" or workers < 2:
         yield False
     elif _is_running_elsewhere():
         yield True
     elif shutil.which(_DAEMON) is None:
+        _log.info("%d processes take turns on the GPU: NVIDIA's MPS is not installed", workers)
         yield False
     else:
-        with TemporaryDirectory(prefix="priornet-mps-") as folder, _daemon(folder) as works:
+        # Its log may still be written while the folder goes.
+        with (
+            TemporaryDirectory(prefix="priornet-mps-", ignore_cleanup_errors=True) as folder,
+            _daemon({_PIPES: folder, _LOGS: folder}) as works,
+        ):
+            if not works:
+                _log.warning("%d processes take turns on the GPU: MPS does not answer", workers)
             yield works
 
 
 def _is_running_elsewhere() -> bool:
     """Whether somebody has set it up for us: processes then find it by themselves."""
-    return _PIPES in os.environ or (_USUAL_PIPES / "control").exists()
+    return (Path(os.environ.get(_PIPES, _USUAL_PIPES)) / "control").exists()
 
 
 @contextmanager
-def _daemon(folder: str) -> Generator[bool]:
-    own = {_PIPES: folder, _LOGS: folder}
-    if not _succeeds([_DAEMON, "-d"], own):
-        yield False
-        return
-    works = _succeeds([sys.executable, "-c", _PROBE], own)
-    if torch.cuda.is_available():
-        torch.cuda.init()  # outside: the daemon would wait for this process before it ends
+def _daemon(own: dict[str, str]) -> Generator[bool]:
     before = {name: os.environ.get(name) for name in own}
-    if works:
-        os.environ.update(own)  # the processes take it over
     try:
+        # It serves all GPUs, numbered as they are: a choice among them is its clients'.
+        plain = {name: value for name, value in os.environ.items() if name != _VISIBLE}
+        works = _succeeds([_DAEMON, "-d"], plain | own)
+        works = works and _succeeds([sys.executable, "-c", _PROBE], os.environ | own)
+        if works:
+            if torch.cuda.is_available():
+                torch.cuda.init()  # outside: the daemon would wait for this process before it ends
+            os.environ.update(own)  # the processes take it over
         yield works
     finally:
         for name, value in before.items():
@@ -94,17 +108,17 @@ def _daemon(folder: str) -> Generator[bool]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        _succeeds([_DAEMON], own, "quit -t 10\n")  # by force where a process hangs
+        _succeeds([_DAEMON], os.environ | own, "quit -t 10\n")  # by force where a process hangs
 
 
-def _succeeds(command: list[str], own: Mapping[str, str], text: str = "") -> bool:
+def _succeeds(command: list[str], environment: Mapping[str, str], text: str = "") -> bool:
     """Whether a command ends well, and in time."""
     try:
         done = subprocess.run(
             command,
             input=text,
             text=True,
-            env=os.environ | own,
+            env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_PATIENCE,

@@ -1,13 +1,21 @@
-"""How many threads a computation on small arrays should have."""
+"""How many cores there are, and how many threads a computation on small arrays should have."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import torch
 
-__all__ = ["at_most"]
+__all__ = ["at_most", "available_cores"]
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -11,11 +11,9 @@ from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.run import (
     file_name,
     finished,
-    merged,
     run,
     scores_of,
     with_needs,
-    with_others,
 )
 from priornet.experiments.depth.sets import Sets
 
@@ -111,71 +109,6 @@ def test_a_failure_in_a_worker_is_raised(order):
     broken = replace(order, config=replace(order.config, learning_rate=1e30, clip=1e30, epochs=2))
     with pytest.raises(FloatingPointError, match="Single, seed"):
         run(broken, recipes(broken.config, ["ENSM"]), "smoke", workers=2)
-
-
-@pytest.fixture(scope="module")
-def some_results():
-    score = {"rmse": {"mean": 1.0}, "seconds": 2.0}
-    rest = {"config": {"epochs": 1}, "protocol": {}, "digests": {"test": "a"}, "variants": {}}
-    return {**rest, "methods": {"Single": score}, "commit": "a", "dirty": False, "seconds": 2.0}
-
-
-def test_methods_of_earlier_runs_stay(some_results):
-    new = {**some_results, "methods": {"DD": {"seconds": 3.0}}, "commit": "b"}
-    found = merged(some_results, new)
-    assert list(found["methods"]) == ["DD", "Single"]
-    assert found["seconds"] == 5.0
-    assert found["commit"] == "a, b"
-    other = {**new, "config": {"epochs": 2}}
-    assert merged(some_results, other) == other
-    elsewhere = {**new, "digests": {"test": "b"}}
-    assert merged(some_results, elsewhere) == elsewhere
-
-
-def test_methods_stay_where_settings_changed_that_they_do_not_look_at(some_results):
-    score = {"seconds": 1.0}
-    old = {
-        **some_results,
-        "config": {"gamma": 0.1},
-        "methods": {"Single": score, "NWPN": score},
-        "variants": {"NWPN-g0.5": {**score, "settings": {"gamma": 0.5}}},
-    }
-    new = {**old, "config": {"gamma": 0.2}, "methods": {"DD": score}, "variants": {}}
-    found = merged(old, new)
-    assert list(found["methods"]) == ["DD", "Single"]
-    assert list(found["variants"]) == ["NWPN-g0.5"]
-    assert found["config"] == {"gamma": 0.2}
-    unknown = {**old, "config": {"gamma": 0.1, "sharpness": 3}}
-    with pytest.raises(ValueError, match="unknown settings: sharpness"):
-        merged(unknown, new)
-
-
-def test_students_go_with_the_ensemble_that_taught_them(some_results):
-    score = {"seconds": 1.0}
-    old = {**some_results, "methods": {"DER": score, "EnD": score}}
-    old["variants"] = {"EnD2-T10": {**score, "settings": {"temperature": 10.0}}}
-    new = {**old, "methods": {"ENSM": score}, "variants": {}}
-    found = merged(old, new)
-    assert (list(found["methods"]), list(found["variants"])) == (["ENSM", "DER"], [])
-
-
-def test_what_was_done_once_counts_once(some_results):
-    one, two = {"seconds": 2.0}, {"seconds": 3.0}
-    methods = {
-        "Single": {"seconds": 2.5, "training": [[one]]},
-        "ENSM": {"seconds": 6.0, "training": [[one, two]]},
-    }
-    without = {**some_results, "methods": {"DER": {"seconds": 1.0}}, "commit": None}
-    found = merged(without, {**without, "methods": methods})
-    assert found["seconds"] == 7.5
-    assert found["commit"] is None
-
-
-def test_a_file_that_is_no_results_file_is_replaced(some_results, tmp_path):
-    path = tmp_path / "nyu.json"
-    assert with_others(path, some_results) == some_results
-    path.write_text('{"methods": ')
-    assert with_others(path, some_results) == some_results
 
 
 def test_finished_results_answer_the_same_question(order, tmp_path):

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from _compile import compiles
 from _depth_training import TINY, run_tiny
-from priornet.experiments.depth import methods
+from priornet.experiments.depth import methods, step
 from priornet.experiments.depth.train import make_fabric
+from priornet.nn import DenseDepth
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
@@ -150,3 +152,21 @@ def test_advice_about_precision_is_not_repeated_by_every_process(caplog):
         accelerators.rank_zero_info("you should set `torch.set_float32_matmul_precision('medium')`")
         accelerators.rank_zero_info("something else")
     assert [record.getMessage() for record in caplog.records] == ["something else"]
+
+
+@compiles
+def test_teachers_are_compiled_once_for_all_of_them():
+    graphs = []
+
+    def count(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    torch.compiler.reset()
+    teachers = [DenseDepth(None, "efficientnet_lite0", n_decoder=16).eval() for _ in range(3)]
+    images = torch.rand(2, 3, 32, 64)
+    ask = torch.compile(step._raw, dynamic=False, backend=count)
+    with torch.no_grad():
+        for teacher in teachers:
+            torch.testing.assert_close(ask(teacher, images), teacher.raw(images))
+    assert len(graphs) == 1

@@ -29,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.orders import Order
-    from priornet.experiments.depth.run import file_name, run, with_others
+    from priornet.experiments.depth.others import with_others
+    from priornet.experiments.depth.run import file_name, run
     from priornet.experiments.depth.sets import find_sources, named_paths
     from priornet.experiments.depth.train import fabric_options
     from priornet.experiments.results import write_results
@@ -68,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         path = given.out / file_name(given.dataset, given.preset)
         if found:
-            write_results(path, with_others(path, found))
+            found, lost = with_others(path, found)
+            if lost:
+                _say(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
+            write_results(path, found)
     except (ValueError, OSError, ImportError, FloatingPointError, NotEnoughMemory) as error:
         sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
         return 1 if isinstance(error, OSError) else 2

@@ -12,6 +12,9 @@ METHODS = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
 STUDENTS = ("EnD2", "EnD", "MD-EnD")
 DATASETS = ("nyu", "kitti")
 
+# Settings that are gone, and the value under which they did nothing: older results name them.
+_GONE = {"evenness": 0.0}
+
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
     "n_members": ("ENSM", *STUDENTS),
@@ -192,11 +195,12 @@ class Config:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Config:
-        """Settings from a file; what an older one does not name is as it was before, the default.
+        """Settings from a file; what an older one does not name did nothing yet, as by default.
 
         Raises:
             ValueError: A setting is unknown, or cannot be.
         """
+        content = {n: v for n, v in content.items() if n not in _GONE or v != _GONE[n]}
         unknown = content.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}.")

@@ -293,6 +293,8 @@ class _Student(Objective):
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
         valid = batch.depth > 0
         own = torch.where(valid.flatten(), loss, torch.zeros_like(loss)).sum()
+        if not self.structure:
+            return own.unsqueeze(0)
         is_several = isinstance(prediction, GaussianEnsemble)
         mean = prediction.means.mean(0) if is_several else prediction.loc
         return self.with_structure(own, mean, self._taught(teacher, batch.depth), valid)

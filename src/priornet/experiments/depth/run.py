@@ -10,19 +10,20 @@ from pathlib import Path
 from queue import Empty
 from typing import Any, cast
 
-from priornet.experiments.depth.config import METHODS, STUDENTS, Config
+from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.orders import Event, Order, Task
+from priornet.experiments.depth.others import total_seconds
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scores import over_seeds
 from priornet.experiments.depth.sets import Sets
 from priornet.experiments.depth.work import Workshop
 from priornet.experiments.gpu_sharing import shared_gpu
-from priornet.experiments.results import all_of, is_dirty, provenance_of, read_results
+from priornet.experiments.results import provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 from priornet.report.summaries import check_summaries
 
-__all__ = ["file_name", "finished", "merged", "run", "scores_of", "with_needs", "with_others"]
+__all__ = ["file_name", "finished", "run", "scores_of", "with_needs"]
 
 Report = Callable[[Event], object]
 
@@ -55,13 +56,14 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
     """
     if not path.exists():
         return None
-    asked = {"config": order.config.to_json(), "protocol": _protocol(order.config)}
-    asked["digests"] = Sets(order.config, order.sources).record()["digests"]
+    digests = Sets(order.config, order.sources).record()["digests"]
+    asked = {"protocol": _protocol(order.config), "digests": digests}
     try:
         found = read_results(path)
         known = found["methods"].keys() | found["variants"].keys()
         check_summaries([found["methods"], found["variants"]])
         same = all(found.get(name) == value for name, value in asked.items())
+        same &= Config.from_json(found["config"]) == order.config
         return found if same and {recipe.name for recipe in recipes} <= known else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
@@ -113,58 +115,6 @@ def run(
     scores = {key: piece for key, piece in kept.items() if piece is not None}
     scores |= {key: piece for (kind, key), piece in made.items() if kind == "score"}
     return _results(workshop, recipes, preset, scores)
-
-
-def with_others(path: Path, new: dict[str, Any]) -> dict[str, Any]:
-    """New results, with what a file says of other methods under the same settings."""
-    try:
-        old = read_results(path)
-        check_summaries([old["methods"], old["variants"]])
-        return merged(old, new)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return new  # there is none, or it is no results file: it will be replaced
-
-
-def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """New results, with the methods that only the old ones have, if they would come out the same.
-
-    That takes the same images and the same settings, as far as a method looks at them. Students
-    belong to the ensemble that taught them: they go with it.
-    """
-    if any(old.get(name) != new[name] for name in ("protocol", "digests")):
-        return new
-    groups: dict[str, Any] = {}
-    is_kept = False
-    for group in ("methods", "variants"):
-        before = {n: m for n, m in old[group].items() if _stands(n, m, old, new)}
-        together = {**before, **new[group]}
-        names = sorted(together, key=lambda name: METHODS.index(_method(name)))
-        groups[group] = {name: together[name] for name in names}
-        is_kept |= not before.keys() <= new[group].keys()
-    if not is_kept:
-        return new
-    return {
-        **new,
-        **groups,
-        "seconds": _total(groups),
-        **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
-        "dirty": is_dirty((old, new)),
-    }
-
-
-def _stands(name: str, found: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether an old method's results are what the new settings would give."""
-    method = _method(name)
-    if method in STUDENTS and "ENSM" in new["methods"]:
-        return False
-    changes = found.get("settings", {})  # in which a variant differs from what stands above it
-    own, asked = (Config.from_json(r["config"] | changes).settings_of(method) for r in (old, new))
-    return own == asked
-
-
-def _method(name: str) -> str:
-    """That a recipe is of."""
-    return name if name in METHODS else name.partition("-")[0]
 
 
 Pieces = dict[tuple[str, str], dict[str, Any]]
@@ -268,7 +218,7 @@ def _results(
         **workshop.sets.sizes(),
         **workshop.sets.record(),
         **groups,
-        "seconds": _total(groups),
+        "seconds": total_seconds(groups),
         "device": ", ".join(sorted({piece["device"] for piece in scores.values()})),
         **provenance_of(list(scores.values())),
     }
@@ -276,15 +226,6 @@ def _results(
 
 def _protocol(config: Config) -> dict[str, Any]:
     return PROTOCOLS[config.dataset].record((config.height, config.width))
-
-
-def _total(groups: dict[str, Any]) -> float:
-    """Seconds of all methods; what two of them share was done once."""
-    methods = groups["methods"]
-    total = sum(method["seconds"] for group in groups.values() for method in group.values())
-    if {"Single", "ENSM"} <= methods.keys():  # Single is the ensemble's first member
-        total -= sum(networks[0]["seconds"] for networks in methods["Single"]["training"])
-    return round(total, 1)
 
 
 def _seconds(piece: dict[str, Any]) -> float:

@@ -128,8 +128,8 @@ class Step:
         clip: Longest gradient.
         half: Whether teachers compute in bfloat16.
         capture: Replay a CUDA graph; only for one process on a GPU.
-        compile: Let torch.compile fuse the teachers; the learner may be compiled already.
         remark: Told, in one line, where that is not possible.
+        compile: Let torch.compile fuse the teachers; the learner may be compiled already.
     """
 
     def __init__(
@@ -143,8 +143,8 @@ class Step:
         *,
         half: bool = False,
         capture: bool = False,
-        compile: bool = False,
         remark: Callable[[str], object] = lambda _: None,
+        compile: bool = False,
     ) -> None:
         self.fabric, self.learner, self.objective = fabric, learner, objective
         self.optimizer, self.teachers, self.clip, self.half = optimizer, teachers, clip, half

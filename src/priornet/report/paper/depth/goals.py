@@ -122,12 +122,13 @@ def _ensemble(ledger: _Ledger, dataset: str) -> None:
     single = _compared(ledger, dataset, lambda metric: ("Single", metric))
     judged = members if members[0] else single
     n_known, worse = judged
-    found = f"ENSM better than Single in {_won(single)}"
+    found, wanted = f"ENSM better than Single in {_won(single)}", "ENSM better than Single"
     if members[0]:
+        wanted = f"{wanted} (the mean of its members)"
         found = f"ENSM better than a member on average in {_won(members)}; "
         found += f"than the first, Single, in {_won(single)}"
     is_good = None if n_known < len(_EVERY) else not worse
-    ledger.add(dataset, "ENSM", "ENSM better than Single on every metric", found, is_good)
+    ledger.add(dataset, "ENSM", f"{wanted} on every metric", found, is_good)
 
 
 def _won(compared: tuple[int, list[str]]) -> str:
