@@ -31,7 +31,7 @@ _PIPES, _LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _USUAL_PIPES = Path("/tmp/nvidia-mps")
 _PATIENCE = 30.0  # seconds for the daemon to answer
-_MOST_WORKERS = 10  # more did not make an H200 faster, and each has half a gigabyte of its own
+_MOST_WORKERS = 10  # as many as were timed on an H200; each holds memory of its own
 
 # A context is what a server that cannot serve refuses. The driver alone: torch takes seconds to
 # import.
