@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 import time
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ from priornet.experiments.depth.run import with_needs
 from priornet.experiments.depth.sets import Sources, find_sources
 from priornet.experiments.depth.work import Workshop
 from priornet.experiments.gpu_sharing import shared_gpu, usual_workers
-from priornet.experiments.results import provenance, write_results
+from priornet.experiments.results import provenance, summary, write_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 
 METRICS = ("delta1", "rel", "rmse", "nll")
@@ -49,9 +48,20 @@ class Do:
 
     def __call__(self, needed: Mapping[str, Any], tick: Tick) -> Scores:
         torch.set_num_threads(1)
-        made = Workshop(self.order).do(self.task)
+        made = workshop(self.order).do(self.task)
         assert made is not None
         return scores_of(made) if self.task.kind == "score" else {"seconds": made["seconds"]}
+
+
+def workshop(order: Order) -> Workshop:
+    """That of a folder, with its images decoded once: only students' settings differ in it."""
+    if order.folder not in _workshops:
+        _workshops.clear()  # the images of one are enough to hold
+        _workshops[order.folder] = Workshop(order)
+    return _workshops[order.folder]
+
+
+_workshops: dict[Path, Workshop] = {}
 
 
 def scores_of(made: dict[str, Any]) -> Scores:
@@ -175,10 +185,11 @@ def row(own: dict[int, Scores], base: dict[int, Scores]) -> str:
         if not values:
             continue
         gaps = [v - base[s][metric] for s, v in values.items() if metric in base.get(s, {})]
-        cell = f"{metric} {statistics.mean(values.values()):.4f}"
+        cell = f"{metric} {summary([*values.values()])['mean']:.4f}"
         if gaps:
-            error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else None
-            cell += f" ({statistics.mean(gaps):+.4f}{'' if error is None else f' ± {error:.4f}'})"
+            found = summary(gaps)
+            error = "" if found["sem"] is None else f" ± {found['sem']:.4f}"
+            cell += f" ({found['mean']:+.4f}{error})"
         cells.append(cell)
     return "  ".join(cells)
 

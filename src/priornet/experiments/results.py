@@ -17,8 +17,6 @@ from priornet._version import __version__
 from priornet.report.summaries import summary
 
 __all__ = [
-    "all_of",
-    "is_dirty",
     "preset_of",
     "provenance",
     "provenance_of",
@@ -60,19 +58,19 @@ def provenance_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of results put together from signed parts; all commits, where there are several."""
     return {
         "versions": parts[0]["versions"],
-        "processor": all_of("processor", parts),
-        "commit": all_of("commit", parts),
-        "dirty": is_dirty(parts),
+        "processor": _all_of("processor", parts),
+        "commit": _all_of("commit", parts),
+        "dirty": _is_dirty(parts),
     }
 
 
-def all_of(name: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
+def _all_of(name: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
     """What parts say under a name, each thing once; None where none says anything."""
     found = {one for part in parts for one in (part.get(name) or "").split(", ") if one}
     return ", ".join(sorted(found)) or None
 
 
-def is_dirty(parts: Iterable[Mapping[str, Any]]) -> bool | None:
+def _is_dirty(parts: Iterable[Mapping[str, Any]]) -> bool | None:
     """Whether any part ran with changed files; None where one does not know."""
     found = [part["dirty"] for part in parts]
     return None if None in found else any(found)

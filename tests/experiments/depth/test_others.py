@@ -17,6 +17,7 @@ def old():
     """Results of one method."""
     score = {"rmse": {"mean": 1.0, "values": [1.0]}, "seconds": 2.0}
     rest = {"config": {"epochs": 1}, "protocol": {}, "digests": {"test": "a"}, "variants": {}}
+    rest["versions"] = {"torch": "2"}
     return {**rest, "methods": {"Single": score}, "commit": "a", "dirty": False, "seconds": 2.0}
 
 

@@ -128,11 +128,17 @@ class Objective(ABC):
         if not self.structure:
             return own.unsqueeze(0)
         farthest = _FARTHEST[self.config.dataset]
-        metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
-        # A mean behind the camera is as near as can be, not as far.
-        inverse = inverse_depth(metres.clamp(min=farthest / RANGE), farthest)
+        inverse = inverse_depth(self.maps(mean, depth), farthest)
         loss = dense_depth(inverse, depth, max_depth=farthest, mask=valid)
         return torch.stack([own, loss.sum()])
+
+    def maps(self, mean: Tensor, like: Tensor) -> Tensor:
+        """A standardised mean ``(P, 1)`` in metres, in the shape of maps.
+
+        One that is behind the camera is as near as can be: its inverse would be far.
+        """
+        nearest = _FARTHEST[self.config.dataset] / RANGE
+        return (self.scale.mean + self.scale.std * mean.reshape(like.shape)).clamp(min=nearest)
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
         """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
@@ -294,16 +300,11 @@ class _Student(Objective):
         valid = batch.depth > 0
         own = torch.where(valid.flatten(), loss, torch.zeros_like(loss)).sum()
         if not self.structure:
-            return own.unsqueeze(0)
+            return own.unsqueeze(0)  # before means are taken that nobody looks at
         is_several = isinstance(prediction, GaussianEnsemble)
         mean = prediction.means.mean(0) if is_several else prediction.loc
-        return self.with_structure(own, mean, self._taught(teacher, batch.depth), valid)
-
-    def _taught(self, teacher: GaussianEnsemble, depth: Tensor) -> Tensor:
-        """The teachers' depth in metres, ``(B, h, w)``; nearest and farthest as DenseDepth has."""
-        farthest = _FARTHEST[self.config.dataset]
-        metres = self.scale.mean + self.scale.std * teacher.means.mean(0).reshape(depth.shape)
-        return metres.clamp(farthest / RANGE, farthest)
+        taught = self.maps(teacher.means.mean(0), batch.depth)
+        return self.with_structure(own, mean, taught, valid)
 
 
 _METHODS: Mapping[str, type[Objective]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet.experiments.depth.config import METHODS, STUDENTS, Config
-from priornet.experiments.results import all_of, is_dirty, read_results
+from priornet.experiments.results import provenance_of, read_results
 from priornet.report.summaries import check_summaries
 
 __all__ = ["total_seconds", "with_others"]
@@ -56,8 +56,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **new,
         **groups,
         "seconds": total_seconds(groups),
-        **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
-        "dirty": is_dirty((old, new)),
+        **provenance_of((new, old)),
     }
 
 

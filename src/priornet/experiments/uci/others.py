@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from priornet.experiments.results import all_of, is_dirty, read_results
+from priornet.experiments.results import provenance_of, read_results
 from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
 from priornet.report.summaries import check_scores
@@ -62,6 +62,5 @@ def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **new,
         "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
         "seconds": round(new["seconds"] + earlier, 1),
-        **{name: all_of(name, (old, new)) for name in ("processor", "commit")},
-        "dirty": is_dirty((old, new)),
+        **provenance_of((new, old)),
     }

@@ -120,8 +120,7 @@ def _ensemble(ledger: _Ledger, dataset: str) -> None:
     # of the kind does is the mean over all members, where they were scored.
     members = _compared(ledger, dataset, lambda metric: ("ENSM", "members", metric))
     single = _compared(ledger, dataset, lambda metric: ("Single", metric))
-    judged = members if members[0] else single
-    n_known, worse = judged
+    n_known, worse = members if members[0] else single
     found, wanted = f"ENSM better than Single in {_won(single)}", "ENSM better than Single"
     if members[0]:
         wanted = f"{wanted} (the mean of its members)"
