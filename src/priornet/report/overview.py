@@ -23,6 +23,7 @@ _NAMES = {
     "train_loss": "Training loss at the end",
     "validation_loss": "Validation loss at the best epoch",
     "seconds": "Seconds of training",
+    "target": "Learnt of the teacher",
 }
 
 
