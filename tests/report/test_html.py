@@ -275,7 +275,6 @@ def test_student_tells_its_transfer_inputs_from_its_teachers_rows(make_table):
     teacher = model.teacher_.fitted_.training
     assert facts["Transfer inputs"] == "1,500"
     assert facts["Learnt of the teacher"] == "likelihood"
-    assert "target" not in facts  # there is a "Target", and it is a column
     assert facts["Training rows"] == str(teacher["n_rows"])
     assert facts["Teacher: epochs"] == "2"
     assert len(facts["Teacher: best epoch of each network"].split(", ")) == 2
