@@ -65,10 +65,16 @@ _workshops: dict[Path, Workshop] = {}
 
 
 def scores_of(made: dict[str, Any]) -> Scores:
-    """What is shown of a scored model; of a student also how far it is from its ensemble."""
+    """What is shown of a scored model; of a student also how alike it is to its ensemble.
+
+    ``distance`` is that of their depths, in metres; ``rank_epkl`` is Spearman's correlation of
+    their maps of EPKL inside an image.
+    """
     found = {metric: made["result"][metric] for metric in METRICS if metric in made["result"]}
-    agreement = made["result"].get("agreement", {}).get("prediction", {})
-    found |= {"distance": agreement["distance"]} if agreement else {}
+    agreement = made["result"].get("agreement", {})
+    if "epkl" in agreement:
+        found["distance"] = agreement["prediction"]["distance"]
+        found["rank_epkl"] = agreement["epkl"]["within_images"]
     return found | {"seconds": sum(training["seconds"] for training in made["training"])}
 
 
@@ -180,7 +186,7 @@ def show(results: dict[str, dict[str, dict[int, Scores]]], args: argparse.Namesp
 def row(own: dict[int, Scores], base: dict[int, Scores]) -> str:
     """Means, and differences of the seeds that both have."""
     cells: list[str] = []
-    for metric in (*METRICS, "distance"):
+    for metric in (*METRICS, "distance", "rank_epkl"):
         values = {seed: scores[metric] for seed, scores in own.items() if metric in scores}
         if not values:
             continue

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.ndimage import gaussian_filter
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
 from _asserts import assert_close
 from _beliefs import random_normal, random_uniform
@@ -140,6 +140,32 @@ def test_gradients():
     mask = some_missing()
     leaf = prediction[:2].clone().requires_grad_()
     assert gradcheck(lambda p: dense_depth(p, depth[:2], mask=mask[:2]), leaf)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script` is deprecated:DeprecationWarning"
+)  # torch's own
+def test_blur_is_differentiated_as_often_as_one_likes():
+    prediction, depth = maps()
+    leaf = prediction[:1].clone().requires_grad_()
+
+    def ssim(p):
+        return dense_depth_terms(p, depth[:1])["ssim"]
+
+    assert gradcheck(ssim, leaf, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(ssim, leaf)
+
+
+def test_compiled_loss_and_gradient_are_the_same():
+    prediction, depth = maps()
+
+    def slope(loss):
+        leaf = prediction.clone().requires_grad_()
+        value = loss(leaf, depth).sum()
+        return torch.stack([value.detach(), *torch.autograd.grad(value, leaf)[0].flatten()])
+
+    compiled = torch.compile(dense_depth, backend="aot_eager", fullgraph=True)
+    assert_close(slope(compiled), slope(dense_depth), rel=1e-9, abs=1e-12)
 
 
 def test_half_precision_is_computed_in_float32(device):

@@ -6,9 +6,11 @@ The network predicts :math:`y = d_{max} / d`, between 1 and 100, so that near th
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from priornet.checks import check_mask, check_same_kind, check_shape, lifted
 from priornet.losses.reduction import masked
@@ -135,16 +137,50 @@ def _dissimilarity(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
 
 
 def _blurred(maps: Tensor) -> Tensor:
-    """Gaussian averages over windows that fit in the map, ``(..., H - 10, W - 10)``.
+    """Gaussian averages over windows that fit in the map, ``(..., H - 10, W - 10)``."""
+    if torch.compiler.is_compiling():  # it fuses the sums, and those of their gradient
+        return _Blur.forward(maps)
+    return cast(Tensor, _Blur.apply(maps))
 
-    Written as sums of shifted maps: a convolution would run in half precision inside autocast and
-    in TF32 on a GPU, and a variance is a small difference of large squares.
+
+class _Blur(torch.autograd.Function):
+    """Sums of shifted maps, and as many for the gradient.
+
+    Not a convolution: that would run in half precision inside autocast and in TF32 on a GPU, and a
+    variance is a small difference of large squares. Autograd by itself would undo every shift in
+    turn, by four operations each.
     """
-    taps = [math.exp(-0.5 * ((i - _WINDOW // 2) / _SIGMA) ** 2) for i in range(_WINDOW)]
-    for axis in (-2, -1):
-        size = maps.shape[axis] - _WINDOW + 1
-        total = torch.zeros_like(maps.narrow(axis, 0, size))
-        for i, tap in enumerate(taps):
-            total = torch.add(total, maps.narrow(axis, i, size), alpha=tap / sum(taps))
-        maps = total
-    return maps
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(maps: Tensor) -> Tensor:
+        for axis in (-2, -1):
+            size = maps.shape[axis] - _WINDOW + 1
+            total = maps.narrow(axis, 0, size) * _TAPS[0]
+            for i, tap in enumerate(_TAPS[1:], 1):
+                total = total.add_(maps.narrow(axis, i, size), alpha=tap)
+            maps = total
+        return maps
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        """Nothing to keep: it is linear."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] (one gradient for one output)
+        # The taps are symmetric, so that what was averaged is spread by averaging again.
+        return _blurred(functional.pad(grad, [_WINDOW - 1] * 4))
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] (one tangent for one input)
+        return _blurred(tangent)
+
+
+def _gaussian(size: int, sigma: float) -> list[float]:
+    """Weights that sum to 1."""
+    heights = [math.exp(-0.5 * ((i - size // 2) / sigma) ** 2) for i in range(size)]
+    return [height / sum(heights) for height in heights]
+
+
+_TAPS = _gaussian(_WINDOW, _SIGMA)
