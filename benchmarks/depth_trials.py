@@ -2,13 +2,14 @@
 
 Each trial is a set of changes to the preset "fast"; every one is trained with every seed and scored
 on the last quarter of the training images (of KITTI's roads, of each category), which it did not
-learn. No test image and no foreign image is looked at. Trials of students share their ensembles
+learn. No test image is looked at, and no foreign image but those that are named: photographs of
+one's own, say, which the experiment will not be judged by. Trials of students share their ensembles
 where these have the same settings, and are shown beside them.
 
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda \
         --try "" --try structure=30 --try "structure=100 norm=batch" [--seeds 0,1,2] [--json out]
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda --method EnD2 \
-        --try structure=10 --try "structure=10 student_structure=30"
+        --try structure=10 --try "structure=10 student_structure=30" [--foreign other=PHOTOGRAPHS]
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from priornet.experiments.depth.config import STUDENTS, Config
 from priornet.experiments.depth.orders import Order, Task
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.run import with_needs
-from priornet.experiments.depth.sets import Sources, find_sources
+from priornet.experiments.depth.sets import Sources, find_sources, named_paths
 from priornet.experiments.depth.work import Workshop
 from priornet.experiments.gpu_sharing import shared_gpu, usual_workers
 from priornet.experiments.results import provenance, summary, write_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 
 METRICS = ("delta1", "rel", "rmse", "nll")
+KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
 Scores = dict[str, float]
 
 
@@ -68,13 +70,19 @@ def scores_of(made: dict[str, Any]) -> Scores:
     """What is shown of a scored model; of a student also how alike it is to its ensemble.
 
     ``distance`` is that of their depths, in metres; ``rank_epkl`` is Spearman's correlation of
-    their maps of EPKL inside an image.
+    their maps of EPKL inside an image; ``auc_NAME`` says how mutual information tells foreign
+    images, and for an ensemble the best of its measures of knowledge.
     """
     found = {metric: made["result"][metric] for metric in METRICS if metric in made["result"]}
     agreement = made["result"].get("agreement", {})
     if "epkl" in agreement:
         found["distance"] = agreement["prediction"]["distance"]
         found["rank_epkl"] = agreement["epkl"]["within_images"]
+    is_ensemble = len(made["training"]) > 1
+    for name, aucs in made["result"].get("ood_auc", {}).items():
+        known = [aucs[measure] for measure in KNOWLEDGE if aucs.get(measure) is not None]
+        if known:
+            found[f"auc_{name}"] = max(known) if is_ensemble else known[0]
     return found | {"seconds": sum(training["seconds"] for training in made["training"])}
 
 
@@ -99,7 +107,7 @@ class Trial(NamedTuple):
 def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
     """Every set of changes with every seed."""
     found = find_sources(args.data, args.dataset, weights=args.weights)
-    sources = Sources(found.own, weights=found.weights)  # foreign images have no say
+    sources = Sources(found.own, named_paths(args.foreign), weights=found.weights)
     preset = replace(config_for(args.dataset, args.preset), holdout=args.holdout)
     kinds: dict[str, Path] = {}
     made: list[Trial] = []
@@ -139,6 +147,7 @@ def main() -> None:
     add("--method", default="Single", help="as in results: Single, DER, EnD2 ...")
     add("--weights", default="imagenet", help="a file, or the package's")
     add("--try", dest="trials", action="append", help="changes as NAME=VALUE, spaces between")
+    add("--foreign", action="append", default=[], help="images to tell apart, as NAME=PATH")
     add("--seeds", default="0,1,2")
     add("--preset", default="fast")
     add("--holdout", type=float, default=0.25, help="share of the training images held out")
@@ -186,7 +195,9 @@ def show(results: dict[str, dict[str, dict[int, Scores]]], args: argparse.Namesp
 def row(own: dict[int, Scores], base: dict[int, Scores]) -> str:
     """Means, and differences of the seeds that both have."""
     cells: list[str] = []
-    for metric in (*METRICS, "distance", "rank_epkl"):
+    for metric in dict.fromkeys([*METRICS, *next(iter(own.values()))]):
+        if metric == "seconds":
+            continue
         values = {seed: scores[metric] for seed, scores in own.items() if metric in scores}
         if not values:
             continue
