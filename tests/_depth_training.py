@@ -16,7 +16,7 @@ from priornet.experiments.depth.batches import TrainingSet
 from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.methods import objective_for
 from priornet.experiments.depth.presets import PRESETS
-from priornet.experiments.depth.recipe import Recipe
+from priornet.experiments.depth.recipe import Recipe, recipes
 from priornet.experiments.depth.train import Training, make_fabric, train
 from priornet.nn import Head
 
@@ -38,13 +38,13 @@ class PlainHead(Head):
 class TinyNetwork(nn.Module):
     """What DenseDepth promises, in four layers: half the resolution, an encoder, a head."""
 
-    def __init__(self, make_head, width=8):
+    def __init__(self, make_head, width=8, drop=0.2):
         super().__init__()
         self.encoder = nn.Sequential(
             nn.Conv2d(3, width, 3, stride=2, padding=1), nn.BatchNorm2d(width), nn.ReLU()
         )
         self.decoder = nn.Conv2d(width, width, 3, padding=1)
-        self.drop = nn.Dropout2d(0.2)
+        self.drop = nn.Dropout2d(drop)
         self.head = (make_head or PlainHead)(width)
 
     def raw(self, images):
@@ -77,7 +77,7 @@ def make_set(n=12, size=(24, 32), foreign=True, seed=0):
 
 def make_network(objective, seed=0):
     torch.manual_seed(seed)
-    return TinyNetwork(objective.make_head)
+    return TinyNetwork(objective.make_head, drop=0.0 if objective.uses_teachers else 0.2)
 
 
 def run_tiny(
@@ -89,21 +89,31 @@ def run_tiny(
     fabric=None,
     **options,
 ):
-    """Train; gives the network and what :func:`train` returned."""
+    """Train; gives the network and what :func:`train` returned.
+
+    Students are trained together where ``method`` names several, as in ``"EnD2+EnD"``: then lists.
+    """
     fabric = make_fabric() if fabric is None else fabric
     needs_foreign = method == "NWPN"
     data = data_class(*make_set(foreign=needs_foreign), flip_only, fabric.device)
-    objective = objective_for(Recipe(method, method, config), data.scale)
+    wanted = [_recipe(name, config) for name in method.split("+")]
+    objectives = [objective_for(recipe, data.scale) for recipe in wanted]
     teachers = []
-    if objective.uses_teachers:
+    if objectives[0].uses_teachers:
         member = objective_for(Recipe("Single", "Single", config), data.scale)
         teachers = [make_network(member, seed).eval() for seed in range(1, 1 + config.n_members)]
         for number, teacher in enumerate(teachers):  # heads start at zero: give them opinions
             parameters = dict(teacher.named_parameters())
             nn.init.normal_(parameters["head.projection.weight"], std=0.3 + 0.1 * number)
-    network = make_network(objective)
+    networks = [make_network(objective) for objective in objectives]
     training = Training(seed=7, folder=Path(folder), fingerprint="tiny", **options)
-    return network, train(fabric, network, objective, data, training, teachers)
+    outcomes = train(fabric, networks, objectives, data, training, teachers)
+    return (networks, outcomes) if len(networks) > 1 else (networks[0], outcomes[0])
+
+
+def _recipe(name, config):
+    (found,) = recipes(config, [name])
+    return found
 
 
 class Killed(TrainingSet):
@@ -134,6 +144,7 @@ def main(folder, what, *arguments):
     found = {}
     for method in methods:
         network, outcome = run_tiny(Path(folder, method), method, fabric=fabric)
+        network, outcome = (network[-1], outcome[-1]) if "+" in method else (network, outcome)
         weights = torch.cat([w.detach().flatten() for w in network.parameters()])
         found[method] = (outcome.losses, weights)
     if fabric.is_global_zero:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import recipes
 from priornet.experiments.depth.run import (
@@ -13,6 +14,7 @@ from priornet.experiments.depth.run import (
     finished,
     run,
     scores_of,
+    together,
     with_needs,
 )
 from priornet.experiments.depth.sets import Sets
@@ -38,6 +40,36 @@ def test_everything_comes_once_and_after_what_it_needs(order):
     for task in tasks:
         for needed in keys(task.needs):
             assert names.index(needed) < names.index(f"{task.kind} {task.key}")
+
+
+def test_students_of_one_ensemble_are_taught_together(order):
+    names = ["ENSM", "EnD2", "EnD2-T10", "EnD", "MD-EnD"]
+    wanted = recipes(replace(order.config, seeds=(0, 1)), names)
+    tasks = with_needs(scores_of(wanted))
+    joined = together(tasks)
+    students = [task for task in joined if task.kind == "train" and task.recipe.name != "Single"]
+    assert [[one.key for one in task.each] for task in students] == [
+        [f"{name}.{seed}" for name in names[1:]] for seed in (0, 1)
+    ]
+    assert keys(one for task in joined for one in task.each) != keys(tasks)  # in another order
+    assert sorted(keys(one for task in joined for one in task.each)) == sorted(keys(tasks))
+    halves = [task for task in together(tasks, 2) if task.beside]
+    assert [[one.key for one in task.each] for task in halves] == [
+        [f"{name}.{seed}" for name in half]
+        for seed in (0, 1)
+        for half in (("EnD2", "EnD"), ("EnD2-T10", "MD-EnD"))
+    ]
+    assert keys(together(tasks, 4)) == keys(tasks)
+
+
+def test_students_of_other_schools_are_not(order):
+    (plain,) = recipes(order.config, ["EnD2"])
+    (asked_elsewhere,) = recipes(replace(order.config, strange=0.5), ["EnD"])
+    (weighted,) = recipes(replace(order.config, student_evenness=0.5), ["EnD"])
+    first = Task("train", plain, 0)
+    assert together([first, Task("train", asked_elsewhere, 0)])[0].beside == ()
+    assert together([first, Task("train", weighted, 1)])[0].beside == ()
+    assert together([first, Task("train", weighted, 0)]) == [first._replace(beside=(weighted,))]
 
 
 def test_results_hold_every_seed(order):
@@ -93,12 +125,13 @@ def test_time_that_is_up(order):
 
 @pytest.mark.slow
 def test_side_by_side_gives_what_one_by_one_gives(order, tmp_path):
-    wanted = recipes(order.config, ["ENSM", "EnD"])
+    wanted = recipes(order.config, ["ENSM", "EnD", "MD-EnD", "EnD2"])
     one = whole(order, wanted, "smoke")
     told = []
     aside = replace(order, folder=tmp_path / "aside")
     two = whole(aside, wanted, "smoke", workers=2, report=told.append)
-    assert {event.key for event in told} == {"Single.0.0", "Single.0.1", "EnD.0"}
+    students = {"EnD2.0", "EnD.0", "MD-EnD.0"}
+    assert {event.key for event in told} == {"Single.0.0", "Single.0.1", *students}
     for name, scores in one["methods"].items():
         assert two["methods"][name]["rmse"]["mean"] == pytest.approx(scores["rmse"]["mean"], 1e-5)
     assert run(replace(aside, until=time.time()), wanted, "smoke", workers=2) is not None

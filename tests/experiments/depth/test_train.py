@@ -93,6 +93,39 @@ def test_stopped_after_an_epoch_it_ends_with_the_same_bits(tmp_path):
     assert_same_weights(whole, again)
 
 
+TOGETHER = ("EnD2", "EnD2-T10", "EnD", "MD-EnD")
+
+
+def test_students_taught_together_end_as_they_do_alone(tmp_path):
+    """To the last bit: they share the answers of their teachers and nothing else."""
+    networks, outcomes = run_tiny(tmp_path / "together", "+".join(TOGETHER))
+    for name, network, outcome in zip(TOGETHER, networks, outcomes, strict=True):
+        alone, expected = run_tiny(tmp_path / name, name)
+        assert_same_weights(network, alone)
+        assert outcome.losses == expected.losses
+    assert len({tuple(outcome.losses) for outcome in outcomes}) == len(TOGETHER)
+
+
+def test_teachers_are_asked_once_for_all_of_their_students(tmp_path, monkeypatch):
+    asked = []
+    plain = step.Step._asked
+    monkeypatch.setattr(step.Step, "_asked", lambda self, x: asked.append(1) or plain(self, x))
+    run_tiny(tmp_path / "one", "EnD2")
+    alone = len(asked)
+    run_tiny(tmp_path / "four", "+".join(TOGETHER))
+    assert len(asked) == 2 * alone > 0
+
+
+def test_students_taught_together_go_on_where_they_stopped(tmp_path):
+    whole, expected = run_tiny(tmp_path / "whole", "EnD2+EnD")
+    _, first = run_tiny(tmp_path / "stopped", "EnD2+EnD", stop=lambda: True)
+    assert [(len(one.losses), one.is_finished) for one in first] == [(1, False)] * 2
+    again, second = run_tiny(tmp_path / "stopped", "EnD2+EnD")
+    assert [one.losses for one in second] == [one.losses for one in expected]
+    for one, other in zip(whole, again, strict=True):
+        assert_same_weights(one, other)
+
+
 def test_another_seed_gives_other_weights(tmp_path):
     one, _ = run_tiny(tmp_path / "one")
     other, _ = run_tiny(tmp_path / "other", config=replace(TINY, weight_decay=0.5))
@@ -101,7 +134,7 @@ def test_another_seed_gives_other_weights(tmp_path):
 
 def test_two_processes_do_what_one_does_with_twice_the_batch(tmp_path):
     """Frozen norms: the batch is halved, its sums are divided by what the whole of it holds."""
-    methods = ("Single", "NWPN", "EnD2")
+    methods = ("Single", "NWPN", "EnD2", "EnD+EnD2-T10")
     found = []
     for n_processes in (1, 2):
         folder = tmp_path / str(n_processes)

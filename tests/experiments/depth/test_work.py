@@ -157,9 +157,9 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
         shop.do(needed)
     found = []
 
-    def look(fabric, network, objective, data, training, teachers):
-        found.append((network, teachers))
-        return Outcome([], 0.0, is_finished=False)
+    def look(fabric, networks, objectives, data, training, teachers):
+        found.append((*networks, teachers))
+        return [Outcome([], 0.0, is_finished=False)]
 
     monkeypatch.setattr(work, "train", look)
     shop.do(student)
@@ -173,6 +173,68 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
         assert not any(p.requires_grad for p in teacher.parameters())
         expected = shop.network(needed).raw(images)
         torch.testing.assert_close(teacher.raw(images), expected, rtol=1e-3, atol=1e-4)
+
+
+def taught(order, *names):
+    first, *others = (task(order, name) for name in names)
+    return first._replace(beside=tuple(other.recipe for other in others))
+
+
+def test_students_together_leave_the_files_that_each_would(shop, order, events):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    events.clear()
+    made = shop.do(joint)
+    assert [(event.key, event.epoch) for event in events] == [("EnD2.0", 1), ("EnD.0", 1)]
+    assert not list((order.folder / "checkpoints").iterdir())
+    assert [shop.finished(one) is not None for one in joint.each] == [True, True]
+    assert shop.do(task(order, "EnD2")) == made
+    weights = {one: dict(read_tensors(shop.path(one)).tensors) for one in joint.each}
+    for one in joint.each:
+        shop.forget(one)
+        shop.do(one)
+        for name, tensor in read_tensors(shop.path(one)).tensors.items():
+            assert torch.equal(tensor, weights[one][name]), name
+
+
+def test_a_student_that_is_there_is_not_taught_again(shop, order, events):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in (*joint.needs, joint.each[0]):
+        shop.do(needed)
+    events.clear()
+    assert shop.do(joint) is not None
+    assert [event.key for event in events] == ["EnD.0"]
+
+
+def test_what_is_begun_anew_leaves_no_checkpoints_of_others_with_it(shop, order):
+    kept, gone = (order.folder / "checkpoints" / name for name in ("EnD2.1+EnD.1", "EnD2.0+EnD.0"))
+    for folder in (kept, gone):
+        folder.mkdir(parents=True)
+    shop.forget(task(order, "EnD"))
+    assert kept.exists()
+    assert not gone.exists()
+
+
+def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
+    from priornet.experiments.depth import step
+
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    events.clear()
+    plain = step.Step._plain
+
+    def small_gpu(self, batch):
+        if len(self.pupils) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return plain(self, batch)
+
+    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+    assert shop.do(joint) is not None
+    assert events[0].remark == "2 students together do not fit: one by one."
+    assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
+    assert [shop.finished(one) is not None for one in joint.each] == [True, True]
 
 
 def test_a_score_holds_everything(shop, order):

@@ -42,6 +42,17 @@ _OWN: dict[str, tuple[str, ...]] = {
     "n_test": (),
 }
 
+# Of these, what concerns the loss and the head of a student alone, not what it is shown.
+_LESSONS = {
+    "temperature",
+    "tempering",
+    "proxy",
+    "min_excess",
+    "early_split",
+    "student_evenness",
+    "student_structure",
+}
+
 _CHOICES = {
     "dataset": DATASETS,
     "encoder": ("efficientnet_lite0", "densenet169"),
@@ -217,6 +228,11 @@ class Config:
             if field.name not in _OWN or method in _OWN[field.name]
         }
         return {name: value for name, value in self.to_json().items() if name in mine}
+
+    def school_of(self, method: str) -> dict[str, Any]:
+        """What students must have in common to be taught together: teachers, images, epochs."""
+        own = self.settings_of(method)
+        return {name: value for name, value in own.items() if name not in _LESSONS}
 
     def epochs_of(self, method: str) -> int:
         """Passes through the training images."""

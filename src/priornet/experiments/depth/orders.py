@@ -59,6 +59,13 @@ class Task(NamedTuple):
     recipe: Recipe
     seed: int
     member: int = 0
+    beside: tuple[Recipe, ...] = ()
+    """Other students of the same teachers, which are trained in the same steps."""
+
+    @property
+    def each(self) -> list[Task]:
+        """The training of every one of them by itself."""
+        return [self._replace(recipe=r, beside=()) for r in (self.recipe, *self.beside)]
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from queue import Empty
 from typing import Any, cast
 
-from priornet.experiments.depth.config import Config
+from priornet.experiments.depth.config import STUDENTS, Config
 from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.others import total_seconds
 from priornet.experiments.depth.protocol import PROTOCOLS
@@ -23,7 +24,7 @@ from priornet.experiments.results import provenance_of, read_results
 from priornet.experiments.side_by_side import Piece, Tick, in_order
 from priornet.report.summaries import check_summaries
 
-__all__ = ["file_name", "finished", "run", "scores_of", "with_needs"]
+__all__ = ["file_name", "finished", "run", "scores_of", "together", "with_needs"]
 
 Report = Callable[[Event], object]
 
@@ -46,6 +47,24 @@ def with_needs(scores: Sequence[Task]) -> list[Task]:
         for task in (*(n for need in score.needs for n in (*need.needs, need)), score):
             found.setdefault((task.kind, task.key), task)
     return list(found.values())
+
+
+def together(tasks: Sequence[Task], n_classes: int = 1) -> list[Task]:
+    """Tasks, the trainings of students that can share their teachers made into one.
+
+    Args:
+        tasks: Each after what it needs.
+        n_classes: Into how many trainings to put the students of one ensemble.
+    """
+    schools: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.kind == "train" and task.recipe.method in STUDENTS:
+            school = [task.seed, task.recipe.config.school_of(task.recipe.method)]
+            schools.setdefault(json.dumps(school, sort_keys=True), []).append(task)
+    classes = [school[i::n_classes] for school in schools.values() for i in range(n_classes)]
+    beside = {first: tuple(task.recipe for task in more) for first, *more in filter(None, classes)}
+    taught = {task for _, *more in filter(None, classes) for task in more}
+    return [task._replace(beside=beside.get(task, ())) for task in tasks if task not in taught]
 
 
 def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, Any] | None:
@@ -103,6 +122,7 @@ def run(
     kept = {task.key: workshop.finished(task) for task in scores_of(recipes)}
     # What only led to a score that is there need not be made again, even if it is lost.
     tasks = with_needs([task for task in scores_of(recipes) if kept[task.key] is None])
+    tasks = together(tasks, _n_classes(order, workers))
     made = (
         _one_by_one(workshop, tasks)
         if workers == 1 or len(tasks) < 2
@@ -115,6 +135,15 @@ def run(
     scores = {key: piece for key, piece in kept.items() if piece is not None}
     scores |= {key: piece for (kind, key), piece in made.items() if kind == "score"}
     return _results(workshop, recipes, preset, scores)
+
+
+def _n_classes(order: Order, workers: int) -> int:
+    """Into how many trainings to put the students of a seed.
+
+    One asks their teachers least often. Processors would idle while it goes on; a GPU that is
+    shared is busy either way.
+    """
+    return -(-workers // len(order.config.seeds)) if order.device == "cpu" else 1
 
 
 Pieces = dict[tuple[str, str], dict[str, Any]]
@@ -151,9 +180,14 @@ def _side_by_side(
         else:
             pieces[task.kind, task.key] = made
 
+    # A student's score waits for the training that it is part of.
+    part_of = {_name(one): _name(task) for task in tasks for one in task.each}
     with shared_gpu(order.device, workers):
         in_order(
-            [Piece(_name(task), _Do(task), tuple(map(_name, task.needs))) for task in tasks],
+            [
+                Piece(_name(task), _Do(task), tuple(part_of[_name(n)] for n in task.needs))
+                for task in tasks
+            ],
             workers,
             progress=lambda _: _pass_on(queue, report),
             done=done,

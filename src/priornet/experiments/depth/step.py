@@ -1,5 +1,8 @@
 """One step of training: teachers, forward, backward, clipping and the optimiser.
 
+Several networks may learn from the same batch, such as the students of one ensemble: their teachers
+are asked once for all of them, and apart from that each learns as it would alone.
+
 On one GPU the whole step is a CUDA graph: hundreds of small kernels are started by one call. What
 changes from step to step lies in memory that the graph reads.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +22,7 @@ from priornet.experiments.depth.methods import Batch, Objective
 from priornet.nn import DenseDepth
 from priornet.training.streams import on_stream
 
-__all__ = ["Learner", "Step", "parameter_groups", "precision_of", "rate_at", "set_norms"]
+__all__ = ["Learner", "Pupil", "Step", "parameter_groups", "precision_of", "rate_at", "set_norms"]
 
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
@@ -115,29 +118,41 @@ def rate_at(share: float, warm_up: float, schedule: str) -> float:
     return cosine((share - warm_up) / (1 - warm_up)) if schedule == "cosine" else 1.0
 
 
+class Pupil(NamedTuple):
+    """A network that learns."""
+
+    learner: nn.Module
+    """As Fabric set it up."""
+    objective: Objective
+    """What it learns."""
+    optimizer: Any
+    """As Fabric set it up, its groups with their highest rate as ``"highest"``."""
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimiser changes."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+
 class Step:
     """Changes the weights by one batch.
 
     Args:
         fabric: Lightning Fabric.
-        learner: As Fabric set it up.
-        objective: What it learns.
-        optimizer: As Fabric set it up, its groups with their highest rate as ``"highest"``.
-        teachers: Networks that a student asks; where ``half``, the weights of their convolutions
+        pupils: Networks that learn from it, each by itself.
+        teachers: Networks that students ask; where ``half``, the weights of their convolutions
             are rounded to bfloat16 in place.
         clip: Longest gradient.
         half: Whether teachers compute in bfloat16.
         capture: Replay a CUDA graph; only for one process on a GPU.
         remark: Told, in one line, where that is not possible.
-        compile: Let torch.compile fuse the teachers; the learner may be compiled already.
+        compile: Let torch.compile fuse the teachers; the learners may be compiled already.
     """
 
     def __init__(
         self,
         fabric: Any,
-        learner: nn.Module,
-        objective: Objective,
-        optimizer: Any,
+        pupils: Sequence[Pupil],
         teachers: Sequence[nn.Module],
         clip: float,
         *,
@@ -146,45 +161,54 @@ class Step:
         remark: Callable[[str], object] = lambda _: None,
         compile: bool = False,
     ) -> None:
-        self.fabric, self.learner, self.objective = fabric, learner, objective
-        self.optimizer, self.teachers, self.clip, self.half = optimizer, teachers, clip, half
-        self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
-        self.setting = torch.zeros((), device=fabric.device)
+        self.fabric, self.pupils, self.teachers = fabric, list(pupils), teachers
+        self.clip, self.half = clip, half
+        self.settings = torch.zeros(len(self.pupils), device=fabric.device)
         self.capture, self.remark, self._n_plain = capture, remark, 0
         self._stream = torch.cuda.Stream(fabric.device) if capture else None
         # As a function of the network it is compiled once for all teachers.
         self._ask = torch.compile(_raw, dynamic=False) if compile else _raw
         self._graph: torch.cuda.CUDAGraph | None = None
         self._batch: Batch | None = None
-        self._loss: Tensor | None = None
+        self._losses: Tensor | None = None
         for teacher in teachers:
             if half and isinstance(teacher, DenseDepth):
                 teacher.narrow()
         if capture:
-            for group in optimizer.param_groups:
+            for group in self._groups():
                 group["lr"] = torch.zeros((), device=fabric.device)
 
     def on_stream(self) -> AbstractContextManager[None]:
         """Training goes on a stream of its own."""
         return on_stream(self._stream)
 
-    def __call__(self, batch: Batch, setting: float, factor: float) -> Tensor:
-        """The loss before the step, on the device; our share of it where processes share."""
-        self._set(setting, factor)
+    def __call__(self, batch: Batch, settings: Sequence[float], factor: float) -> Tensor:
+        """The losses before the step, ``(n,)``; our share of them where processes share.
+
+        Args:
+            batch: Images, and what is known of them.
+            settings: Of every pupil's objective.
+            factor: Of the learning rates.
+        """
+        self._set(settings, factor)
         if self.capture and self._graph is None and self._n_plain >= _WARM_UP:
             self._record(batch)
-        if self._graph is None or self._batch is None or self._loss is None:
+        if self._graph is None or self._batch is None or self._losses is None:
             self._n_plain += 1
             return self._warmed(batch) if self.capture else self._plain(batch)
         for static, new in zip(self._batch, batch, strict=True):
             if static is not None and new is not None:
                 static.copy_(new)
         self._graph.replay()
-        return self._loss.clone()
+        return self._losses.clone()
 
-    def _set(self, setting: float, factor: float) -> None:
-        self.setting.fill_(setting)
-        for group in self.optimizer.param_groups:
+    def _groups(self) -> list[dict[str, Any]]:
+        return [group for pupil in self.pupils for group in pupil.optimizer.param_groups]
+
+    def _set(self, settings: Sequence[float], factor: float) -> None:
+        for own, setting in zip(self.settings, settings, strict=True):
+            own.fill_(setting)
+        for group in self._groups():
             rate = group["highest"] * factor
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
@@ -193,16 +217,17 @@ class Step:
 
     def _record(self, batch: Batch) -> None:
         static = self._batch = Batch(*(None if p is None else p.clone() for p in batch))  # pyright: ignore[reportArgumentType] (None stays where it was)
-        self.optimizer.zero_grad(set_to_none=True)
+        for pupil in self.pupils:
+            pupil.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         try:
             # Other threads write checkpoints: only this one must not wait for the device.
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-                self._loss = self._plain(static)
+                self._losses = self._plain(static)
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise
-            self.capture, self._loss = False, None
+            self.capture, self._losses = False, None
             self.remark(f"steps are not replayed from a CUDA graph: {str(error).splitlines()[0]}")
         else:
             self._graph = graph
@@ -218,15 +243,19 @@ class Step:
     def _plain(self, batch: Batch) -> Tensor:
         if self.teachers:
             batch = batch._replace(answers=self._asked(batch.images))
+        pairs = zip(self.pupils, self.settings, strict=True)
+        return torch.stack([self._learn(pupil, batch, setting) for pupil, setting in pairs])
+
+    def _learn(self, pupil: Pupil, batch: Batch, setting: Tensor) -> Tensor:
         n_processes = self.fabric.world_size
-        counts = self.objective.counts(batch)
+        counts = pupil.objective.counts(batch)
         if n_processes > 1:  # of the whole batch; DDP will average the processes' gradients
             counts = self.fabric.all_reduce(counts, reduce_op="sum") / n_processes
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.learner(batch, self.setting, counts)
+        pupil.optimizer.zero_grad(set_to_none=True)
+        loss = pupil.learner(batch, setting, counts)
         self.fabric.backward(loss)
-        nn.utils.clip_grad_norm_(self.parameters, self.clip, foreach=True)
-        self.optimizer.step()
+        nn.utils.clip_grad_norm_(pupil.parameters, self.clip, foreach=True)
+        pupil.optimizer.step()
         return loss.detach()
 
     @torch.no_grad()

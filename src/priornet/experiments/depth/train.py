@@ -1,5 +1,9 @@
 """The training loop: one for all methods, on one device or many, which goes on where it stopped.
 
+Networks that see the same batches can be trained together: students of one ensemble, whose teachers
+are then asked once for all of them. Each ends with the weights that it would have alone, as long as
+it drops nothing at random.
+
 Everything random in an epoch follows from the seed and the number of the epoch, so that a training
 killed in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes
 that share a batch (DDP) do what one process would do with the whole of it: sums are divided by
@@ -24,15 +28,10 @@ from torch import Tensor, nn
 
 from priornet.experiments.depth.batches import Share, TrainingSet, epoch_seed
 from priornet.experiments.depth.checkpoint import Checkpoints
+from priornet.experiments.depth.learning import Learning
 from priornet.experiments.depth.methods import Objective
 from priornet.experiments.depth.sharing import shared
-from priornet.experiments.depth.step import (
-    Learner,
-    Step,
-    parameter_groups,
-    rate_at,
-    set_norms,
-)
+from priornet.experiments.depth.step import Step, rate_at, set_norms
 
 __all__ = ["Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
 
@@ -44,7 +43,8 @@ class Tick(NamedTuple):
 
     epoch: int
     n_epochs: int
-    loss: float
+    losses: list[float]
+    """Of every network."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Training:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a training did. The network holds its weights, averaged if that was asked for."""
+    """What a training did. A network holds its weights, averaged if that was asked for."""
 
     losses: list[float]
     """Mean loss of every epoch."""
     seconds: float
-    """Also those before an interruption."""
+    """Also those before an interruption; of networks trained together an equal share."""
     is_finished: bool
 
 
@@ -124,24 +124,28 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def train(
     fabric: Any,
-    network: nn.Module,
-    objective: Objective,
+    networks: Sequence[nn.Module],
+    objectives: Sequence[Objective],
     data: TrainingSet,
     training: Training,
     teachers: Sequence[nn.Module] = (),
-) -> Outcome:
-    """Train a network, from its last checkpoint if there is one.
+) -> list[Outcome]:
+    """Train networks, from their last checkpoint if there is one.
 
     Args:
         fabric: From :func:`make_fabric`, launched.
-        network: With ``raw(images)``; with ``encoder`` and ``head`` if it has those.
-        objective: What it learns.
+        networks: With ``raw(images)``; with ``encoder`` and ``head`` if they have those. One, or
+            several that are to see the same images for as many epochs.
+        objectives: What each of them learns.
         data: Training images.
         training: Seed, folder, callbacks.
         teachers: For students, in the ensemble's order; on the device, in evaluation mode. They are
-            for this student only: see :class:`~priornet.experiments.depth.step.Step`.
+            for these students only: see :class:`~priornet.experiments.depth.step.Step`.
+
+    Returns:
+        What became of each network.
     """
-    run = _Run(fabric, network, objective, data, training, teachers)
+    run = _Run(fabric, networks, objectives, data, training, teachers)
     with _quickest_convolutions(), run.step.on_stream():
         return run.go()
 
@@ -168,15 +172,16 @@ class _Run:
     def __init__(
         self,
         fabric: Any,
-        network: nn.Module,
-        objective: Objective,
+        networks: Sequence[nn.Module],
+        objectives: Sequence[Objective],
         data: TrainingSet,
         training: Training,
         teachers: Sequence[nn.Module],
     ) -> None:
-        self.fabric, self.objective, self.data, self.training = fabric, objective, data, training
-        self.config = config = objective.config
-        self.n_epochs = config.epochs_of(objective.recipe.method)
+        self.fabric, self.data, self.training = fabric, data, training
+        self.config = config = objectives[0].config
+        (self.n_epochs,) = {o.config.epochs_of(o.recipe.method) for o in objectives}
+        self.n_steps = data.n_steps(config.batch)
         self.share = Share(fabric.global_rank, fabric.world_size)
         if min(config.batch, len(data)) % fabric.world_size:
             raise ValueError(
@@ -184,31 +189,28 @@ class _Run:
                 f"{fabric.world_size} processes."
             )
         n_own = min(config.batch, len(data)) // fabric.world_size
-        network = shared(network, fabric, self.share, n_own, frozen=config.norm == "frozen")
-        self.network = network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
-        self.average = _Average(self.network, config.average * data.n_steps(config.batch))
         on_gpu = fabric.device.type == "cuda"
         capture = training.capture and on_gpu and fabric.world_size == 1
         half = config.precision == "bf16" and on_gpu if training.half is None else training.half
-        learner: nn.Module = Learner(self.network, objective, half)
-        optimizer = torch.optim.AdamW(
-            parameter_groups(
-                self.network, config.learning_rate, config.encoder_rate, config.weight_decay
-            ),
-            fused=on_gpu,
-            capturable=capture,
-        )
         fuse = training.compile and on_gpu
         if fuse:
             torch.compiler.reset()  # after a few networks it would leave the next ones as they are
-            learner = torch.compile(learner, dynamic=False)  # pyright: ignore[reportAssignmentType] (declared as a callable)
-        self.plain_optimizer = optimizer
-        learner, wrapped = fabric.setup(learner, optimizer)
+        frozen = config.norm == "frozen"
+        self.learnings = [
+            Learning(
+                fabric,
+                shared(network, fabric, self.share, n_own, frozen=frozen),
+                objective,
+                self.n_steps,
+                half=half,
+                capture=capture,
+                fuse=fuse,
+            )
+            for network, objective in zip(networks, objectives, strict=True)
+        ]
         self.step = Step(
             fabric,
-            learner,
-            objective,
-            wrapped,
+            [learning.pupil for learning in self.learnings],
             teachers,
             config.clip,
             half=half,
@@ -217,10 +219,10 @@ class _Run:
             remark=training.remark,
         )
 
-    def go(self) -> Outcome:
+    def go(self) -> list[Outcome]:
         """The epochs that are not done yet."""
         files = Checkpoints(self.training.folder, self.training.fingerprint, self.training.remark)
-        started, losses, before = time.perf_counter(), list[float](), 0.0
+        started, losses, before = time.perf_counter(), list[list[float]](), 0.0
         try:
             losses, before = self._resume(files)
             for epoch in range(len(losses), self.n_epochs):
@@ -230,101 +232,66 @@ class _Run:
                 if self.fabric.is_global_zero:
                     self.training.progress(Tick(epoch + 1, self.n_epochs, losses[-1]))
                 if epoch + 1 < self.n_epochs and self.fabric.broadcast(self.training.stop()):
-                    return Outcome(losses, seconds, is_finished=False)
+                    return self._outcomes(losses, seconds, is_finished=False)
         finally:
             files.close()
-        self.average.keep()
-        self.network.eval()
-        return Outcome(losses, before + time.perf_counter() - started, is_finished=True)
+        for learning in self.learnings:
+            learning.finish()
+        return self._outcomes(losses, before + time.perf_counter() - started, is_finished=True)
 
-    def _epoch(self, epoch: int) -> float:
+    def _outcomes(
+        self, losses: list[list[float]], seconds: float, is_finished: bool
+    ) -> list[Outcome]:
+        each = seconds / len(self.learnings)
+        return [Outcome(list(own), each, is_finished) for own in zip(*losses, strict=True)]
+
+    def _epoch(self, epoch: int) -> list[float]:
         config, seed = self.config, self.training.seed
         torch.manual_seed(epoch_seed(seed, epoch))  # for networks that drop something at random
-        set_norms(self.network, config.norm == "frozen")
-        n_steps = self.data.n_steps(config.batch)
-        total = torch.zeros((), device=self.fabric.device)
+        for learning in self.learnings:
+            set_norms(learning.network, config.norm == "frozen")
+        total = torch.zeros(len(self.learnings), device=self.fabric.device)
         for i, batch in enumerate(self.data.epoch(seed, epoch, config.batch, self.share)):
-            share = (epoch + i / n_steps) / self.n_epochs
+            share = (epoch + i / self.n_steps) / self.n_epochs
             # The rate of the middle of a step: it is never zero.
-            factor = rate_at(share + 0.5 / n_steps / self.n_epochs, config.warm_up, config.schedule)
-            total += self.step(batch, self.objective.setting(share), factor)
-            self.average.update()
-        loss = float(self.fabric.all_reduce(total, reduce_op="mean")) / n_steps
-        if not math.isfinite(loss):
-            name = self.objective.recipe.name
-            raise FloatingPointError(
-                f"{name}, seed {seed}: the loss of epoch {epoch + 1} is {loss}; a lower "
-                "`learning_rate` or `clip` may help."
-            )
-        return loss
+            middle = share + 0.5 / self.n_steps / self.n_epochs
+            settings = [learning.objective.setting(share) for learning in self.learnings]
+            total += self.step(batch, settings, rate_at(middle, config.warm_up, config.schedule))
+            for learning in self.learnings:
+                learning.average.update()
+        losses = (self.fabric.all_reduce(total, reduce_op="mean") / self.n_steps).tolist()
+        for learning, loss in zip(self.learnings, losses, strict=True):
+            if not math.isfinite(loss):
+                name = learning.objective.recipe.name
+                raise FloatingPointError(
+                    f"{name}, seed {seed}: the loss of epoch {epoch + 1} is {loss}; a lower "
+                    "`learning_rate` or `clip` may help."
+                )
+        return losses
 
     # -- going on where it stopped ----------------------------------------------------------------
 
-    def _resume(self, files: Checkpoints) -> tuple[list[float], float]:
+    def _resume(self, files: Checkpoints) -> tuple[list[list[float]], float]:
         """Losses of the epochs done, and the seconds they took."""
         # One process reads: the others may be on machines without the folder.
         found = self.fabric.broadcast(files.latest() if self.fabric.is_global_zero else None)
         if found is None:
             return [], 0.0
-        parts: dict[str, dict[str, Tensor]] = {"network": {}, "average": {}, "optimizer": {}}
+        losses = [list(epoch) for epoch in found.state["losses"]]
+        parts: dict[str, dict[str, Tensor]] = {}
         for name, tensor in found.tensors.items():
-            kind, _, key = name.partition("/")
-            parts[kind][key] = tensor
-        self.network.load_state_dict(parts["network"])
-        losses = list(found.state["losses"])
-        self.average.load(parts["average"], len(losses) * self.data.n_steps(self.config.batch))
-        self._load_optimizer(parts["optimizer"])
+            place, _, key = name.partition("/")
+            parts.setdefault(place, {})[key] = tensor
+        for place, learning in enumerate(self.learnings):
+            learning.load(parts[str(place)], len(losses) * self.n_steps)
         return losses, float(found.state["seconds"])
 
-    def _save(self, files: Checkpoints, losses: list[float], seconds: float) -> None:
+    def _save(self, files: Checkpoints, losses: list[list[float]], seconds: float) -> None:
         if not self.fabric.is_global_zero:
             return
-        tensors = {f"network/{k}": v for k, v in self.network.state_dict().items()}
-        tensors |= {f"average/{k}": v for k, v in self.average.tensors.items()}
-        for number, state in self.plain_optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
+        tensors = {
+            f"{place}/{name}": tensor
+            for place, learning in enumerate(self.learnings)
+            for name, tensor in learning.tensors().items()
+        }
         files.save(len(losses), tensors, {"losses": losses, "seconds": seconds})
-
-    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        """Moments in the memory order of their weights: fused kernels walk them together."""
-        optimizer = self.plain_optimizer
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        for name, tensor in tensors.items():
-            number, _, key = name.partition("/")
-            parameter = parameters[int(number)]
-            moment = tensor.shape == parameter.shape and key != "step"
-            own = torch.empty_like(parameter).copy_(tensor) if moment else tensor
-            on_device = moment or optimizer.param_groups[0]["fused"]
-            optimizer.state[parameter][key] = own.to(parameter.device) if on_device else own
-
-
-class _Average:
-    """Weights averaged over the last steps; less noisy than the weights themselves."""
-
-    def __init__(self, network: nn.Module, horizon: float) -> None:
-        self.horizon, self.n_seen = horizon, 0
-        whole = network.state_dict()  # of the tensors themselves: they change in place
-        self.own = {k: v.detach() for k, v in whole.items() if v.is_floating_point()}
-        self.tensors = {k: v.clone() for k, v in self.own.items()} if horizon > 0 else {}
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in a step."""
-        if not self.tensors:
-            return
-        self.n_seen += 1
-        share = 1 / min(self.horizon, 1 + self.n_seen / 10)  # a young average forgets quickly
-        averages, own = list(self.tensors.values()), list(self.own.values())
-        torch._foreach_lerp_(averages, own, min(share, 1.0))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage] (as torch's own averaging does)
-
-    def load(self, tensors: dict[str, Tensor], n_seen: int) -> None:
-        """Go on from a checkpoint."""
-        self.n_seen = n_seen
-        for name, tensor in tensors.items():
-            self.tensors[name].copy_(tensor)
-
-    @torch.no_grad()
-    def keep(self) -> None:
-        """Give the network its average for good."""
-        for name, average in self.tensors.items():
-            self.own[name].copy_(average)

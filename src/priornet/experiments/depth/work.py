@@ -73,10 +73,27 @@ class Workshop:
 
     def do(self, task: Task) -> dict[str, Any] | None:
         """A finished piece, or None where the time was up."""
-        found = self.finished(task)
-        if found is not None:
-            return found
-        return self._train(task) if task.kind == "train" else self._score(task)
+        found = [self.finished(one) for one in task.each]
+        missing = [one for one, piece in zip(task.each, found, strict=True) if piece is None]
+        if not missing:
+            return found[0]
+        return self._train(missing) if task.kind == "train" else self._score(task)
+
+    def _train(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
+        """Trainings together, or one by one where they do not fit; what is known of the first."""
+        try:
+            return self._train_together(tasks)
+        except _TooManyTogether:
+            self._remark(tasks[0], f"{len(tasks)} students together do not fit: one by one.")
+        # Outside the handler: the error would hold on to all of their memory.
+        made: list[dict[str, Any]] = []
+        for task in tasks:
+            _free_memory()
+            one = self._train_together([task])
+            if one is None:
+                return None
+            made.append(one)
+        return made[0]
 
     # -- pieces on disk ---------------------------------------------------------------------------
 
@@ -105,14 +122,21 @@ class Workshop:
             return self.order.folder / "weights" / f"{task.key}.safetensors"
         return self.order.folder / f"{task.key}.json"
 
-    def _checkpoints(self, task: Task) -> Path:
-        return self.order.folder / "checkpoints" / task.key
+    def _checkpoints(self, tasks: Sequence[Task]) -> Path:
+        return self.order.folder / "checkpoints" / "+".join(task.key for task in tasks)
+
+    def _drop_checkpoints(self, tasks: Sequence[Task]) -> None:
+        """Those of some trainings, alone or with others."""
+        keys = {task.key for task in tasks}
+        for folder in self._checkpoints(tasks).parent.glob("*"):
+            if keys & set(folder.name.split("+")):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self, task: Task) -> None:
         """Drop a finished piece, or what there is of it, so that it is made again."""
         self.path(task).unlink(missing_ok=True)
         if task.kind == "train":
-            shutil.rmtree(self._checkpoints(task), ignore_errors=True)
+            self._drop_checkpoints([task])
 
     def finished(self, task: Task) -> dict[str, Any] | None:
         """What is known of a piece that is on disk, or None where it has to be made."""
@@ -134,47 +158,57 @@ class Workshop:
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _train(self, task: Task) -> dict[str, Any] | None:
-        seed = _training_seed(task.seed, task.member)
-        objective = objective_for(task.recipe, self.sets.scale)
-        data = self.sets.training(task.recipe, objective.uses_foreign, self.fabric.device)
-        teachers = [self.network(needed) for needed in task.needs]
-        torch.manual_seed(seed)
-        network = _build(objective, self.order.sources.weights)
-        if teachers and task.recipe.config.student_start == "member":
-            start_as_member(network, teachers[0])
-        for teacher in teachers:  # not before: the student has taken weights by their names
+    def _train_together(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
+        """One network, or students of one ensemble; what is known of the first."""
+        first = tasks[0]
+        seed = _training_seed(first.seed, first.member)
+        objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
+        data = self.sets.training(first.recipe, objectives[0].uses_foreign, self.fabric.device)
+        teachers = [self.network(needed) for needed in first.needs]
+        networks: list[DenseDepth] = []
+        for objective in objectives:
+            torch.manual_seed(seed)
+            networks.append(_build(objective, self.order.sources.weights))
+            if teachers and first.recipe.config.student_start == "member":
+                start_as_member(networks[-1], teachers[0])
+        for teacher in teachers:  # not before: the students have taken weights by their names
             teacher.encoder.fold_norms()
-        fingerprint = self.fingerprint(task)
+        fingerprints = [self.fingerprint(task) for task in tasks]
         training = Training(
             seed,
-            self._checkpoints(task),
-            fingerprint,
+            self._checkpoints(tasks),
+            "+".join(fingerprints),
             self.order.capture,
             self.order.compile,
-            progress=lambda tick: self._tick(task, tick),
-            remark=lambda text: self._remark(task, text),
+            progress=lambda tick: self._tick(tasks, tick),
+            remark=lambda text: self._remark(first, text),
             stop=lambda: self.order.is_late,
         )
 
-        def run(changed: Objective) -> Outcome:
-            return train(self.fabric, network, changed, data, training, teachers)
+        def run() -> list[Outcome]:
+            return train(self.fabric, networks, objectives, data, training, teachers)
 
-        outcome = self._with_room(task, objective, run)
-        if not outcome.is_finished:
+        outcomes = self._with_room(tasks, run)
+        if not all(outcome.is_finished for outcome in outcomes):
             return None
-        state = {
-            "fingerprint": fingerprint,
-            "losses": outcome.losses,
-            "seconds": round(outcome.seconds, 2),
-            **self._described(network, task.recipe),
-            **provenance(),
-        }
+        states = [
+            {
+                "fingerprint": fingerprint,
+                "losses": outcome.losses,
+                "seconds": round(outcome.seconds, 2),
+                **self._described(network, task.recipe),
+                **provenance(),
+            }
+            for task, network, fingerprint, outcome in zip(
+                tasks, networks, fingerprints, outcomes, strict=True
+            )
+        ]
         if self.fabric.is_global_zero:
-            write_tensors(self.path(task), network.state_dict(), state)
-            shutil.rmtree(training.folder, ignore_errors=True)
+            for task, network, state in zip(tasks, networks, states, strict=True):
+                write_tensors(self.path(task), network.state_dict(), state)
+            self._drop_checkpoints(tasks)
         self.fabric.barrier()
-        return state
+        return states[0]
 
     def _described(self, network: nn.Module, recipe: Recipe) -> dict[str, Any]:
         """What ``priornet export`` must know of the weights; DD has units of its own."""
@@ -182,26 +216,25 @@ class Workshop:
         size = (recipe.config.height, recipe.config.width)
         return depth_record(network, size, scale.mean, scale.std)
 
-    def _with_room(
-        self, task: Task, objective: Objective, run: Callable[[Objective], Outcome]
-    ) -> Outcome:
-        """Run, and where memory does not suffice say which batch would fit."""
+    def _with_room(self, tasks: Sequence[Task], run: Callable[[], list[Outcome]]) -> list[Outcome]:
+        """Run, and where memory does not suffice for one network say which batch would fit."""
         try:
-            return run(objective)
+            return run()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
         # Outside the handler: the error would hold on to the memory of the step that failed.
-        gc.collect()
-        torch.cuda.empty_cache()
-        batch = task.recipe.config.batch
+        _free_memory()
+        if len(tasks) > 1:
+            raise _TooManyTogether
+        (task,) = tasks
+        config = task.recipe.config
 
         def probe(smaller: int) -> None:
-            config = replace(task.recipe.config, batch=smaller)
-            self._one_step(replace(task.recipe, config=config))
+            self._one_step(replace(task.recipe, config=replace(config, batch=smaller)))
 
-        fits = fitting_batch(probe, batch)
-        raise NotEnoughMemory(task.key, batch, fits, torch.cuda.get_device_name())
+        fits = fitting_batch(probe, config.batch)
+        raise NotEnoughMemory(task.key, config.batch, fits, torch.cuda.get_device_name())
 
     def _one_step(self, recipe: Recipe) -> None:
         """A step without a trace, to see whether it fits."""
@@ -216,10 +249,11 @@ class Workshop:
             teachers = [self._placed(_build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
             once = Training(0, Path(nowhere), "probe", capture=False, stop=lambda: True)
-            train(self.fabric, network, objective, data, once, teachers)
+            train(self.fabric, [network], [objective], data, once, teachers)
 
-    def _tick(self, task: Task, tick: Tick) -> None:
-        self.report(Event(task.key, tick.epoch, tick.n_epochs, tick.loss))
+    def _tick(self, tasks: Sequence[Task], tick: Tick) -> None:
+        for task, loss in zip(tasks, tick.losses, strict=True):
+            self.report(Event(task.key, tick.epoch, tick.n_epochs, loss))
 
     def network(self, task: Task) -> DenseDepth:
         """A trained network, ready to answer."""
@@ -295,6 +329,15 @@ class Workshop:
     def _training_record(self, task: Task) -> dict[str, Any]:
         state = read_tensors(self.path(task)).state
         return {"losses": state["losses"], "seconds": state["seconds"]}
+
+
+class _TooManyTogether(Exception):
+    """Memory does not suffice for several networks."""
+
+
+def _free_memory() -> None:
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _training_seed(seed: int, member: int) -> int:
