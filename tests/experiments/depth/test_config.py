@@ -27,6 +27,14 @@ def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
     assert changed == touched
 
 
+def test_files_of_before_a_setting_were_made_without_it():
+    old = Config().to_json()
+    del old["structure"]
+    assert Config.from_json(old | {"student_structure": 0.0}) == replace(Config(), structure=0.0)
+    with pytest.raises(ValueError, match="unknown settings: student_structure"):
+        Config.from_json(old | {"student_structure": 30.0})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -10,9 +10,10 @@ def test_presets_follow_the_data_set():
     assert config_for("nyu", "fast") == Config()
     kitti = config_for("kitti", "fast")
     assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
-    assert len(kitti.seeds) == 4
+    assert kitti.epochs > Config().epochs  # of fewer images
     assert kitti.student_evenness == 0.5
     assert config_for("kitti", "paper").seeds == (0, 1)
+    assert config_for("nyu", "paper").structure == 0  # which is ours
     for preset in PRESETS:
         assert config_for("kitti", preset).height % 2 == 0
 

@@ -13,7 +13,10 @@ STUDENTS = ("EnD2", "EnD", "MD-EnD")
 DATASETS = ("nyu", "kitti")
 
 # Settings that are gone, and the value under which they did nothing: older results name them.
-_GONE = {"evenness": 0.0}
+_GONE = {"evenness": 0.0, "student_structure": 0.0}
+
+# Settings that came later and change what is done by default: older results were made without.
+_UNNAMED = {"structure": 0.0}
 
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
@@ -27,7 +30,6 @@ _OWN: dict[str, tuple[str, ...]] = {
     "student_epochs": STUDENTS,
     "student_start": STUDENTS,
     "student_evenness": STUDENTS,
-    "student_structure": STUDENTS,
     "transfer": STUDENTS,
     "strange": STUDENTS,
     "gamma": ("NWPN",),
@@ -50,7 +52,6 @@ _LESSONS = {
     "min_excess",
     "early_split",
     "student_evenness",
-    "student_structure",
 }
 
 _CHOICES = {
@@ -69,7 +70,6 @@ _LEAST = {
     "average": 0,
     "structure": 0,
     "student_evenness": 0,
-    "student_structure": 0,
     "jitter": 0,
     "zoom": 1,
     "temperature": 1,
@@ -103,7 +103,7 @@ class Config:
     """Networks in an ensemble; the first is Single."""
     epochs: int = 50
     """Passes through the training images."""
-    student_epochs: int | None = 40
+    student_epochs: int | None = 80
     """For networks that learn from the ensemble; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
     """First weights of such a network: those of the first member, or those that members had."""
@@ -111,8 +111,6 @@ class Config:
     """Power of the teachers' variance, at most that of all depths, by which a pixel's loss is
     weighted for such a network: a likelihood hardly looks at the mean of noisy pixels, which are
     the far ones."""
-    student_structure: float = 0.0
-    """Weight of DenseDepth's loss of such a network's mean, compared with its teachers'."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 7e-4
@@ -132,7 +130,7 @@ class Config:
     dropout: float = 0.2
     """Share of the decoder's maps left out at random while training; students, whose teachers
     answer for every image, need none."""
-    structure: float = 0.0
+    structure: float = 10.0
     """Weight of DenseDepth's loss of the predicted mean, beside the likelihood that a Gaussian
     network learns."""
     norm: Literal["frozen", "batch"] = "frozen"
@@ -206,12 +204,13 @@ class Config:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Config:
-        """Settings from a file; what an older one does not name did nothing yet, as by default.
+        """Settings from a file; what an older one does not name did nothing yet.
 
         Raises:
             ValueError: A setting is unknown, or cannot be.
         """
-        content = {n: v for n, v in content.items() if n not in _GONE or v != _GONE[n]}
+        named = _UNNAMED | content
+        content = {n: v for n, v in named.items() if n not in _GONE or v != _GONE[n]}
         unknown = content.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}.")

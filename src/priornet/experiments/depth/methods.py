@@ -76,25 +76,13 @@ class Objective(ABC):
         """What changes while training goes on, from the share of it that is done."""
         return 0.0
 
-    @property
-    def structure(self) -> float:
-        """Weight of DenseDepth's loss of the mean, beside the method's own loss.
-
-        A likelihood takes pixels one by one; DenseDepth's loss sees edges and neighbours, and
-        counts near things more.
-        """
-        return 0.0
-
     def weights(self, setting: Tensor) -> Tensor:
         """Weight of each term, ``(n,)``."""
-        own = setting.new_ones(1)
-        return torch.cat([own, own * self.structure]) if self.structure else own
+        return setting.new_ones(1)
 
     def counts(self, batch: Batch) -> Tensor:
-        """How many things each term sums over, ``(n,)``: valid pixels, and images for structure."""
-        n_pixels = (batch.depth > 0).sum().float().unsqueeze(0)
-        n_images = batch.depth.new_full((1,), len(batch.depth))
-        return torch.cat([n_pixels, n_images]) if self.structure else n_pixels
+        """How many things each term sums over, ``(n,)``; valid pixels unless a method differs."""
+        return (batch.depth > 0).sum().float().unsqueeze(0)
 
     @abstractmethod
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
@@ -115,30 +103,6 @@ class Objective(ABC):
         """Standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
         depth = batch.depth.flatten()
         return self.scale.standardised(depth).unsqueeze(-1), depth > 0
-
-    def with_structure(self, own: Tensor, mean: Tensor, depth: Tensor, valid: Tensor) -> Tensor:
-        """A method's own sum, and behind it DenseDepth's loss of the mean where it has a weight.
-
-        Args:
-            own: Sum over pixels, ``()``.
-            mean: What is predicted, standardised, ``(P, 1)``.
-            depth: What should be, in metres, ``(B, h, w)``.
-            valid: Which of it counts, ``(B, h, w)``.
-        """
-        if not self.structure:
-            return own.unsqueeze(0)
-        farthest = _FARTHEST[self.config.dataset]
-        inverse = inverse_depth(self.maps(mean, depth), farthest)
-        loss = dense_depth(inverse, depth, max_depth=farthest, mask=valid)
-        return torch.stack([own, loss.sum()])
-
-    def maps(self, mean: Tensor, like: Tensor) -> Tensor:
-        """A standardised mean ``(P, 1)`` in metres, in the shape of maps.
-
-        One that is behind the camera is as near as can be: its inverse would be far.
-        """
-        nearest = _FARTHEST[self.config.dataset] / RANGE
-        return (self.scale.mean + self.scale.std * mean.reshape(like.shape)).clamp(min=nearest)
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
         """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
@@ -178,17 +142,37 @@ class _DenseDepth(Objective):
 
 
 class _Gaussian(Objective):
-    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM."""
+    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM.
 
-    @property
-    def structure(self) -> float:
-        return self.config.structure
+    Beside it DenseDepth's loss of the mean: a likelihood takes pixels one by one, DenseDepth's loss
+    sees edges and neighbours, and counts near things more.
+    """
+
+    def weights(self, setting: Tensor) -> Tensor:
+        own = super().weights(setting)
+        weight = self.config.structure
+        return torch.cat([own, own * weight]) if weight else own
+
+    def counts(self, batch: Batch) -> Tensor:
+        n_pixels = super().counts(batch)
+        n_images = batch.depth.new_full((1,), len(batch.depth))
+        return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         y, valid = self.target(batch)
         gaussian = self.prediction(head, outputs)
         likelihood = losses.gaussian_nll(gaussian, y, valid).sum()
-        return self.with_structure(likelihood, gaussian.loc, batch.depth, batch.depth > 0)
+        if not self.config.structure:
+            return likelihood.unsqueeze(0)
+        return torch.stack([likelihood, self._structure(gaussian.loc, batch.depth).sum()])
+
+    def _structure(self, mean: Tensor, depth: Tensor) -> Tensor:
+        """DenseDepth's loss per image, of a standardised mean ``(P, 1)``."""
+        farthest = _FARTHEST[self.config.dataset]
+        metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
+        # What is behind the camera is as near as can be: its inverse would be far.
+        inverse = inverse_depth(metres.clamp(min=farthest / RANGE), farthest)
+        return dense_depth(inverse, depth, max_depth=farthest, mask=depth > 0)
 
 
 class _Evidential(Objective):
@@ -281,10 +265,6 @@ class _Student(Objective):
     def setting(self, share: float) -> float:
         return float(temperature(share, self.config.temperature))
 
-    @property
-    def structure(self) -> float:
-        return self.config.student_structure
-
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
         assert batch.answers is not None
         teacher = ensemble_of(batch.answers.flatten(1, -2))
@@ -297,14 +277,8 @@ class _Student(Objective):
             # At most 1, the variance of all depths: strange images would outweigh the others.
             loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** power
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
-        valid = batch.depth > 0
-        own = torch.where(valid.flatten(), loss, torch.zeros_like(loss)).sum()
-        if not self.structure:
-            return own.unsqueeze(0)  # before means are taken that nobody looks at
-        is_several = isinstance(prediction, GaussianEnsemble)
-        mean = prediction.means.mean(0) if is_several else prediction.loc
-        taught = self.maps(teacher.means.mean(0), batch.depth)
-        return self.with_structure(own, mean, taught, valid)
+        valid = batch.depth.flatten() > 0
+        return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
 
 
 _METHODS: Mapping[str, type[Objective]] = {

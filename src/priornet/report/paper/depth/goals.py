@@ -32,7 +32,6 @@ _SEEDS = {"nyu": 3, "kitti": 2}
 _LEAST_DELTA, _MOST_REL = 0.76, 0.175
 _DELTA_GAP, _RMSE_RATIO = 0.005, 1.02
 _PAIRS_NEEDED = 3
-_JUDGED = "T = 10"  # the paper's temperature of EnD2; another is shown beside it
 # Metrics, with the sign that turns less into better.
 _EVERY = {
     "delta1": ("δ1", -1),
@@ -74,14 +73,13 @@ class _Ledger:
         return max(_SEEDS[dataset], len(content["config"]["seeds"]) if content else 0)
 
     def students(self, dataset: str) -> dict[str, str]:
-        """EnD2 by its temperature, the one that is judged first."""
+        """EnD2 by its temperature: first as it comes, which is judged, then its variants."""
         content = self.contents.get(dataset)
         if content is None:
-            return {_JUDGED: "EnD2"}
+            return {"": "EnD2"}
         found = {f"T = {content['config']['temperature']:g}": "EnD2"}
         variants = {f"T = {name.removeprefix('EnD2-T')}": name for name in content["variants"]}
-        found |= {warmth: name for warmth, name in variants.items() if name.startswith("EnD2-T")}
-        return dict(sorted(found.items(), key=lambda pair: pair[0] != _JUDGED))
+        return found | {warmth: name for warmth, name in variants.items() if "EnD2-T" in name}
 
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
         """A metric of several methods, if all have it."""
