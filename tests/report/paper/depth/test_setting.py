@@ -32,6 +32,7 @@ def test_every_setting_is_read_and_not_assumed():
         "jitter": 0.0,
         "temperature": 3.0,
         "strange": 0.25,
+        "structure": 3.0,
         "student_evenness": 0.5,
         "gamma": 0.25,
         "coefficient": 0.5,
@@ -46,6 +47,7 @@ def test_every_setting_is_read_and_not_assumed():
         "25 % of images strange, pixels weighted by the teachers' variance to the power 0.5 |"
         in (row(after, "students"))
     )
+    assert "likelihood, and 3 times DenseDepth's loss" in row(after, "Single, members")
     assert "| Adam, rate" in row(after, "optimiser")
     assert row(after, "averaged weights").endswith("| none | none |")
     assert row(after, "dropout").endswith("| none | none |")
@@ -55,7 +57,7 @@ def test_every_setting_is_read_and_not_assumed():
     assert "gamma = 0.25" in row(after, "NWPN")
     assert "regulariser 0.5" in row(after, "DER")
     changed = [a != b for a, b in zip(after.split("\n"), before.split("\n"), strict=True)]
-    assert sum(changed) == 13
+    assert sum(changed) == 14
 
 
 def test_a_column_for_each_set_that_was_run():
@@ -72,6 +74,14 @@ def test_methods_with_fewer_seeds_are_named():
     )
     content["methods"]["DER"]["rel"]["values"] = [0.2]
     assert row(text(content), "seeds").endswith("ensembles of 5; 1 for DER |")
+
+
+def test_members_that_learn_the_likelihood_alone_are_as_in_the_paper():
+    for change in ({"structure": 0.0}, {}):
+        content = depth_content("nyu")
+        del content["config"]["structure"]  # as in older files
+        content["config"] |= change
+        assert row(text(content), "Single, members").endswith("| likelihood | the same |")
 
 
 def test_a_student_that_is_not_annealed_is_not_called_so():

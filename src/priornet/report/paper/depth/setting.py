@@ -78,6 +78,13 @@ def _augmentation(c: Content) -> str:
     return ", ".join(parts)
 
 
+def _gaussian(c: Content) -> str:
+    weight = c["config"].get("structure", 0.0)  # older files do not name it
+    return (
+        f"likelihood, and {weight:g} times DenseDepth's loss of the mean" if weight else "the same"
+    )
+
+
 def _students(c: Content) -> str:
     config = c["config"]
     epochs = config["student_epochs"] or config["epochs"]
@@ -148,6 +155,7 @@ _ROWS: tuple[tuple[str, str, Callable[[Content], str]], ...] = (
     ("batch norms of the encoder", "those of each batch", _norm),
     ("precision", "float32", _precision),
     ("augmentation", "mirrored (0.5), channels swapped (0.25)", _augmentation),
+    ("Single, members of ENSM", "likelihood", _gaussian),
     ("students (EnD2, EnD, MD-EnD)", "start and length not given", _students),
     ("EnD2", "members' likelihood, T = 10 annealed", _endd),
     ("NWPN", "gamma = 0.05 rising over 5 epochs, 10 more epochs; beta not given", _nwpn),
