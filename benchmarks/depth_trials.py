@@ -7,9 +7,9 @@ one's own, say, which the experiment will not be judged by. Trials of students s
 where these have the same settings, and are shown beside them.
 
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda \
-        --try "" --try structure=30 --try "structure=100 norm=batch" [--seeds 0,1,2] [--json out]
+        --try "" --try structure=0 --try "structure=30 norm=batch" [--seeds 0,1,2] [--json out]
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda --method EnD2 \
-        --try structure=10 --try "structure=10 student_structure=30" [--foreign other=PHOTOGRAPHS]
+        --try "" --try "student_evenness=0.5 strange=0.5" [--foreign other=PHOTOGRAPHS]
 """
 
 from __future__ import annotations

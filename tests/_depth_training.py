@@ -17,7 +17,7 @@ from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.methods import objective_for
 from priornet.experiments.depth.presets import PRESETS
 from priornet.experiments.depth.recipe import Recipe, recipes
-from priornet.experiments.depth.train import Training, make_fabric, train
+from priornet.experiments.depth.train import Lesson, Training, make_fabric, train
 from priornet.nn import Head
 
 TINY = replace(
@@ -106,8 +106,12 @@ def run_tiny(
             parameters = dict(teacher.named_parameters())
             nn.init.normal_(parameters["head.projection.weight"], std=0.3 + 0.1 * number)
     networks = [make_network(objective) for objective in objectives]
-    training = Training(seed=7, folder=Path(folder), fingerprint="tiny", **options)
-    outcomes = train(fabric, networks, objectives, data, training, teachers)
+    folders = [Path(folder, *([name] if len(wanted) > 1 else [])) for name in method.split("+")]
+    lessons = [
+        Lesson(network, objective, own, "tiny")
+        for network, objective, own in zip(networks, objectives, folders, strict=True)
+    ]
+    outcomes = train(fabric, lessons, data, Training(seed=7, **options), teachers)
     return (networks, outcomes) if len(networks) > 1 else (networks[0], outcomes[0])
 
 

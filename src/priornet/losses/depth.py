@@ -138,7 +138,7 @@ def _dissimilarity(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
 
 def _blurred(maps: Tensor) -> Tensor:
     """Gaussian averages over windows that fit in the map, ``(..., H - 10, W - 10)``."""
-    if torch.compiler.is_compiling():  # it fuses the sums, and those of their gradient
+    if torch.compiler.is_compiling():  # the compiler fuses the sums, and those of their gradient
         return _Blur.forward(maps)
     return cast(Tensor, _Blur.apply(maps))
 

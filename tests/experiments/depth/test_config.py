@@ -29,8 +29,9 @@ def test_a_setting_touches_the_methods_that_look_at_it(change, touched):
 
 def test_files_of_before_a_setting_were_made_without_it():
     old = Config().to_json()
-    del old["structure"]
-    assert Config.from_json(old | {"student_structure": 0.0}) == replace(Config(), structure=0.0)
+    del old["structure"], old["strange"]
+    without = replace(Config(), structure=0.0, strange=0.0)
+    assert Config.from_json(old | {"student_structure": 0.0}) == without
     with pytest.raises(ValueError, match="unknown settings: student_structure"):
         Config.from_json(old | {"student_structure": 30.0})
 
@@ -48,6 +49,7 @@ def test_files_of_before_a_setting_were_made_without_it():
         ({"seeds": ()}, "at least one seed"),
         ({"seeds": ("a",)}, "`seeds` must be finite and at least 0; got a"),
         ({"height": 33}, "`height` must be even"),
+        ({"width": 20}, "`width` must be even and at least 22, .* 11 x 11 of them; got 20"),
         ({"student_epochs": 0}, "`student_epochs` must be at least 1, or null"),
         ({"holdout": 1.0}, "`holdout` must be below 1; got 1"),
         ({"zoom": 0.5}, "`zoom` must be finite and at least 1; got 0.5"),

@@ -11,6 +11,7 @@ def test_presets_follow_the_data_set():
     kitti = config_for("kitti", "fast")
     assert (kitti.dataset, kitti.height, kitti.width) == ("kitti", 192, 640)
     assert kitti.epochs > Config().epochs  # of fewer images
+    assert (kitti.structure, kitti.student_epochs, len(kitti.seeds)) == (0.0, 75, 4)
     assert kitti.student_evenness == 0.5
     assert config_for("kitti", "paper").seeds == (0, 1)
     assert config_for("nyu", "paper").structure == 0  # which is ours

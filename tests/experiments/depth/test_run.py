@@ -157,6 +157,9 @@ def test_finished_results_answer_the_same_question(order, tmp_path):
     assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
     other = replace(order, config=replace(order.config, epochs=9))
     assert finished(path, other, wanted) is None
+    path.write_text(json.dumps(results | {"config": results["config"] | {"sharpness": 3}}))
+    assert finished(path, order, wanted) is None  # settings of another version
+    path.write_text(json.dumps(results))
     fewer = {name: path for name, path in order.sources.foreign.items() if name != "kitti"}
     other = replace(order, sources=replace(order.sources, foreign=fewer))
     assert finished(path, other, wanted) is None

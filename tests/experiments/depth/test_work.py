@@ -1,5 +1,6 @@
 """Tasks and their pieces on disk: what is finished is kept, what does not fit is made again."""
 
+import math
 import time
 from dataclasses import replace
 from typing import Literal
@@ -7,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
-from priornet.experiments.depth import work
+from priornet.experiments.depth import methods, work
 from priornet.experiments.depth.memory import NotEnoughMemory
 from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.recipe import recipes
@@ -157,8 +158,8 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
         shop.do(needed)
     found = []
 
-    def look(fabric, networks, objectives, data, training, teachers):
-        found.append((*networks, teachers))
+    def look(fabric, lessons, data, training, teachers):
+        found.append((*[lesson.network for lesson in lessons], teachers))
         return [Outcome([], 0.0, is_finished=False)]
 
     monkeypatch.setattr(work, "train", look)
@@ -207,13 +208,70 @@ def test_a_student_that_is_there_is_not_taught_again(shop, order, events):
     assert [event.key for event in events] == ["EnD.0"]
 
 
-def test_what_is_begun_anew_leaves_no_checkpoints_of_others_with_it(shop, order):
-    kept, gone = (order.folder / "checkpoints" / name for name in ("EnD2.1+EnD.1", "EnD2.0+EnD.0"))
-    for folder in (kept, gone):
-        folder.mkdir(parents=True)
-    shop.forget(task(order, "EnD"))
-    assert kept.exists()
-    assert not gone.exists()
+def test_students_go_on_from_where_each_of_them_is(order, events):
+    """Others may have been beside them before; nobody loses an epoch."""
+    config = replace(order.config, epochs=3)
+    late = replace(order, until=time.time(), config=config)
+    joint = taught(late, "EnD2", "EnD")
+    on_time = Workshop(replace(late, until=float("inf")), events.append)
+    for needed in joint.needs:
+        on_time.do(needed)
+    assert Workshop(late).do(joint) is None  # both have learnt for an epoch
+    assert Workshop(late).do(joint.each[0]) is None  # and EnD2 for another, by itself
+    events.clear()
+    on_time.do(taught(late, "EnD2", "EnD", "MD-EnD"))
+    told = [(event.key, event.epoch) for event in events]
+    assert told == [
+        *(("MD-EnD.0", epoch) for epoch in (1, 2, 3)),
+        *((name, epoch) for epoch in (2, 3) for name in ("EnD2.0", "EnD.0")),
+    ]
+    weights = read_tensors(on_time.path(joint)).tensors
+    again = Workshop(replace(late, until=float("inf"), folder=order.folder / "again"))
+    for needed in (*joint.needs, joint.each[0]):
+        again.do(needed)
+    for name, tensor in read_tensors(again.path(joint)).tensors.items():
+        assert torch.equal(tensor, weights[name]), name
+
+
+def test_stopped_between_the_files_of_two_students_nothing_is_learnt_again(
+    shop, order, events, monkeypatch
+):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    plain, written = work.write_tensors, []
+
+    def interrupted(path, *arguments):
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        plain(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "write_tensors", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            shop.do(joint)
+    assert [shop.finished(one) is not None for one in joint.each] == [True, False]
+    events.clear()
+    made = shop.do(joint)
+    assert events == []
+    assert len(made["losses"]) == order.config.epochs
+    assert shop.finished(joint.each[1]) is not None
+
+
+def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, monkeypatch):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    plain = methods.objective_for(joint.recipe, shop.sets.scale).__class__.sums
+
+    def broken(self, *arguments):
+        return plain(self, *arguments) * (math.nan if self.recipe.method == "EnD2" else 1.0)
+
+    monkeypatch.setattr(methods._Student, "sums", broken)
+    with pytest.raises(FloatingPointError, match="EnD2, seed"):
+        shop.do(joint)
+    assert [shop.finished(one) is not None for one in joint.each] == [False, True]
 
 
 def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
@@ -232,7 +290,7 @@ def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, ev
 
     monkeypatch.setattr(step.Step, "_plain", small_gpu)
     assert shop.do(joint) is not None
-    assert events[0].remark == "2 students together do not fit: one by one."
+    assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
     assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
     assert [shop.finished(one) is not None for one in joint.each] == [True, True]
 

@@ -114,19 +114,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+_PAUSE = 15.0  # seconds
+
+
 class _Log:
-    """A line per epoch, or per some of them where epochs are short."""
+    """A line per epoch of each network, or per some of them where epochs are short."""
 
     def __init__(self, started: float) -> None:
-        self.started, self.said = started, -1e9
+        self.started, self.said = started, dict[str, float]()
 
     def report(self, event: Any) -> None:
         if event.remark:
             _say(event.remark)
             return
         now = time.monotonic()
-        if event.epoch == event.n_epochs or now - self.said > 5:
-            self.said = now
+        if event.epoch == event.n_epochs or now - self.said.get(event.key, -1e9) > _PAUSE:
+            self.said[event.key] = now
             _say(
                 f"{now - self.started:7.1f} s  {event.key:<18} epoch {event.epoch:>3}"
                 f"/{event.n_epochs}  loss {event.loss:.4f}"

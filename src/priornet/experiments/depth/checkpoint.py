@@ -7,7 +7,7 @@ later is noticed, named, and passed over for the one before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,8 @@ class Checkpoints:
         """File of the checkpoint after so many epochs."""
         return self.folder / f"epoch-{epoch:04d}.safetensors"
 
-    def latest(self) -> TensorFile | None:
-        """The newest whole checkpoint of this training; None to start afresh."""
+    def whole(self) -> Iterator[TensorFile]:
+        """The whole checkpoints of this training, the newest first."""
         for path in self._files():
             try:
                 found = read_tensors(path)
@@ -48,9 +48,13 @@ class Checkpoints:
                 self.remark(f"{str(error).rstrip('.')}; going back to the epoch before it.")
                 continue
             if found.state.get("fingerprint") == self.fingerprint:
-                return found
-            self.remark(f"{path}: of other settings or other data; it is not used.")
-        return None
+                yield found
+            else:
+                self.remark(f"{path}: of other settings or other data; it is not used.")
+
+    def epochs(self) -> list[int]:
+        """After how many epochs one can go on, the newest first; 0 where there is none."""
+        return [int(found.state["epoch"]) for found in self.whole()] or [0]
 
     def save(self, epoch: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Keep the state after an epoch. The file is written while training goes on."""

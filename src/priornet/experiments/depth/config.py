@@ -16,7 +16,7 @@ DATASETS = ("nyu", "kitti")
 _GONE = {"evenness": 0.0, "student_structure": 0.0}
 
 # Settings that came later and change what is done by default: older results were made without.
-_UNNAMED = {"structure": 0.0}
+_UNNAMED = {"strange": 0.0, "structure": 0.0}
 
 # Settings that only some methods look at: a change of the others' leaves their work standing.
 _OWN: dict[str, tuple[str, ...]] = {
@@ -54,6 +54,7 @@ _LESSONS = {
     "student_evenness",
 }
 
+_SMALLEST = 22  # pixels across
 _CHOICES = {
     "dataset": DATASETS,
     "encoder": ("efficientnet_lite0", "densenet169"),
@@ -204,7 +205,7 @@ class Config:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Config:
-        """Settings from a file; what an older one does not name did nothing yet.
+        """Settings from a file; of what an older one does not name, nothing was done yet.
 
         Raises:
             ValueError: A setting is unknown, or cannot be.
@@ -229,7 +230,7 @@ class Config:
         return {name: value for name, value in self.to_json().items() if name in mine}
 
     def school_of(self, method: str) -> dict[str, Any]:
-        """What students must have in common to be taught together: teachers, images, epochs."""
+        """What students must have in common to be taught together: all but head and loss."""
         own = self.settings_of(method)
         return {name: value for name, value in own.items() if name not in _LESSONS}
 
@@ -239,7 +240,7 @@ class Config:
 
 
 def _check_counts(config: Config) -> None:
-    for name in ("height", "width", "epochs", "batch", "gamma_seeds"):
+    for name in ("epochs", "batch", "gamma_seeds"):
         if getattr(config, name) < 1:
             raise ValueError(f"`{name}` must be at least 1; got {getattr(config, name)}.")
     if config.n_members < 2:
@@ -251,10 +252,11 @@ def _check_counts(config: Config) -> None:
         if value is not None and value < 1:
             raise ValueError(f"`{name}` must be at least 1, or null for the default; got {value}.")
     for name in ("height", "width"):
-        if getattr(config, name) % 2:
+        size = getattr(config, name)
+        if size % 2 or size < _SMALLEST:
             raise ValueError(
-                f"`{name}` must be even, for predictions have half the resolution; got "
-                f"{getattr(config, name)}."
+                f"`{name}` must be even and at least {_SMALLEST}, for predictions have half the "
+                f"resolution and DenseDepth's loss looks at windows of 11 x 11 of them; got {size}."
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -39,6 +40,8 @@ class Learning:
     ) -> None:
         config = objective.config
         self.objective = objective
+        self.losses: list[float] = []  # of the epochs done
+        self.seconds = 0.0  # that they took before an interruption
         self.network = network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
         self.average = _Average(self.network, config.average * n_steps)
         learner: nn.Module = Learner(self.network, objective, half)
@@ -69,14 +72,19 @@ class Learning:
             tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
         return tensors
 
-    def load(self, tensors: dict[str, Tensor], n_steps: int) -> None:
-        """Go on from a checkpoint, after so many steps."""
+    def state(self, seconds: float) -> dict[str, Any]:
+        """What is no tensor; so many seconds after the last interruption."""
+        return {"losses": list(self.losses), "seconds": self.seconds + seconds}
+
+    def load(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any], n_steps: int) -> None:
+        """Go on from a checkpoint, with so many steps in an epoch."""
+        self.losses, self.seconds = list(state["losses"]), float(state["seconds"])
         parts: dict[str, dict[str, Tensor]] = {"network": {}, "average": {}, "optimizer": {}}
         for name, tensor in tensors.items():
             kind, _, key = name.partition("/")
             parts[kind][key] = tensor
         self.network.load_state_dict(parts["network"])
-        self.average.load(parts["average"], n_steps)
+        self.average.load(parts["average"], len(self.losses) * n_steps)
         self._load_optimizer(parts["optimizer"])
 
     def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:

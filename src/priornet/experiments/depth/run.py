@@ -82,12 +82,20 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
         known = found["methods"].keys() | found["variants"].keys()
         check_summaries([found["methods"], found["variants"]])
         same = all(found.get(name) == value for name, value in asked.items())
-        same &= Config.from_json(found["config"]) == order.config
+        same &= _are_settings(found["config"], order.config)
         return found if same and {recipe.name for recipe in recipes} <= known else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a results file ({type(error).__name__}: {error})."
         ) from error
+
+
+def _are_settings(content: dict[str, Any], config: Config) -> bool:
+    """Whether a file's settings are these; those of another version are others."""
+    try:
+        return Config.from_json(content) == config
+    except ValueError:
+        return False
 
 
 def run(
@@ -140,8 +148,8 @@ def run(
 def _n_classes(order: Order, workers: int) -> int:
     """Into how many trainings to put the students of a seed.
 
-    One asks their teachers least often. Processors would idle while it goes on; a GPU that is
-    shared is busy either way.
+    One asks their teachers least often, but has one processor work where several could; a GPU is
+    busy with a few processes already (benchmarks/README.md).
     """
     return -(-workers // len(order.config.seeds)) if order.device == "cpu" else 1
 

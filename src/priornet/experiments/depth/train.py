@@ -1,8 +1,8 @@
 """The training loop: one for all methods, on one device or many, which goes on where it stopped.
 
 Networks that see the same batches can be trained together: students of one ensemble, whose teachers
-are then asked once for all of them. Each ends with the weights that it would have alone, as long as
-it drops nothing at random.
+are then asked once for all of them. Each ends with the weights that it would have alone (on a CPU
+with the same bits, as long as it drops nothing at random), and has checkpoints of its own.
 
 Everything random in an epoch follows from the seed and the number of the epoch, so that a training
 killed in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes
@@ -17,14 +17,14 @@ import logging
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from priornet.experiments.depth.batches import Share, TrainingSet, epoch_seed
 from priornet.experiments.depth.checkpoint import Checkpoints
@@ -32,8 +32,9 @@ from priornet.experiments.depth.learning import Learning
 from priornet.experiments.depth.methods import Objective
 from priornet.experiments.depth.sharing import shared
 from priornet.experiments.depth.step import Step, rate_at, set_norms
+from priornet.nn.tensor_files import TensorFile
 
-__all__ = ["Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
+__all__ = ["Lesson", "Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
 
 _WAYS_TRIED = 3  # to convolve
 
@@ -47,15 +48,24 @@ class Tick(NamedTuple):
     """Of every network."""
 
 
+class Lesson(NamedTuple):
+    """A network and what it is to learn."""
+
+    network: nn.Module
+    """With ``raw(images)``; with ``encoder`` and ``head`` if it has those."""
+    objective: Objective
+    """What it learns."""
+    folder: Path
+    """Where its checkpoints lie."""
+    fingerprint: str
+    """Of all that its weights depend on: a checkpoint of another one is not used."""
+
+
 @dataclass(frozen=True)
 class Training:
     """What one call of :func:`train` needs beside networks and images."""
 
     seed: int
-    folder: Path
-    """Where its checkpoints lie."""
-    fingerprint: str
-    """Of all that it depends on: a checkpoint of another one is not used."""
     capture: bool = True
     """Replay a CUDA graph, where there is one GPU and one process."""
     compile: bool = False
@@ -124,28 +134,25 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def train(
     fabric: Any,
-    networks: Sequence[nn.Module],
-    objectives: Sequence[Objective],
+    lessons: Sequence[Lesson],
     data: TrainingSet,
     training: Training,
     teachers: Sequence[nn.Module] = (),
 ) -> list[Outcome]:
-    """Train networks, from their last checkpoint if there is one.
+    """Train networks, from the last checkpoints that they have of one epoch.
 
     Args:
         fabric: From :func:`make_fabric`, launched.
-        networks: With ``raw(images)``; with ``encoder`` and ``head`` if they have those. One, or
-            several that are to see the same images for as many epochs.
-        objectives: What each of them learns.
+        lessons: One network, or several that are to see the same images for as many epochs.
         data: Training images.
-        training: Seed, folder, callbacks.
+        training: Seed and callbacks.
         teachers: For students, in the ensemble's order; on the device, in evaluation mode. They are
             for these students only: see :class:`~priornet.experiments.depth.step.Step`.
 
     Returns:
         What became of each network.
     """
-    run = _Run(fabric, networks, objectives, data, training, teachers)
+    run = _Run(fabric, lessons, data, training, teachers)
     with _quickest_convolutions(), run.step.on_stream():
         return run.go()
 
@@ -172,15 +179,15 @@ class _Run:
     def __init__(
         self,
         fabric: Any,
-        networks: Sequence[nn.Module],
-        objectives: Sequence[Objective],
+        lessons: Sequence[Lesson],
         data: TrainingSet,
         training: Training,
         teachers: Sequence[nn.Module],
     ) -> None:
         self.fabric, self.data, self.training = fabric, data, training
-        self.config = config = objectives[0].config
-        (self.n_epochs,) = {o.config.epochs_of(o.recipe.method) for o in objectives}
+        self.config = config = lessons[0].objective.config
+        recipes = [lesson.objective.recipe for lesson in lessons]
+        (self.n_epochs,) = {recipe.config.epochs_of(recipe.method) for recipe in recipes}
         self.n_steps = data.n_steps(config.batch)
         self.share = Share(fabric.global_rank, fabric.world_size)
         if min(config.batch, len(data)) % fabric.world_size:
@@ -199,15 +206,16 @@ class _Run:
         self.learnings = [
             Learning(
                 fabric,
-                shared(network, fabric, self.share, n_own, frozen=frozen),
-                objective,
+                shared(lesson.network, fabric, self.share, n_own, frozen=frozen),
+                lesson.objective,
                 self.n_steps,
                 half=half,
                 capture=capture,
                 fuse=fuse,
             )
-            for network, objective in zip(networks, objectives, strict=True)
+            for lesson in lessons
         ]
+        self.files = [Checkpoints(one.folder, one.fingerprint, training.remark) for one in lessons]
         self.step = Step(
             fabric,
             [learning.pupil for learning in self.learnings],
@@ -221,29 +229,31 @@ class _Run:
 
     def go(self) -> list[Outcome]:
         """The epochs that are not done yet."""
-        files = Checkpoints(self.training.folder, self.training.fingerprint, self.training.remark)
-        started, losses, before = time.perf_counter(), list[list[float]](), 0.0
-        try:
-            losses, before = self._resume(files)
-            for epoch in range(len(losses), self.n_epochs):
-                losses.append(self._epoch(epoch))
-                seconds = before + time.perf_counter() - started
-                self._save(files, losses, seconds)
+        started = time.perf_counter()
+        with ExitStack() as closing:
+            for files in self.files:
+                closing.callback(files.close)
+            self._resume()
+            for epoch in range(len(self.learnings[0].losses), self.n_epochs):
+                losses = self._epoch(epoch)
+                for learning, loss in zip(self.learnings, losses, strict=True):
+                    learning.losses.append(loss)
+                seconds = (time.perf_counter() - started) / len(self.learnings)
+                self._save(seconds)
                 if self.fabric.is_global_zero:
-                    self.training.progress(Tick(epoch + 1, self.n_epochs, losses[-1]))
+                    self.training.progress(Tick(epoch + 1, self.n_epochs, losses))
                 if epoch + 1 < self.n_epochs and self.fabric.broadcast(self.training.stop()):
-                    return self._outcomes(losses, seconds, is_finished=False)
-        finally:
-            files.close()
+                    return self._outcomes(seconds, is_finished=False)
         for learning in self.learnings:
             learning.finish()
-        return self._outcomes(losses, before + time.perf_counter() - started, is_finished=True)
+        seconds = (time.perf_counter() - started) / len(self.learnings)
+        return self._outcomes(seconds, is_finished=True)
 
-    def _outcomes(
-        self, losses: list[list[float]], seconds: float, is_finished: bool
-    ) -> list[Outcome]:
-        each = seconds / len(self.learnings)
-        return [Outcome(list(own), each, is_finished) for own in zip(*losses, strict=True)]
+    def _outcomes(self, seconds: float, is_finished: bool) -> list[Outcome]:
+        return [
+            Outcome(learning.losses, learning.seconds + seconds, is_finished)
+            for learning in self.learnings
+        ]
 
     def _epoch(self, epoch: int) -> list[float]:
         config, seed = self.config, self.training.seed
@@ -271,27 +281,21 @@ class _Run:
 
     # -- going on where it stopped ----------------------------------------------------------------
 
-    def _resume(self, files: Checkpoints) -> tuple[list[list[float]], float]:
-        """Losses of the epochs done, and the seconds they took."""
+    def _resume(self) -> None:
         # One process reads: the others may be on machines without the folder.
-        found = self.fabric.broadcast(files.latest() if self.fabric.is_global_zero else None)
-        if found is None:
-            return [], 0.0
-        losses = [list(epoch) for epoch in found.state["losses"]]
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in found.tensors.items():
-            place, _, key = name.partition("/")
-            parts.setdefault(place, {})[key] = tensor
-        for place, learning in enumerate(self.learnings):
-            learning.load(parts[str(place)], len(losses) * self.n_steps)
-        return losses, float(found.state["seconds"])
+        found = self.fabric.broadcast(self._newest() if self.fabric.is_global_zero else None)
+        if found is not None:
+            for learning, file in zip(self.learnings, found, strict=True):
+                learning.load(file.tensors, file.state, self.n_steps)
 
-    def _save(self, files: Checkpoints, losses: list[list[float]], seconds: float) -> None:
+    def _newest(self) -> list[TensorFile] | None:
+        """A checkpoint of every network, all of one epoch."""
+        saved = [{int(file.state["epoch"]): file for file in files.whole()} for files in self.files]
+        of_all = set[int].intersection(*map(set[int], saved))
+        return [own[max(of_all)] for own in saved] if of_all else None
+
+    def _save(self, seconds: float) -> None:
         if not self.fabric.is_global_zero:
             return
-        tensors = {
-            f"{place}/{name}": tensor
-            for place, learning in enumerate(self.learnings)
-            for name, tensor in learning.tensors().items()
-        }
-        files.save(len(losses), tensors, {"losses": losses, "seconds": seconds})
+        for learning, files in zip(self.learnings, self.files, strict=True):
+            files.save(len(learning.losses), learning.tensors(), learning.state(seconds))

@@ -13,6 +13,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from torch import Tensor, nn
 
 from priornet.data.depth import DepthError
 from priornet.distill import start_as_member
+from priornet.experiments.depth.checkpoint import Checkpoints
 from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
@@ -34,7 +36,14 @@ from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scoring import Scoring
 from priornet.experiments.depth.sets import Sets
-from priornet.experiments.depth.train import Outcome, Tick, Training, make_fabric, train
+from priornet.experiments.depth.train import (
+    Lesson,
+    Outcome,
+    Tick,
+    Training,
+    make_fabric,
+    train,
+)
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
 from priornet.nn.depth_file import depth_record
@@ -79,22 +88,6 @@ class Workshop:
             return found[0]
         return self._train(missing) if task.kind == "train" else self._score(task)
 
-    def _train(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
-        """Trainings together, or one by one where they do not fit; what is known of the first."""
-        try:
-            return self._train_together(tasks)
-        except _TooManyTogether:
-            self._remark(tasks[0], f"{len(tasks)} students together do not fit: one by one.")
-        # Outside the handler: the error would hold on to all of their memory.
-        made: list[dict[str, Any]] = []
-        for task in tasks:
-            _free_memory()
-            one = self._train_together([task])
-            if one is None:
-                return None
-            made.append(one)
-        return made[0]
-
     # -- pieces on disk ---------------------------------------------------------------------------
 
     def fingerprint(self, task: Task) -> str:
@@ -122,21 +115,14 @@ class Workshop:
             return self.order.folder / "weights" / f"{task.key}.safetensors"
         return self.order.folder / f"{task.key}.json"
 
-    def _checkpoints(self, tasks: Sequence[Task]) -> Path:
-        return self.order.folder / "checkpoints" / "+".join(task.key for task in tasks)
-
-    def _drop_checkpoints(self, tasks: Sequence[Task]) -> None:
-        """Those of some trainings, alone or with others."""
-        keys = {task.key for task in tasks}
-        for folder in self._checkpoints(tasks).parent.glob("*"):
-            if keys & set(folder.name.split("+")):
-                shutil.rmtree(folder, ignore_errors=True)
+    def _checkpoints(self, task: Task) -> Path:
+        return self.order.folder / "checkpoints" / task.key
 
     def forget(self, task: Task) -> None:
         """Drop a finished piece, or what there is of it, so that it is made again."""
         self.path(task).unlink(missing_ok=True)
         if task.kind == "train":
-            self._drop_checkpoints([task])
+            shutil.rmtree(self._checkpoints(task), ignore_errors=True)
 
     def finished(self, task: Task) -> dict[str, Any] | None:
         """What is known of a piece that is on disk, or None where it has to be made."""
@@ -158,8 +144,60 @@ class Workshop:
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _train_together(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
-        """One network, or students of one ensemble; what is known of the first."""
+    def _train(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
+        """Train all that are missing; what is known of the first, or None where time was up."""
+        made: dict[Task, dict[str, Any]] = {}
+        for some in self._classes(tasks):
+            now = self._train_together(some) if len(some) == 1 else self._train_class(some)
+            if now is None:
+                return None
+            made |= now
+        return made[tasks[0]]
+
+    def _classes(self, tasks: Sequence[Task]) -> list[list[Task]]:
+        """Trainings that can go on together: those that have a checkpoint of the same epoch."""
+        if len(tasks) == 1:
+            return [list(tasks)]
+        saved = {task: self._epochs_saved(task) for task in tasks}
+        classes: list[list[Task]] = []
+        while saved:
+            behind = min(epochs[0] for epochs in saved.values())
+            classes.append([task for task, epochs in saved.items() if behind in epochs])
+            saved = {task: epochs for task, epochs in saved.items() if behind not in epochs}
+        return self.fabric.broadcast(classes)  # other machines may be without the folder
+
+    def _epochs_saved(self, task: Task) -> list[int]:
+        with closing(
+            Checkpoints(self._checkpoints(task), self.fingerprint(task), lambda _: None)
+        ) as files:
+            return files.epochs()
+
+    def _train_class(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
+        """Students together, or one by one where they do not fit or one of them fails."""
+        try:
+            return self._train_together(tasks)
+        except (_TooManyTogether, FloatingPointError) as error:
+            self._remark(tasks[0], f"{error} {len(tasks)} students go on one by one.")
+        # Outside the handler: the error would hold on to all of their memory.
+        made, failed = dict[Task, dict[str, Any]](), None
+        for task in tasks:
+            _free_memory()
+            if self.fabric.broadcast(self.order.is_late):
+                return None
+            try:
+                now = self._train_together([task])
+            except FloatingPointError as error:  # the others shall be there all the same
+                failed = failed or error
+                continue
+            if now is None:
+                return None
+            made |= now
+        if failed is not None:
+            raise failed
+        return made
+
+    def _train_together(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
+        """One network, or students of one ensemble."""
         first = tasks[0]
         seed = _training_seed(first.seed, first.member)
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
@@ -173,11 +211,12 @@ class Workshop:
                 start_as_member(networks[-1], teachers[0])
         for teacher in teachers:  # not before: the students have taken weights by their names
             teacher.encoder.fold_norms()
-        fingerprints = [self.fingerprint(task) for task in tasks]
+        lessons = [
+            Lesson(network, objective, self._checkpoints(task), self.fingerprint(task))
+            for task, network, objective in zip(tasks, networks, objectives, strict=True)
+        ]
         training = Training(
             seed,
-            self._checkpoints(tasks),
-            "+".join(fingerprints),
             self.order.capture,
             self.order.compile,
             progress=lambda tick: self._tick(tasks, tick),
@@ -186,29 +225,29 @@ class Workshop:
         )
 
         def run() -> list[Outcome]:
-            return train(self.fabric, networks, objectives, data, training, teachers)
+            return train(self.fabric, lessons, data, training, teachers)
 
-        outcomes = self._with_room(tasks, run)
-        if not all(outcome.is_finished for outcome in outcomes):
-            return None
-        states = [
-            {
-                "fingerprint": fingerprint,
-                "losses": outcome.losses,
-                "seconds": round(outcome.seconds, 2),
-                **self._described(network, task.recipe),
-                **provenance(),
-            }
-            for task, network, fingerprint, outcome in zip(
-                tasks, networks, fingerprints, outcomes, strict=True
-            )
-        ]
-        if self.fabric.is_global_zero:
-            for task, network, state in zip(tasks, networks, states, strict=True):
-                write_tensors(self.path(task), network.state_dict(), state)
-            self._drop_checkpoints(tasks)
+        made: dict[Task, dict[str, Any]] = {}
+        for task, lesson, outcome in zip(tasks, lessons, self._with_room(tasks, run), strict=True):
+            if not outcome.is_finished:
+                return None
+            made[task] = self._keep(task, lesson, outcome)
         self.fabric.barrier()
-        return states[0]
+        return made
+
+    def _keep(self, task: Task, lesson: Lesson, outcome: Outcome) -> dict[str, Any]:
+        """Write a finished network; what is known of it."""
+        state = {
+            "fingerprint": lesson.fingerprint,
+            "losses": outcome.losses,
+            "seconds": round(outcome.seconds, 2),
+            **self._described(lesson.network, task.recipe),
+            **provenance(),
+        }
+        if self.fabric.is_global_zero:
+            write_tensors(self.path(task), lesson.network.state_dict(), state)
+            shutil.rmtree(lesson.folder, ignore_errors=True)
+        return state
 
     def _described(self, network: nn.Module, recipe: Recipe) -> dict[str, Any]:
         """What ``priornet export`` must know of the weights; DD has units of its own."""
@@ -225,10 +264,9 @@ class Workshop:
                 raise
         # Outside the handler: the error would hold on to the memory of the step that failed.
         _free_memory()
-        if len(tasks) > 1:
-            raise _TooManyTogether
-        (task,) = tasks
-        config = task.recipe.config
+        task, config = tasks[0], tasks[0].recipe.config
+        if len(tasks) > 1 and self.fabric.world_size == 1:  # others would wait for this process
+            raise _TooManyTogether("Memory does not suffice.")
 
         def probe(smaller: int) -> None:
             self._one_step(replace(task.recipe, config=replace(config, batch=smaller)))
@@ -248,8 +286,9 @@ class Workshop:
             count = recipe.config.n_members
             teachers = [self._placed(_build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
-            once = Training(0, Path(nowhere), "probe", capture=False, stop=lambda: True)
-            train(self.fabric, [network], [objective], data, once, teachers)
+            once = Training(0, capture=False, stop=lambda: True)
+            lesson = Lesson(network, objective, Path(nowhere), "probe")
+            train(self.fabric, [lesson], data, once, teachers)
 
     def _tick(self, tasks: Sequence[Task], tick: Tick) -> None:
         for task, loss in zip(tasks, tick.losses, strict=True):

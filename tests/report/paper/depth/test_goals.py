@@ -110,6 +110,16 @@ def test_the_student_as_it_comes_is_judged_and_the_other_temperature_shown():
     assert goals[-1].found.startswith("0 of 4: ")
 
 
+def test_a_variant_of_the_same_temperature_does_not_take_its_place():
+    given = contents()
+    for content in given.values():
+        content["variants"]["EnD2-T10"] = dict(content["methods"]["EnD2"])
+        content["methods"]["EnD2"]["nll"] = seeds(9.0, 3, 0.0)
+    _, goals, misses = judged(given)
+    assert "depth/nyu/EnD2/nll" in misses
+    assert "EnD2 9.000 (T = 10)" in goals[3].found
+
+
 def test_another_temperature_is_not_judged_in_its_place():
     given = contents()
     for content in given.values():

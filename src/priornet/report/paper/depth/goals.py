@@ -79,7 +79,8 @@ class _Ledger:
             return {"": "EnD2"}
         found = {f"T = {content['config']['temperature']:g}": "EnD2"}
         variants = {f"T = {name.removeprefix('EnD2-T')}": name for name in content["variants"]}
-        return found | {warmth: name for warmth, name in variants.items() if "EnD2-T" in name}
+        others = {w: name for w, name in variants.items() if "EnD2-T" in name and w not in found}
+        return found | others
 
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
         """A metric of several methods, if all have it."""
