@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -88,7 +89,7 @@ def run_tiny(
     data_class=TrainingSet,
     fabric=None,
     **options,
-):
+) -> Any:
     """Train; gives the network and what :func:`train` returned.
 
     Students are trained together where ``method`` names several, as in ``"EnD2+EnD"``: then lists.
@@ -123,12 +124,12 @@ def _recipe(name, config):
 class Killed(TrainingSet):
     """Its process dies in the middle of the second epoch: no exception, no clean-up."""
 
-    checkpoint: Path
+    checkpoints: list[Path]
 
     def epoch(self, seed, epoch, batch, share):
         for i, found in enumerate(super().epoch(seed, epoch, batch, share)):
             if (epoch, i) == (1, 2):
-                while not self.checkpoint.exists():  # it is written while training goes on
+                while not all(path.exists() for path in self.checkpoints):  # written meanwhile
                     time.sleep(0.01)
                 os.kill(os.getpid(), signal.SIGKILL)
             yield found
@@ -138,7 +139,9 @@ def main(folder, what, *arguments):
     """``FOLDER kill METHOD``, or ``FOLDER share N METHOD ...`` to train in N processes."""
     torch.set_num_threads(1)
     if what == "kill":
-        Killed.checkpoint = Path(folder, "epoch-0001.safetensors")
+        names = arguments[0].split("+")
+        folders = [Path(folder, name) for name in names] if len(names) > 1 else [Path(folder)]
+        Killed.checkpoints = [own / "epoch-0001.safetensors" for own in folders]
         run_tiny(folder, arguments[0], replace(TINY, average=1.0), data_class=Killed)
         return
     n_processes, *methods = arguments

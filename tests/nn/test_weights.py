@@ -125,6 +125,17 @@ def test_tensors_must_have_names(tmp_path):
         read_weights(tmp_path / "a.pth")
 
 
+def test_a_whole_network_is_told_from_its_weights(tmp_path):
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "module.pth")
+    with pytest.raises(ValueError, match=r"module.pth .* Of a whole network, save its `state_dict"):
+        read_weights(tmp_path / "module.pth")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="a folder, not a file of weights"):
+        read_weights(tmp_path)
+
+
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.pth"):
         read_weights(tmp_path / "nowhere.pth")

@@ -284,7 +284,8 @@ def _print(results: dict[str, Any], path: Path) -> None:
         table.add_row(coloured(name), *numbers, *(_auc(scores, other) for other in foreign))
     Console().print(table)
     lines = ["OOD AUC: of the EPKL, and of the total variance where there is none."]
-    lines.append("Tables and curves: priornet reproduce page. Maps: priornet reproduce depth-maps.")
+    if results["preset"] == "fast":  # pages and figures are of these
+        lines.append("Tables and curves: priornet reproduce page. Maps: reproduce depth-maps.")
     print_lines([*lines, f"{results['seconds']:.0f} s of work. Results: {path}"])
 
 

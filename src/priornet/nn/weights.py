@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,19 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file of weights {path}.")
+        what = "a folder, not a file of weights" if path.is_dir() else "there is no such file"
+        raise FileNotFoundError(f"{path}: {what}.")
     try:
         found = _read(path)
+    except pickle.UnpicklingError as error:  # its own words are advice to trust the file
+        raise ValueError(
+            f"{path} is not a file of weights: it holds something else than tensors. Of a whole "
+            "network, save its `state_dict()`."
+        ) from error
     except Exception as error:  # readers of foreign files fail in many ways
         reason = str(error).split("\n")[0]
-        raise ValueError(f"{path} is not a file of weights: {reason}") from error
+        kind = type(error).__name__
+        raise ValueError(f"{path} is not a file of weights ({kind}: {reason}).") from error
     if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
         found = found["state_dict"]
     if not isinstance(found, Mapping) or not all(isinstance(v, Tensor) for v in found.values()):

@@ -1,6 +1,7 @@
 """Checkpoints: what was written comes back, damage is named, the one before it serves."""
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -31,6 +32,10 @@ def files(tmp_path, remarks):
     found.close()
 
 
+def newest(files) -> Any:
+    return next(files.whole(), None)
+
+
 def save(files, tensors, *epochs):
     for epoch in epochs:
         files.save(epoch, tensors, {"losses": [0.5] * epoch})
@@ -39,7 +44,7 @@ def save(files, tensors, *epochs):
 
 def test_what_was_written_comes_back(files, tensors):
     save(files, tensors, 1)
-    found = next(files.whole(), None)
+    found = newest(files)
     assert found.state == {"losses": [0.5], "epoch": 1, "fingerprint": "mine"}
     assert found.tensors.keys() == tensors.keys()
     for name, tensor in tensors.items():
@@ -55,13 +60,13 @@ def test_later_changes_do_not_reach_the_file(files, tensors):
 
 def files_latest(files):
     files.wait()
-    return next(files.whole(), None)
+    return newest(files)
 
 
 def test_the_newest_two_are_kept(files, tensors, tmp_path):
     save(files, tensors, 1, 2, 3, 10)
     assert sorted(os.listdir(tmp_path)) == ["epoch-0003.safetensors", "epoch-0010.safetensors"]
-    assert next(files.whole(), None).state["epoch"] == 10
+    assert newest(files).state["epoch"] == 10
 
 
 def truncate(path):
@@ -84,11 +89,11 @@ def test_a_damaged_file_is_named_and_the_one_before_it_serves(
 ):
     save(files, tensors, 1, 2)
     damage(tmp_path / "epoch-0002.safetensors")
-    assert next(files.whole(), None).state["epoch"] == 1
+    assert newest(files).state["epoch"] == 1
     assert len(remarks) == 1
     assert remarks[0].startswith(f"{tmp_path / 'epoch-0002.safetensors'}: damaged (")
     damage(tmp_path / "epoch-0001.safetensors")
-    assert next(files.whole(), None) is None
+    assert newest(files) is None
 
 
 def test_a_strange_file_is_passed_over(files, tensors, tmp_path, remarks):
@@ -96,14 +101,14 @@ def test_a_strange_file_is_passed_over(files, tensors, tmp_path, remarks):
 
     save(files, tensors, 1)
     save_file({"weight": torch.ones(2)}, tmp_path / "epoch-0002.safetensors")
-    assert next(files.whole(), None).state["epoch"] == 1
+    assert newest(files).state["epoch"] == 1
     assert "epoch-0002.safetensors: not one of our files" in remarks[0]
 
 
 def test_checkpoints_of_other_settings_are_not_used(files, tensors, tmp_path, remarks):
     save(files, tensors, 1)
     others = Checkpoints(tmp_path, "theirs", remarks.append)
-    assert next(others.whole(), None) is None
+    assert newest(others) is None
     assert "of other settings or other data" in remarks[0]
     others.close()
 
@@ -111,10 +116,10 @@ def test_checkpoints_of_other_settings_are_not_used(files, tensors, tmp_path, re
 def test_checkpoints_of_other_settings_do_not_push_ours_out(files, tensors, tmp_path, remarks):
     save(files, tensors, 19, 20)
     others = Checkpoints(tmp_path, "theirs", remarks.append)
-    assert next(others.whole(), None) is None
+    assert newest(others) is None
     for epoch in (1, 2, 3):
         save(others, tensors, epoch)
-        found = next(others.whole(), None)
+        found = newest(others)
         assert found is not None
         assert found.state["epoch"] == epoch
     assert not others.path(1).exists()
@@ -124,7 +129,7 @@ def test_checkpoints_of_other_settings_do_not_push_ours_out(files, tensors, tmp_
 def test_a_file_that_was_not_finished_is_not_seen(files, tensors, tmp_path):
     save(files, tensors, 1)
     (tmp_path / ".epoch-0002.safetensors.123").write_bytes(b"half a file")
-    assert next(files.whole(), None).state["epoch"] == 1
+    assert newest(files).state["epoch"] == 1
 
 
 def test_a_failed_write_is_raised_and_leaves_nothing(tmp_path, tensors):

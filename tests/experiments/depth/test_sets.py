@@ -92,6 +92,15 @@ def test_training_images_held_out_take_the_place_of_the_test_images(sets, order)
     assert dev.test_print != sets.test_print
 
 
+@pytest.mark.parametrize(
+    ("share", "left"), [(0.01, "0 to score and 6"), (0.99, "6 to score and 0")]
+)
+def test_a_holdout_that_leaves_nothing_is_named(order, share, left):
+    sets = Sets(replace(order.config, holdout=share), order.sources)
+    with pytest.raises(DepthError, match=f"`holdout` = {share} of 6 training images leaves {left}"):
+        sets.check(foreign=False)
+
+
 def test_roads_held_out_are_of_every_category(tmp_path):
     names = [f"{kind}_{i:06d}" for kind in ("um", "uu") for i in range(4)]
     sources = Sources(write_pairs(tmp_path / "kitti", names, shape=(32, 64), dtype=np.uint16))

@@ -172,6 +172,11 @@ class Sets:
         if name == "train" or (name == "test" and config.holdout > 0):
             whole = sources.open(sources.own, "train")
             held = _held_out(whole.names, config.holdout)
+            if config.holdout > 0 and not 0 < len(held) < len(whole):
+                raise DepthError(
+                    f"`holdout` = {config.holdout:g} of {len(whole)} training images leaves "
+                    f"{len(held)} to score and {len(whole) - len(held)} to learn."
+                )
             if name == "train":
                 learnt = sorted(set(range(len(whole))) - set(held))
                 return _first(whole[learnt], config.n_images)

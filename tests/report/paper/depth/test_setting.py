@@ -81,7 +81,7 @@ def test_members_that_learn_the_likelihood_alone_are_as_in_the_paper():
         content = depth_content("nyu")
         del content["config"]["structure"]  # as in older files
         content["config"] |= change
-        assert row(text(content), "Single, members").endswith("| likelihood | the same |")
+        assert row(text(content), "Single, members").endswith("| likelihood | likelihood |")
 
 
 def test_a_student_that_is_not_annealed_is_not_called_so():

@@ -80,8 +80,8 @@ def _augmentation(c: Content) -> str:
 
 def _gaussian(c: Content) -> str:
     weight = c["config"].get("structure", 0.0)  # older files do not name it
-    return (
-        f"likelihood, and {weight:g} times DenseDepth's loss of the mean" if weight else "the same"
+    return "likelihood" + (
+        f", and {weight:g} times DenseDepth's loss of the mean" if weight else ""
     )
 
 
