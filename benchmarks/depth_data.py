@@ -1,11 +1,11 @@
 """Images a second from file to tensor, against what a GPU consumes.
 
 Each form of a set is decoded to tensors with one thread and with two, its pictures and its depth;
-then batches of 32 are mirrored and recoloured. Small depth networks on a fast GPU take
-some 2000 images of 240 x 320 a second, over and over (README.md): a training run decodes each image once, keeps its bytes
-on the device and augments there, so that only the last row counts in every epoch. The other rows
-say how long the start takes, and whether a set that does not fit into memory could be decoded as it
-goes.
+then batches of 32 are mirrored and recoloured. Small depth networks on a fast GPU take some 2000
+images of 240 x 320 a second, over and over (README.md): a training run decodes each image once,
+keeps its bytes on the device and augments there, so that only the last row counts in every epoch.
+The other rows say how long the start takes, and whether a set that does not fit into memory could
+be decoded as it goes.
 
     python benchmarks/depth_data.py [--data FOLDER] [--device cuda] [--images 200] [--json out.json]
 

@@ -134,18 +134,18 @@ def test_what_is_missing_is_told_before_the_work(photographs):
 def test_what_was_learnt_is_not_tested(tmp_path):
     """One list serves one part: as both, it would test what it taught."""
     drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"
-    for frame in (1, 2):
+    for frame in (1, 2, 3):
         picture = root / drive / f"image_02/data/{frame:010d}.png"
         depth = root / f"train/{drive[11:]}/proj_depth/groundtruth/image_02/{frame:010d}.png"
         for path, pixels in ((picture, photograph()), (depth, codes(dtype=np.uint16))):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encoded(pixels, "PNG"))
-    (root / "train_files.txt").write_text(f"{drive} 1 l\n")
+    (root / "train_files.txt").write_text(f"{drive} 1 l\n{drive} 3 l\n")
     (root / "test_files.txt").write_text(f"{drive} 2 l\n")
     config = config_for("kitti", "smoke")
     Sets(config, find_sources(root, "kitti")).check(foreign=False)
     one_list = find_sources(root, "kitti", split=root / "train_files.txt")
-    reason = r"kitti: 1 images are to be learnt and to be tested, .*/0000000001 among them"
+    reason = r"kitti: 2 images are to be learnt and to be tested, .*/0000000001 among them"
     with pytest.raises(DepthError, match=reason):
         Sets(config, one_list).check(foreign=False)
     Sets(replace(config, holdout=0.5), find_sources(root, "kitti")).check(foreign=False)
