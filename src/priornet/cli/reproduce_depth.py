@@ -78,7 +78,7 @@ def depth(
         Path | None, typer.Option(help="Split list of raw KITTI drives, or a folder with lists.")
     ] = None,
     missing: Annotated[
-        Missing, typer.Option(help="KITTI frames without a depth file: an error, or left out.")
+        Missing, typer.Option(help="Pictures without their depth file: an error, or left out.")
     ] = Missing.ERROR,
     weights: Annotated[
         str,

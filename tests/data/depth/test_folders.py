@@ -74,8 +74,29 @@ def test_road_images_are_divided_by_their_names(tmp_path):
 def test_a_missing_depth_file_is_named_at_once(tmp_path):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     (folder / "depth" / "0001.png").unlink()
-    with pytest.raises(DepthError, match=r"depth/0001\.png: this depth file is missing"):
+    with pytest.raises(
+        DepthError, match=r"depth/0001\.png: this depth file is missing; with `miss"
+    ):
         open_depth(folder)
+    (folder / "depth" / "0001.tiff").touch()
+    with pytest.raises(DepthError, match=r"missing \(0001\.tiff is there, but depth is read from"):
+        open_depth(folder)
+
+
+def test_pictures_without_their_depth_may_be_left_out(tmp_path):
+    folder = write_pairs(tmp_path / "nyu", NAMES)
+    write_split(folder, {name: "test" if name == NAMES[-1] else "train" for name in NAMES})
+    whole = open_depth(folder, "train")
+    gone, *rest = whole.names
+    (folder / "depth" / f"{gone}.png").unlink()
+    images = open_depth(folder, "train", missing="skip")
+    assert images.names == tuple(rest)
+    assert (images.depth(0) == whole.depth(1)).all()
+    assert open_depth(folder, "test", missing="skip").names == NAMES[-1:]
+    for file in (folder / "depth").iterdir():
+        file.unlink()
+    with pytest.raises(DepthError, match="depth: no picture has its depth here"):
+        open_depth(folder, missing="skip")
 
 
 def test_a_set_may_have_no_depth(tmp_path):

@@ -131,6 +131,13 @@ def test_what_is_missing_is_told_before_the_work(photographs):
         Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
 
 
+def test_roads_are_not_taken_for_rooms(order, photographs):
+    roads = find_sources(photographs / "kitti_small", "nyu")
+    with pytest.raises(DepthError, match=r"kitti_small: these are KITTI's roads, which nyu's sett"):
+        Sets(order.config, roads).check(foreign=False)
+    Sets(replace(order.config, dataset="kitti"), roads).check(foreign=False)
+
+
 def test_what_was_learnt_is_not_tested(tmp_path):
     """One list serves one part: as both, it would test what it taught."""
     drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"

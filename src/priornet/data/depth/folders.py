@@ -10,6 +10,7 @@ from priornet.data.depth.decoding import Picture, StoredDepth, depth_file
 from priornet.data.depth.encoding import MILLIMETRES, NYU_CODES, Encoding
 from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.road import is_kitti_road, kitti_road_parts
+from priornet.data.depth.source import Missing
 
 __all__ = [
     "ENDINGS",
@@ -75,12 +76,16 @@ def is_pair_folder(path: Path) -> bool:
     return (path / "rgb").is_dir()
 
 
-def open_pair_folder(path: Path) -> FileSource:
+def open_pair_folder(path: Path, missing: Missing = "error") -> FileSource:
     """A folder with ``rgb/NAME.jpg`` and ``depth/NAME.png``; without ``depth/``, a set without.
 
     An 8-bit depth is a code as in the labelled NYU set, a 16-bit depth is in millimetres. A file
     ``split.csv`` with the columns ``index`` and ``split`` divides the set; the road images of KITTI
     are divided by ``KITTI_ROAD_TEST``.
+
+    Args:
+        path: The folder.
+        missing: Whether a picture without a depth file is an error, or left out.
     """
     pictures = _by_stem(picture_files(path / "rgb"))
     if not pictures:
@@ -88,12 +93,30 @@ def open_pair_folder(path: Path) -> FileSource:
     parts = _parts(path, tuple(pictures))
     depths = None
     if (path / "depth").is_dir():
-        depths = [path / "depth" / f"{name}.png" for name in pictures]
-        there = set((path / "depth").iterdir())
-        absent = next((file for file in depths if file not in there), None)
-        if absent is not None:
-            raise DepthError(f"{absent}: this depth file is missing.")
+        depths = {name: path / "depth" / f"{name}.png" for name in pictures}
+        kept = _with_depth(depths, missing)
+        parts = parts and [part for name, part in zip(pictures, parts, strict=True) if name in kept]
+        pictures = {name: pictures[name] for name in kept}
+        depths = [depths[name] for name in kept]
     return FileSource(path.resolve().name, pictures, depths, parts=parts, encodings=_ENCODINGS)
+
+
+def _with_depth(depths: Mapping[str, Path], missing: Missing) -> list[str]:
+    """Names of the images whose depth file is there."""
+    folder = next(iter(depths.values())).parent
+    there = set(folder.iterdir())
+    kept = [name for name, file in depths.items() if file in there]
+    absent = next((file for file in depths.values() if file not in there), None)
+    if absent is not None and missing == "error":
+        other = next((file.name for file in sorted(there) if file.stem == absent.stem), None)
+        found = "" if other is None else f" ({other} is there, but depth is read from .png)"
+        raise DepthError(
+            f'{absent}: this depth file is missing{found}; with `missing="skip"` such images are '
+            "left out."
+        )
+    if not kept:
+        raise DepthError(f"{folder}: no picture has its depth here.")
+    return kept
 
 
 def open_image_folder(path: Path) -> FileSource:

@@ -15,16 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from priornet.data.depth.encoding import KITTI
 from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.folders import FileSource
-from priornet.data.depth.source import Part
+from priornet.data.depth.source import Missing, Part
 
-__all__ = ["Missing", "is_kitti", "open_kitti"]
-
-Missing = Literal["error", "skip"]
+__all__ = ["is_kitti", "open_kitti"]
 
 _DATE = re.compile(r"\d{4}_\d{2}_\d{2}")
 _CAMERAS = {"l": "image_02", "r": "image_03", "2": "image_02", "3": "image_03"}

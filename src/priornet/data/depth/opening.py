@@ -22,17 +22,16 @@ from priornet.data.depth.folders import (
     picture_files,
 )
 from priornet.data.depth.images import DepthImages
-from priornet.data.depth.kitti import Missing, is_kitti, open_kitti
+from priornet.data.depth.kitti import is_kitti, open_kitti
 from priornet.data.depth.labelled import LabelledMat
 from priornet.data.depth.lsun import LsunLmdb
 from priornet.data.depth.members import Members
 from priornet.data.depth.packed import PackedFile, is_packed
-from priornet.data.depth.source import Part, Source
+from priornet.data.depth.source import Missing, Part, Source
 
 __all__ = ["KINDS", "open_depth"]
 
 _READERS: dict[str, Callable[[Path], Source]] = {
-    "pairs": open_pair_folder,
     "dense-depth": lambda path: DenseDepthData(Members(path)),
     "dense-depth-test": lambda path: DenseDepthTest(Members(path)),
     "labelled": LabelledMat,
@@ -40,7 +39,7 @@ _READERS: dict[str, Callable[[Path], Source]] = {
     "images": open_image_folder,
     "packed": PackedFile,
 }
-KINDS: tuple[str, ...] = (*_READERS, "kitti")
+KINDS: tuple[str, ...] = ("pairs", *_READERS, "kitti")
 """The forms that :func:`open_depth` reads."""
 
 
@@ -73,7 +72,8 @@ def open_depth(
             and is its own test part.
         kind: The form; recognised by default.
         split: A split list or a folder with lists, for ``kitti``.
-        missing: Whether a KITTI frame without a depth file is an error, or left out.
+        missing: Whether a picture of ``pairs`` or ``kitti`` without its depth file is an error, or
+            left out.
 
     Raises:
         DepthError: A path that is missing, or not one of these forms; what is wrong with it.
@@ -84,6 +84,8 @@ def open_depth(
     kind = _recognised(path) if kind is None else kind
     if kind == "kitti":
         source = open_kitti(path, part, None if split is None else Path(split), missing)
+    elif kind == "pairs":
+        source = open_pair_folder(path, missing)
     elif kind in _READERS:
         source = _READERS[kind](path)
     else:

@@ -8,9 +8,11 @@ from typing import Literal, Protocol
 from priornet.data.depth.decoding import Picture, StoredDepth
 from priornet.data.depth.errors import DepthError
 
-__all__ = ["Part", "Source", "rows_of"]
+__all__ = ["Missing", "Part", "Source", "rows_of"]
 
 Part = Literal["train", "test", "all"]
+Missing = Literal["error", "skip"]
+"""Whether an image whose depth file is not there is an error, or left out."""
 _PARTS = ("train", "test", "all")
 
 

@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--test", type=Path, help="its test images, if they are not there")
     add("--foreign", action="append", default=[], help="another set as NAME=PATH; repeatable")
     add("--split", type=Path, help="split list of raw KITTI drives, or a folder with lists")
-    add("--missing", choices=("error", "skip"), default="error", help="KITTI frames without depth")
+    add("--missing", choices=("error", "skip"), default="error", help="pictures without depth file")
     add("--weights", default="imagenet", help='a file, "imagenet" (a package\'s), or "none"')
     add("--out", type=Path, default=Path("results/depth"), help="folder for results")
     add("--methods", default=",".join(METHODS), help="with commas; also EnD2-T10, NWPN-g0.05")

@@ -45,7 +45,7 @@ class Sources:
     split: Path | None = None
     """Split list of raw KITTI drives, or a folder with lists; None where it lies beside them."""
     missing: Literal["error", "skip"] = "error"
-    """Whether a KITTI frame without a depth file is an error, or left out."""
+    """Whether a picture without its depth file is an error, or left out."""
 
     def open(self, path: Path, part: Literal["train", "test", "all"]) -> DepthImages:
         """A part of one of the sets; nothing is decoded."""
@@ -93,7 +93,7 @@ def find_sources(
         test: Its test images, if they are not in ``data``.
         weights: ImageNet weights of the encoder.
         split: Split list of raw KITTI drives.
-        missing: Whether a KITTI frame without a depth file is an error, or left out.
+        missing: Whether a picture without its depth file is an error, or left out.
     """
     if not data.exists():
         raise DepthError(f"{data}: there is no such file or folder.")
@@ -142,6 +142,12 @@ class Sets:
 
     def check(self, foreign: bool) -> None:
         """Complain now of what is missing, not after hours of work."""
+        for images in (self._part("train"), self._part("test")):
+            if self.config.dataset != "kitti" and is_kitti_road(images.names):
+                raise DepthError(
+                    f"{images.name}: these are KITTI's roads, which {self.config.dataset}'s "
+                    'settings do not fit; the data set is "kitti".'
+                )
         self._check_apart(self._part("train"), self._part("test"))
         for name in self.sources.foreign:
             self._part(name)
