@@ -93,20 +93,20 @@ def open_pair_folder(path: Path, missing: Missing = "error") -> FileSource:
     parts = _parts(path, tuple(pictures))
     depths = None
     if (path / "depth").is_dir():
-        depths = {name: path / "depth" / f"{name}.png" for name in pictures}
-        kept = _with_depth(depths, missing)
-        parts = parts and [part for name, part in zip(pictures, parts, strict=True) if name in kept]
-        pictures = {name: pictures[name] for name in kept}
-        depths = [depths[name] for name in kept]
+        found = _depth_files(path / "depth", list(pictures), missing)
+        parts = parts and [
+            part for name, part in zip(pictures, parts, strict=True) if name in found
+        ]
+        pictures = {name: pictures[name] for name in found}
+        depths = list(found.values())
     return FileSource(path.resolve().name, pictures, depths, parts=parts, encodings=_ENCODINGS)
 
 
-def _with_depth(depths: Mapping[str, Path], missing: Missing) -> list[str]:
-    """Names of the images whose depth file is there."""
-    folder = next(iter(depths.values())).parent
+def _depth_files(folder: Path, names: Sequence[str], missing: Missing) -> dict[str, Path]:
+    """The depth files of images by their names, of those that have one."""
     there = set(folder.iterdir())
-    kept = [name for name, file in depths.items() if file in there]
-    absent = next((file for file in depths.values() if file not in there), None)
+    wanted = {name: folder / f"{name}.png" for name in names}
+    absent = next((file for file in wanted.values() if file not in there), None)
     if absent is not None and missing == "error":
         other = next((file.name for file in sorted(there) if file.stem == absent.stem), None)
         found = "" if other is None else f" ({other} is there, but depth is read from .png)"
@@ -114,6 +114,7 @@ def _with_depth(depths: Mapping[str, Path], missing: Missing) -> list[str]:
             f'{absent}: this depth file is missing{found}; with `missing="skip"` such images are '
             "left out."
         )
+    kept = {name: file for name, file in wanted.items() if file in there}
     if not kept:
         raise DepthError(f"{folder}: no picture has its depth here.")
     return kept
