@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
-from priornet.experiments.depth import methods, work
+from priornet.experiments.depth import methods, step, work
 from priornet.experiments.depth.memory import NotEnoughMemory
 from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.recipe import recipes
@@ -176,6 +176,18 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
         torch.testing.assert_close(teacher.raw(images), expected, rtol=1e-3, atol=1e-4)
 
 
+def play_small_gpu(monkeypatch, is_too_much):
+    """Steps fail as on a GPU that some of them do not fit."""
+    plain = step.Step._plain
+
+    def small_gpu(self, batch):
+        if is_too_much(self, batch):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return plain(self, batch)
+
+    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+
+
 def taught(order, *names):
     first, *others = (task(order, name) for name in names)
     return first._replace(beside=tuple(other.recipe for other in others))
@@ -275,20 +287,11 @@ def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, mo
 
 
 def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
-    from priornet.experiments.depth import step
-
     joint = taught(order, "EnD2", "EnD")
     for needed in joint.needs:
         shop.do(needed)
     events.clear()
-    plain = step.Step._plain
-
-    def small_gpu(self, batch):
-        if len(self.pupils) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return plain(self, batch)
-
-    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+    play_small_gpu(monkeypatch, lambda step, _: len(step.pupils) > 1)
     assert shop.do(joint) is not None
     assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
     assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
@@ -331,20 +334,10 @@ def test_dense_depth_has_depth_only(shop, order):
 
 @pytest.mark.parametrize("name", ["Single", "EnD2"])
 def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch, name):
-    """A GPU with room for one image, played by the step itself."""
-    from priornet.experiments.depth import step
-
     for needed in task(order, name).needs:
         shop.do(needed)
     kept = set(order.folder.rglob("*.safetensors"))
-    plain = step.Step._plain
-
-    def small_gpu(self, batch):
-        if len(batch.images) > 1:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return plain(self, batch)
-
-    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+    play_small_gpu(monkeypatch, lambda _, batch: len(batch.images) > 1)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small GPU")
     with pytest.raises(NotEnoughMemory, match=r"a batch of 4 .* does not fit.*a batch of 1 do"):
         shop.do(task(order, name))

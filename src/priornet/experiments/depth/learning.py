@@ -39,7 +39,6 @@ class Learning:
         fuse: bool,
     ) -> None:
         config = objective.config
-        self.objective = objective
         self.losses: list[float] = []  # of the epochs done
         self.seconds = 0.0  # that they took before an interruption
         self.network = network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
@@ -89,8 +88,7 @@ class Learning:
 
     def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
         """Moments in the memory order of their weights: fused kernels walk them together."""
-        optimizer = self.optimizer
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        optimizer, parameters = self.optimizer, self.pupil.parameters
         for name, tensor in tensors.items():
             number, _, key = name.partition("/")
             parameter = parameters[int(number)]

@@ -265,14 +265,14 @@ class _Run:
             share = (epoch + i / self.n_steps) / self.n_epochs
             # The rate of the middle of a step: it is never zero.
             middle = share + 0.5 / self.n_steps / self.n_epochs
-            settings = [learning.objective.setting(share) for learning in self.learnings]
+            settings = [learning.pupil.objective.setting(share) for learning in self.learnings]
             total += self.step(batch, settings, rate_at(middle, config.warm_up, config.schedule))
             for learning in self.learnings:
                 learning.average.update()
         losses = (self.fabric.all_reduce(total, reduce_op="mean") / self.n_steps).tolist()
         for learning, loss in zip(self.learnings, losses, strict=True):
             if not math.isfinite(loss):
-                name = learning.objective.recipe.name
+                name = learning.pupil.objective.recipe.name
                 raise FloatingPointError(
                     f"{name}, seed {seed}: the loss of epoch {epoch + 1} is {loss}; a lower "
                     "`learning_rate` or `clip` may help."

@@ -24,13 +24,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from priornet.data.depth import DepthError
 from priornet.distill import start_as_member
 from priornet.experiments.depth.checkpoint import Checkpoints
 from priornet.experiments.depth.config import STUDENTS
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
-from priornet.experiments.depth.methods import Objective, Scale, objective_for
+from priornet.experiments.depth.methods import Scale, objective_for
+from priornet.experiments.depth.networks import build
 from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
@@ -47,7 +47,6 @@ from priornet.experiments.depth.train import (
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.nn import DenseDepth
 from priornet.nn.depth_file import depth_record
-from priornet.nn.efficientnet import EfficientNetLite0
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 
 __all__ = ["Workshop"]
@@ -206,7 +205,7 @@ class Workshop:
         networks: list[DenseDepth] = []
         for objective in objectives:
             torch.manual_seed(seed)
-            networks.append(_build(objective, self.order.sources.weights))
+            networks.append(build(objective, self.order.sources.weights))
             if teachers and first.recipe.config.student_start == "member":
                 start_as_member(networks[-1], teachers[0])
         for teacher in teachers:  # not before: the students have taken weights by their names
@@ -280,11 +279,11 @@ class Workshop:
         data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
         first = slice(recipe.config.batch)
         data.images, data.depth = data.images[first], data.depth[first]
-        network, teachers = _build(objective, None), list[DenseDepth]()
+        network, teachers = build(objective, None), list[DenseDepth]()
         if objective.uses_teachers:
             single = objective_for(Recipe("Single", "Single", recipe.config), self.sets.scale)
             count = recipe.config.n_members
-            teachers = [self._placed(_build(single, None)) for _ in range(count)]
+            teachers = [self._placed(build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
             once = Training(0, capture=False, stop=lambda: True)
             lesson = Lesson(network, objective, Path(nowhere), "probe")
@@ -299,7 +298,7 @@ class Workshop:
         return self._load(task, read_tensors(self.path(task)))
 
     def _load(self, task: Task, found: TensorFile) -> DenseDepth:
-        network = _build(objective_for(task.recipe, self.sets.scale), None)
+        network = build(objective_for(task.recipe, self.sets.scale), None)
         network.load_state_dict(found.tensors)
         return self._placed(network)
 
@@ -382,22 +381,3 @@ def _free_memory() -> None:
 def _training_seed(seed: int, member: int) -> int:
     """Of a member of the ensemble; whatever the method, the first sees the same batches."""
     return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
-
-
-def _build(objective: Objective, weights: str | None) -> DenseDepth:
-    config = objective.config
-    encoder: Any = config.encoder
-    try:
-        network = DenseDepth(
-            objective.make_head,
-            encoder,
-            n_decoder=config.n_decoder,
-            pretrained=weights,
-            early_split=config.early_split and objective.recipe.method == "MD-EnD",
-            dropout=0.0 if objective.uses_teachers else config.dropout,
-        )
-    except (OSError, ValueError) as error:  # of weights and widths that the user chose
-        raise DepthError(str(error)) from error
-    if config.norm == "frozen" and isinstance(network.encoder, EfficientNetLite0):
-        network.encoder.fold_norms()  # statistics that never change need no layers of their own
-    return network
