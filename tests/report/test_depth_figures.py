@@ -12,6 +12,7 @@ from priornet.report.depth_figures import (
     plot_likelihood,
     plot_likelihood_tail,
 )
+from priornet.report.depth_style import line_of
 from priornet.report.palette import COLOURS
 
 
@@ -114,6 +115,12 @@ def test_methods_keep_their_colour_and_variants_are_dashed(joined):
         assert key == ["Ensemble 0.123", "EnD² 0.123", "EnD², T1 0.123"]
     curves = draw_likelihoods(methods)
     assert [len(ax.lines) for ax in curves.axes] == [3, 3]
+
+
+def test_variants_of_a_method_are_told_apart():
+    lines = [line_of(name) for name in ("EnD2", "EnD2-T10", "EnD2-proxy")]
+    assert len({line["color"] for line in lines}) == 1
+    assert len({line["ls"] for line in lines}) == 3
 
 
 def test_nothing_to_draw_is_an_error():

@@ -21,8 +21,8 @@ def colour_of(method: str) -> str:
 
 
 def line_of(method: str) -> dict[str, Any]:
-    """A variant, such as another temperature, has its method's colour and is dashed."""
-    style = "-" if method in COLOURS else (0, (3, 1.5))
+    """A variant has its method's colour: another temperature is dashed, other targets dotted."""
+    style = "-" if method in COLOURS else (0, (1, 1.2) if method.endswith("-proxy") else (3, 1.5))
     return {"color": colour_of(method), "lw": 1.6, "ls": style}
 
 
