@@ -69,17 +69,23 @@ _workshops: dict[Path, Workshop] = {}
 def scores_of(made: dict[str, Any]) -> Scores:
     """What is shown of a scored model; of a student also how alike it is to its ensemble.
 
-    ``distance`` is that of their depths, in metres; ``rank_epkl`` is Spearman's correlation of
-    their maps of EPKL inside an image; ``auc_NAME`` says how mutual information tells foreign
-    images, and for an ensemble the best of its measures of knowledge.
+    ``c_auc`` is that of the predictive's own intervals, ``rank_error`` Spearman's correlation of
+    the images' total variance with their rmse; ``distance`` is that of the depths of student and
+    ensemble, in metres; ``rank_epkl`` is Spearman's correlation of their maps of EPKL inside an
+    image; ``auc_NAME`` says how mutual information tells foreign images, and for an ensemble the
+    best of its measures of knowledge.
     """
-    found = {metric: made["result"][metric] for metric in METRICS if metric in made["result"]}
-    agreement = made["result"].get("agreement", {})
+    result = made["result"]
+    found = {metric: result[metric] for metric in METRICS if metric in result}
+    if "nll" in result:
+        found["c_auc"] = result["c_auc"]["predictive_intervals"]
+        found["rank_error"] = result["spearman_error"]["total_variance"]["rmse"]
+    agreement = result.get("agreement", {})
     if "epkl" in agreement:
         found["distance"] = agreement["prediction"]["distance"]
         found["rank_epkl"] = agreement["epkl"]["within_images"]
     is_ensemble = len(made["training"]) > 1
-    for name, aucs in made["result"].get("ood_auc", {}).items():
+    for name, aucs in result.get("ood_auc", {}).items():
         known = [aucs[measure] for measure in KNOWLEDGE if aucs.get(measure) is not None]
         if known:
             found[f"auc_{name}"] = max(known) if is_ensemble else known[0]
@@ -108,7 +114,7 @@ def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
     """Every set of changes with every seed."""
     found = find_sources(args.data, args.dataset, weights=args.weights)
     sources = Sources(found.own, named_paths(args.foreign), weights=found.weights)
-    preset = replace(config_for(args.dataset, args.preset), holdout=args.holdout)
+    preset = preset_of(args)
     kinds: dict[str, Path] = {}
     made: list[Trial] = []
     for number, changes in enumerate(args.trials or [""]):
@@ -121,6 +127,11 @@ def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
             order = Order(config, sources, own, args.device, compile=args.compile)
             made.append(Trial(changes, order, Task("score", recipe, seed), ensemble))
     return made
+
+
+def preset_of(args: argparse.Namespace) -> Config:
+    """What the trials change."""
+    return replace(config_for(args.dataset, args.preset), holdout=args.holdout)
 
 
 def ensemble_settings(config: Config) -> str:
@@ -176,7 +187,7 @@ def main() -> None:
     show(results, args)
     if args.json:
         content = {name: getattr(args, name) for name in ("dataset", "method", "preset", "holdout")}
-        content |= {"device": args.device, "trials": results}
+        content |= {"device": args.device, "config": preset_of(args).to_json(), "trials": results}
         content["seconds"] = round(time.perf_counter() - started, 1)
         write_results(args.json, content | provenance())
 
