@@ -10,8 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from priornet.experiments.side_by_side import Piece, in_order
+from priornet.training.threads import available_cores
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Meet:
         while len(os.listdir(self.folder)) < 2 and time.time() < until:
             time.sleep(0.01)
         return os.getpid() if len(os.listdir(self.folder)) == 2 else None
+
+
+def count_threads(needed, tick):
+    return torch.get_num_threads()
 
 
 def fail(needed, tick):
@@ -179,3 +185,14 @@ def soon(happened):
             return False
         time.sleep(0.02)
     return True
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_processes_share_the_cores(workers):
+    found = []
+    pieces = [Piece(str(number), count_threads) for number in range(workers)]
+
+    in_order(pieces, workers, done=lambda _, made: found.append(made))
+
+    # At least one each; together no more than there are, unless processes outnumber them.
+    assert found == [max(1, available_cores() // workers)] * workers

@@ -1,7 +1,8 @@
 """Pieces of work in several processes: each begins when what it needs is there.
 
-With one worker the pieces run in this process, in their order. The numbers are the same either way:
-a piece is given all that it works on, and shares nothing but the machine.
+With one worker the pieces run in this process, in their order. The numbers are the same either way,
+but for the rounding of another number of threads: a piece is given all that it works on, and shares
+nothing but the machine, of whose cores every process takes an equal part.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 from threading import Thread
 from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from priornet.training.threads import available_cores
 
 __all__ = ["Piece", "Tick", "Work", "in_order"]
 
@@ -71,7 +76,9 @@ def in_order(
         return
     context = multiprocessing.get_context("spawn")  # a forked process hangs, or has no GPU
     counts = context.Array("i", n_groups)
-    with ProcessPoolExecutor(workers, context, _start_worker, (counts, start)) as pool:
+    n_threads = max(1, available_cores() // workers)
+    begin = (counts, n_threads, start)
+    with ProcessPoolExecutor(workers, context, _start_worker, begin) as pool:
         try:
             _there(pool, workers, pieces, lambda: progress(counts[:]), done, stop)
         except BaseException:
@@ -150,9 +157,12 @@ def _lost(pieces: Any) -> ChildProcessError:
     )
 
 
-def _start_worker(counts: Any, start: Callable[[], object] | None) -> None:
+def _start_worker(counts: Any, n_threads: int, start: Callable[[], object] | None) -> None:
     global _counts
     _counts = counts
+    # Threads that outnumber the cores wait for each other, not for work: four processes of two
+    # threads each took four times as long to their first epoch on two cores.
+    torch.set_num_threads(n_threads)
     Thread(target=_end_with_parent, daemon=True).start()
     if start is not None:
         start()
