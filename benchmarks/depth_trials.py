@@ -117,8 +117,8 @@ def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
     preset = preset_of(args)
     kinds: dict[str, Path] = {}
     made: list[Trial] = []
-    for number, changes in enumerate(args.trials or [""]):
-        for seed in map(int, args.seeds.split(",")):
+    for seed in map(int, args.seeds.split(",")):  # an unfinished run has whole seeds
+        for number, changes in enumerate(args.trials or [""]):
             config = with_changes(preset, changes.split(), str(seed))
             own = kinds.setdefault(ensemble_settings(config), folder / str(len(kinds)))
             recipe = Recipe(f"{args.method}-{number}", args.method, config)
@@ -175,24 +175,36 @@ def main() -> None:
         made[piece.name] = scores
         shown = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
         print(f"{time.perf_counter() - started:6.1f} s  {piece.name}: {shown}", flush=True)
+        if args.json:  # anew after each: a run that is ended before its time has left something
+            write(args, results_of(wanted, made), time.perf_counter() - started)
 
     with tempfile.TemporaryDirectory() as folder, shared_gpu(args.device, workers):
         wanted = trials(args, Path(folder))
         in_order(pieces_of(wanted), workers, done=done)
-    results: dict[str, dict[str, dict[int, Scores]]] = {}
+    show(results_of(wanted, made), args)
+
+
+Results = dict[str, dict[str, dict[int, Scores]]]
+
+
+def results_of(wanted: list[Trial], made: Mapping[str, Scores]) -> Results:
+    """Scores by changes, method and seed, as far as they are there."""
+    results: Results = {}
     for trial in wanted:
         for task in trial.wanted:
             own = results.setdefault(trial.changes, {}).setdefault(task.recipe.method, {})
-            own[task.seed] = made[trial.name_of(task)]
-    show(results, args)
-    if args.json:
-        content = {name: getattr(args, name) for name in ("dataset", "method", "preset", "holdout")}
-        content |= {"device": args.device, "config": preset_of(args).to_json(), "trials": results}
-        content["seconds"] = round(time.perf_counter() - started, 1)
-        write_results(args.json, content | provenance())
+            if trial.name_of(task) in made:
+                own[task.seed] = made[trial.name_of(task)]
+    return results
 
 
-def show(results: dict[str, dict[str, dict[int, Scores]]], args: argparse.Namespace) -> None:
+def write(args: argparse.Namespace, results: Results, seconds: float) -> None:
+    content = {name: getattr(args, name) for name in ("dataset", "method", "preset", "holdout")}
+    content |= {"device": args.device, "config": preset_of(args).to_json(), "trials": results}
+    write_results(args.json, content | {"seconds": round(seconds, 1)} | provenance())
+
+
+def show(results: Results, args: argparse.Namespace) -> None:
     first = next(iter(results.values()))[args.method]
     print(f"\n{args.dataset}, {args.method}: means over seeds (difference to the first ± error)")
     for changes, methods in results.items():
