@@ -82,6 +82,36 @@ def test_maps_that_cannot_be_read_are_named(draw, finished, tmp_path, damage):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.fixture
+def also_kitti(finished, tmp_path):
+    """Results of both sets, maps of one, as where one of two machines gave them back."""
+    copy = tmp_path / "both"
+    shutil.copytree(finished, copy)
+    content = json.loads((finished / "nyu.json").read_text())
+    (copy / "kitti.json").write_text(json.dumps(content | {"dataset": "kitti"}))
+    return copy
+
+
+def test_a_set_without_maps_is_left_out(draw, also_kitti, tmp_path):
+    done = draw(results=also_kitti)
+    assert done.exit_code == 0, done.output
+    part = also_kitti / ".parts" / "kitti" / "ENSM.0.maps.safetensors"
+    assert done.stderr.startswith(f"kitti is left out: {part}: it is not there; ")
+    assert "`reproduce depth --dataset kitti --methods ensemble,endd --again`" in done.stderr
+    assert done.stderr.count("\n") == 1
+    drawn = {path.stem for path in (tmp_path / "images").iterdir()}
+    assert drawn == {"depth-maps-nyu", "depth-foreign-nyu", "depth-scale-nyu"}
+
+
+def test_no_maps_at_all_no_figures(draw, also_kitti):
+    shutil.rmtree(also_kitti / ".parts")
+    done = draw(results=also_kitti)
+    assert done.exit_code == 2
+    for name in ("nyu", "kitti"):
+        assert f"{name}/ENSM.0.maps.safetensors: it is not there" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_damaged_results_file_is_named(draw, finished, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from priornet.experiments.depth.sets import Sets
     from priornet.report.depth_maps import DepthMaps
 
-__all__ = ["MapsOfSet", "read_maps"]
+__all__ = ["MapsOfSet", "NoMaps", "read_maps"]
 
 _MODELS = ("ENSM", "EnD2")
 _NEEDED = ("dataset", "config", "foreign", "digests")
+
+
+class NoMaps(InputError):
+    """The maps of a finished experiment are not there, though its results are."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,8 @@ def read_maps(path: Path, data: Path) -> dict[str, MapsOfSet]:
         data: The folder with the sets.
 
     Raises:
-        InputError: Maps are missing, or the images are not those that were scored.
+        NoMaps: Maps are missing.
+        InputError: They are damaged, or the images are not those that were scored.
     """
     from priornet.experiments.depth.protocol import nearest
     from priornet.experiments.results import read_results
@@ -71,8 +76,9 @@ def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMap
         file = f"{model}.{content['config']['seeds'][0]}.maps.safetensors"
         part = path.parent / ".parts" / path.stem / file
         if not part.exists():
-            raise InputError(
-                f"{part}: it is not there; `reproduce depth` leaves it when it scores {model}."
+            raise NoMaps(
+                f"{part}: it is not there; `reproduce depth --dataset {content['dataset']} "
+                f"--methods ensemble,endd --again` leaves it when it scores {model}."
             )
         tensors = read_tensors(part).tensors
         for name in dict.fromkeys(key.partition("/")[0] for key in sorted(tensors)):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from priornet.cli.depth_files import NoMaps, read_maps
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.output import make_folder, print_lines
 
@@ -41,8 +42,9 @@ def depth_maps(
     Reads the maps that `reproduce depth` left in RESULTS/.parts; no weights
     are needed, nothing is trained. Prediction, error, total variance and
     EPKL side by side, for images of the models' own set and of others, and
-    the measures against predicted depth. Photographs have owners: figures
-    that show them go to a folder of their own.
+    the measures against predicted depth. A set without maps is left out.
+    Photographs have owners: figures that show them go to a folder of their
+    own.
     """
     found = [name for name in _SETS if (results / f"{name}.json").exists()]
     if not found:
@@ -50,18 +52,26 @@ def depth_maps(
     private = photographs or results / "photographs"
     for folder in (images, private):
         make_folder(folder)
+    without: dict[str, str] = {}
     for name in found:
         path = results / f"{name}.json"
-        with blamed_on(path):
-            paths = _draw(path, data, images, private)
+        try:
+            with blamed_on(path):
+                paths = _draw(path, data, images, private)
+        except NoMaps as error:
+            without[name] = str(error)
+            continue
         print_lines([f"Figure: {figure}" for figure in paths])
+    if len(without) == len(found):
+        raise InputError(" ".join(without.values()))
+    for name, reason in without.items():
+        typer.echo(f"{name} is left out: {reason}", err=True)
 
 
 def _draw(path: Path, data: Path, images: Path, private: Path) -> list[Path]:
     """All figures of one set's models."""
     import numpy as np
 
-    from priornet.cli.depth_files import read_maps
     from priornet.experiments.depth.protocol import PROTOCOLS
     from priornet.report.depth_figures import draw_inputs
     from priornet.report.depth_maps import DepthMaps, draw_maps
