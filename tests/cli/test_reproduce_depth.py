@@ -140,17 +140,19 @@ def test_weights_of_another_network_are_named(smoke, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_damaged_photograph_is_named(smoke, sets, tmp_path):
+@pytest.mark.parametrize("file", ["nyu/rgb/0003.jpg", "nyu/rgb/0007.jpg", "lsun/rgb/b.jpg"])
+def test_a_damaged_photograph_is_named_before_the_work(smoke, sets, tmp_path, file):
     import shutil
 
     copy = tmp_path / "copy"
     shutil.copytree(sets, copy)
-    path = copy / "nyu" / "rgb" / "0003.jpg"
-    path.write_bytes(path.read_bytes()[:200])
+    path = copy / file
+    path.write_bytes(path.read_bytes()[:-40])
     done = smoke("--data", copy, "--methods", "single")
     assert done.exit_code == 2
     assert str(path) in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / ".parts").exists()
 
 
 def test_all_invalid_depth_is_named(smoke, sets, tmp_path):

@@ -131,6 +131,52 @@ def test_what_is_missing_is_told_before_the_work(photographs):
         Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
 
 
+@pytest.fixture
+def damaged(order, photographs, tmp_path):
+    """Sets of which one photograph is cut off, at its very end."""
+
+    def make(file, **changes):
+        copy = tmp_path / "damaged"
+        shutil.copytree(photographs, copy)
+        path = copy / file
+        path.write_bytes(path.read_bytes()[:-40])
+        return Sets(replace(order.config, **changes), find_sources(copy, "nyu"))
+
+    return make
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize(
+    "file",
+    ["nyu_small/rgb/0009.jpg", "kitti_small/rgb/um_000002.jpg", "lsun_small/rgb/c.jpg"],
+)
+def test_damaged_images_to_score_are_told_before_the_work(damaged, file, foreign):
+    with pytest.raises(DepthError, match=f"{file}: this cannot be read as a picture"):
+        damaged(file).check(foreign)
+
+
+def test_damaged_images_to_learn_as_strange_ones_are_told_before_the_work(damaged):
+    sets = damaged("kitti_small/rgb/um_000002.jpg", n_test=1)  # it is learnt, and not scored
+    sets.check(foreign=False)
+    with pytest.raises(DepthError, match=r"um_000002\.jpg: this cannot be read as a picture"):
+        sets.check(foreign=True)
+
+
+def test_nothing_is_kept_of_what_was_looked_at(sets):
+    sets.check(foreign=True)
+    assert not sets.__dict__.keys() & {"train", "test", "_strange"}
+    assert not sets._foreign
+
+
+def test_that_it_takes_long_is_told(sets, monkeypatch):
+    told = []
+    sets.check(True, told.append)
+    assert told == []
+    monkeypatch.setattr(module, "_MANY", 13)
+    sets.check(True, told.append)
+    assert told == ["Looking at 14 test and foreign images, for damaged ones among them."]
+
+
 def test_roads_are_not_taken_for_rooms(order, photographs):
     roads = find_sources(photographs / "kitti_small", "nyu")
     with pytest.raises(DepthError, match=r"kitti_small: these are KITTI's roads, which nyu's sett"):
@@ -177,8 +223,9 @@ def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):
 
 def test_a_set_without_depth_cannot_be_learnt(order, photographs):
     sources = Sources(photographs / "nyu_small", test=photographs / "lsun_small")
-    with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
-        _ = Sets(order.config, sources).test
+    for use in (lambda sets: sets.test, lambda sets: sets.check(foreign=False)):
+        with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
+            use(Sets(order.config, sources))
 
 
 def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):

@@ -122,7 +122,10 @@ def run(
         Nothing in the processes that only helped another one.
     """
     workshop = Workshop(order, report)
-    workshop.sets.check(any(recipe.method == "NWPN" for recipe in recipes))
+    workshop.sets.check(
+        any(recipe.method == "NWPN" for recipe in recipes),
+        lambda text: report(Event("", remark=text)),
+    )
     if again:
         # Before processes join each other to share batches: none is at work yet.
         for task in with_needs(scores_of(recipes)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from priornet.data.depth.road import is_kitti_road, last_of_each_category
 from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config
+from priornet.experiments.depth.digests import digest, digest_of
 from priornet.experiments.depth.memory import is_out_of_memory
 from priornet.experiments.depth.methods import Scale
 from priornet.experiments.depth.recipe import Recipe
@@ -28,6 +29,7 @@ __all__ = ["Sets", "Sources", "find_sources", "named_paths"]
 
 # How the names of files and folders begin, by the name of the set.
 _NAMES = {"nyu": "nyu", "kitti": "kitti", "lsun_bedroom": "lsun"}
+_MANY = 5000  # images that take long enough to look at that it should be said
 
 
 @dataclass(frozen=True)
@@ -140,9 +142,17 @@ class Sets:
         self._foreign: dict[str, Tensor] = {}
         self._prints: dict[str, str] = {}
 
-    def check(self, foreign: bool) -> None:
-        """Complain now of what is missing, not after hours of work."""
-        for images in (self._part("train"), self._part("test")):
+    def check(self, foreign: bool, remark: Callable[[str], object] = lambda _: None) -> None:
+        """Complain now of what is missing or damaged, not after hours of work.
+
+        Args:
+            foreign: Whether images of the other set are learnt as out-of-domain ones.
+            remark: Told, in one line, where this takes long.
+        """
+        for part in ("train", "test"):
+            images = self._part(part)
+            if not images.has_depth:
+                raise self._without_depth(part)
             if self.config.dataset != "kitti" and is_kitti_road(images.names):
                 raise DepthError(
                     f"{images.name}: these are KITTI's roads, which {self.config.dataset}'s "
@@ -157,8 +167,24 @@ class Sets:
                 f"NWPN learns {other} images as out-of-domain ones: say where they are, or leave "
                 "it out."
             )
-        if foreign:
-            self.sources.open(self.sources.foreign[other], "train")
+        self._check_images(self._strange_images if foreign else None, remark)
+
+    def _check_images(self, strange: DepthImages | None, remark: Callable[[str], object]) -> None:
+        """Decode what is used after the first training.
+
+        Training images are decoded before it in any case. Of the others the digests are needed
+        anyhow, so that files are read once for both.
+        """
+        names = ("test", *self.sources.foreign)
+        n_images = sum(len(self._part(name)) for name in names)
+        if n_images > _MANY:
+            remark(f"Looking at {n_images} test and foreign images, for damaged ones among them.")
+        for name in names:
+            self._print(name, check=True)
+        if strange is not None:  # most often they are all among those that are scored
+            known = set(self._part(self.sources.other(self.config)).names)
+            new = [row for row, name in enumerate(strange.names) if name not in known]
+            digest_of(strange[new], with_depth=False, check=True)
 
     def _check_apart(self, train: DepthImages, test: DepthImages) -> None:
         """Refuse test images that were learnt, such as those of the one list that was given."""
@@ -209,10 +235,12 @@ class Sets:
     def _own(self, part: Literal["train", "test"]) -> tuple[Tensor, Tensor]:
         images, depth = self._part(part).tensors((self.config.height, self.config.width))
         if depth is None:
-            path = self.sources.test if part == "test" else None
-            path = self.sources.own if path is None else path
-            raise DepthError(f"{path}: its images have no depth to learn or to compare with.")
+            raise self._without_depth(part)
         return images, depth.float()
+
+    def _without_depth(self, part: str) -> DepthError:
+        path = (self.sources.test if part == "test" else None) or self.sources.own
+        return DepthError(f"{path}: its images have no depth to learn or to compare with.")
 
     def foreign(self, name: str) -> Tensor:
         """All images of another set, cut and scaled to the size of our own."""
@@ -223,8 +251,12 @@ class Sets:
     @cached_property
     def _strange(self) -> Tensor:
         """Images that a prior network learns as out-of-domain ones."""
+        return self._prepared(self._strange_images)
+
+    @property
+    def _strange_images(self) -> DepthImages:
         path = self.sources.foreign[self.sources.other(self.config)]
-        return self._prepared(_first(self.sources.open(path, "train"), self.config.n_images))
+        return _first(self.sources.open(path, "train"), self.config.n_images)
 
     def _prepared(self, images: DepthImages) -> Tensor:
         size = (self.config.height, self.config.width)
@@ -247,18 +279,18 @@ class Sets:
 
     def fingerprint(self, *, uses_foreign: bool) -> str:
         """Of the training images and the first weights."""
-        parts = [self._own_print, _digest(self._weights.encode())]
+        parts = [self._own_print, digest(self._weights.encode())]
         if uses_foreign:
             parts.append(self._foreign_print)
         return "-".join(parts)
 
     @cached_property
     def _own_print(self) -> str:
-        return _digest(*(tensor.numpy().data for tensor in self.train))
+        return digest(*(tensor.numpy().data for tensor in self.train))
 
     @cached_property
     def _foreign_print(self) -> str:
-        return _digest(self._strange.numpy().data)
+        return digest(self._strange.numpy().data)
 
     def sizes(self) -> dict[str, Any]:
         """How many images there are, for the record; nothing is decoded."""
@@ -276,22 +308,26 @@ class Sets:
             "sources": {name: _plain_text(self._part(name).name) for name in names},
             "weights": self.sources.weights if weights is None else weights.name,
             "digests": {
-                "train": _digest_of(self._part("train"), n_whole=16),
+                "train": digest_of(self._part("train"), n_whole=16),
                 "test": self.test_print,
                 **{name: self.foreign_print(name) for name in self.sources.foreign},
-                "weights": None if weights is None else _digest(weights.read_bytes()),
+                "weights": None if weights is None else digest(weights.read_bytes()),
             },
         }
 
-    @cached_property
+    @property
     def test_print(self) -> str:
         """Digest of the test images and their depth."""
-        return _digest_of(self._part("test"))
+        return self._print("test")
 
     def foreign_print(self, name: str) -> str:
         """Digest of the images of another set."""
+        return self._print(name)
+
+    def _print(self, name: str, *, check: bool = False) -> str:
         if name not in self._prints:
-            self._prints[name] = _digest_of(self._part(name), with_depth=False)
+            images = self._part(name)
+            self._prints[name] = digest_of(images, with_depth=name == "test", check=check)
         return self._prints[name]
 
     @cached_property
@@ -308,24 +344,6 @@ class Sets:
         name = str(self.sources.weights)
         path = Path(name)
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else name
-
-
-def _digest(*pieces: Any) -> str:
-    found = hashlib.sha256()
-    for piece in pieces:
-        found.update(piece)
-    return found.hexdigest()[:12]
-
-
-def _digest_of(images: DepthImages, *, with_depth: bool = True, n_whole: int | None = None) -> str:
-    """Of the names of images, and of what is in all of them, or in the first."""
-    found = hashlib.sha256("\n".join(images.names).encode("utf-8", "surrogateescape"))
-    for row in range(len(images) if n_whole is None else min(n_whole, len(images))):
-        data = images.picture(row).data
-        found.update(data if isinstance(data, bytes) else data.tobytes())
-        depth = images.depth(row) if with_depth else None
-        found.update(b"" if depth is None else depth.tobytes())
-    return found.hexdigest()[:12]
 
 
 def _plain_text(name: str) -> str:
