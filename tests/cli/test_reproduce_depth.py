@@ -155,6 +155,14 @@ def test_a_damaged_photograph_is_named_before_the_work(smoke, sets, tmp_path, fi
     assert not (tmp_path / ".parts").exists()
 
 
+def test_images_that_do_not_fit_into_memory_are_one_line(smoke):
+    done = smoke("--methods", "single", "--set", f"width={2**30}")  # Pillow refuses that at once
+    assert done.exit_code == 2, done.output
+    assert f"nyu: 5 images of 32 x {2**30} pixels take 1202.6 GB of memory" in done.stderr
+    assert "use smaller ones (`height`, `width`) or fewer (`n_images`)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_all_invalid_depth_is_named(smoke, sets, tmp_path):
     import shutil
 

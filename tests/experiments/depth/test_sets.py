@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from _depth_files import codes, encoded, photograph, write_pairs
-from priornet.data.depth import DepthError
+from priornet.data.depth import DepthError, DepthImages
 from priornet.experiments.depth import sets as module
 from priornet.experiments.depth.presets import config_for
 from priornet.experiments.depth.recipe import recipes
@@ -242,6 +242,35 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
         fails(torch.OutOfMemoryError("CUDA out of memory."))
     with pytest.raises(RuntimeError, match="another"):
         fails(RuntimeError("another"))
+    with pytest.raises(DepthError, match=r"nyu_small: 6 images of 32 x 64 pixels take .* memory"):
+        fails(MemoryError())
+
+
+@pytest.mark.parametrize("library", [torch, np])
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (lambda sets: sets.train, r"nyu_small: 6 images .* take 86\.0 GB .* \(`n_images`\)"),
+        (lambda sets: sets.test, r"nyu_small: 4 images .* take 57\.3 GB .* \(`n_test`\)"),
+        (lambda sets: sets.foreign("kitti"), r"kitti_small: 7 images .* 43\.0 GB .* \(`n_test`\)"),
+        (lambda sets: sets._strange, r"kitti_small: 5 images .* 30\.7 GB .* \(`n_images`\)"),
+    ],
+)
+def test_images_that_do_not_fit_into_memory_are_counted(order, monkeypatch, library, use, told):
+    """The failures are those of the libraries, with more than any machine has."""
+    sets = Sets(replace(order.config, height=32_000, width=64_000), order.sources)
+    too_much = lambda *_, **__: library.empty(2**60, dtype=library.uint8)  # noqa: E731
+    monkeypatch.setattr(DepthImages, "tensors", too_much)
+    with pytest.raises(DepthError, match=told) as error:
+        use(sets)
+    assert "of 32000 x 64000 pixels" in str(error.value)
+    assert str(error.value).endswith("What is finished is kept.")
+
+
+def test_other_failures_than_of_memory_stay_what_they_are(sets, monkeypatch):
+    monkeypatch.setattr(DepthImages, "tensors", lambda *_, **__: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        _ = sets.train
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX systems")

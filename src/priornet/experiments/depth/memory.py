@@ -1,14 +1,23 @@
-"""Too little memory on a GPU: which batch would fit."""
+"""Too little memory: on a GPU, which batch would fit; elsewhere, which images do not."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
 
-__all__ = ["NotEnoughMemory", "fitting_batch", "in_smaller_batches", "is_out_of_memory"]
+from priornet.data.depth import DepthError, DepthImages
+
+__all__ = [
+    "NotEnoughMemory",
+    "fitting_batch",
+    "in_smaller_batches",
+    "is_out_of_memory",
+    "room_for",
+]
 
 _Found = TypeVar("_Found")
 
@@ -45,6 +54,35 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error)
     return "CUDNN_STATUS_ALLOC_FAILED" in text or "CUBLAS_STATUS_ALLOC_FAILED" in text
+
+
+@contextmanager
+def room_for(
+    images: DepthImages, size: tuple[int, int], *, with_depth: bool, setting: str
+) -> Generator[None]:
+    """Say in one line where images do not fit into the memory of the machine.
+
+    Args:
+        images: Brought into memory meanwhile.
+        size: Height and width that they get.
+        with_depth: Whether they come with depth.
+        setting: What limits how many there are.
+
+    Raises:
+        DepthError: They do not fit.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # NumPy and Pillow raise the one, torch the other
+        if not (isinstance(error, MemoryError) or "DefaultCPUAllocator" in str(error)):
+            raise
+        height, width = size
+        n_bytes = len(images) * height * width * (7 if with_depth else 3)  # a depth has 4
+        raise DepthError(
+            f"{images.name}: {len(images)} images of {height} x {width} pixels take "
+            f"{n_bytes / 1e9:.1f} GB of memory, more than is left; use smaller ones (`height`, "
+            f"`width`) or fewer (`{setting}`). What is finished is kept."
+        ) from error
 
 
 def fitting_batch(probe: Callable[[int], object], batch: int) -> int | None:

@@ -20,7 +20,7 @@ from priornet.experiments.depth.batches import TrainingSet, scale_of
 from priornet.experiments.depth.changes import changes_for
 from priornet.experiments.depth.config import Config
 from priornet.experiments.depth.digests import digest, digest_of
-from priornet.experiments.depth.memory import is_out_of_memory
+from priornet.experiments.depth.memory import is_out_of_memory, room_for
 from priornet.experiments.depth.methods import Scale
 from priornet.experiments.depth.recipe import Recipe
 from priornet.nn.efficientnet import packaged_weights
@@ -233,7 +233,8 @@ class Sets:
         return self._own("test")
 
     def _own(self, part: Literal["train", "test"]) -> tuple[Tensor, Tensor]:
-        images, depth = self._part(part).tensors((self.config.height, self.config.width))
+        setting = "n_images" if part == "train" else "n_test"
+        images, depth = self._tensors(self._part(part), with_depth=True, setting=setting)
         if depth is None:
             raise self._without_depth(part)
         return images, depth.float()
@@ -245,28 +246,39 @@ class Sets:
     def foreign(self, name: str) -> Tensor:
         """All images of another set, cut and scaled to the size of our own."""
         if name not in self._foreign:
-            self._foreign[name] = self._prepared(self._part(name))
+            self._foreign[name] = self._prepared(self._part(name), "n_test")
         return self._foreign[name]
 
     @cached_property
     def _strange(self) -> Tensor:
         """Images that a prior network learns as out-of-domain ones."""
-        return self._prepared(self._strange_images)
+        return self._prepared(self._strange_images, "n_images")
 
     @property
     def _strange_images(self) -> DepthImages:
         path = self.sources.foreign[self.sources.other(self.config)]
         return _first(self.sources.open(path, "train"), self.config.n_images)
 
-    def _prepared(self, images: DepthImages) -> Tensor:
-        size = (self.config.height, self.config.width)
-        return images.tensors(size, crop=True, with_depth=False)[0]
+    def _prepared(self, images: DepthImages, setting: str) -> Tensor:
+        return self._tensors(images, with_depth=False, setting=setting)[0]
+
+    def _tensors(
+        self, images: DepthImages, *, with_depth: bool, setting: str
+    ) -> tuple[Tensor, Tensor | None]:
+        """Images at our size: our own with depth, others cut and without."""
+        with room_for(images, self._size, with_depth=with_depth, setting=setting):
+            return images.tensors(self._size, crop=not with_depth, with_depth=with_depth)
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self.config.height, self.config.width
 
     def training(self, recipe: Recipe, uses_foreign: bool, device: torch.device) -> TrainingSet:
         """What a recipe is trained on, on a device."""
-        foreign = self._strange if uses_foreign else None
+        foreign, changes = self._strange if uses_foreign else None, changes_for(recipe)
         try:
-            return TrainingSet(*self.train, foreign, changes_for(recipe), device, self.scale)
+            with room_for(self._part("train"), self._size, with_depth=True, setting="n_images"):
+                return TrainingSet(*self.train, foreign, changes, device, self.scale)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
