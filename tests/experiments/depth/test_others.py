@@ -93,6 +93,17 @@ def test_students_go_with_an_ensemble_that_is_trained_anew(old, together):
     assert (names(found), lost) == ((["ENSM", "DER"], []), ["EnD", "EnD2-T10"])
 
 
+def test_all_training_images_are_compared_where_they_are_known(old, together):
+    whole = {"test": "a", "train_images": "b"}
+    new = {**old, "methods": {"DD": SCORE}, "digests": whole}
+    found, lost = together({**old, "digests": whole}, new)
+    assert (names(found), lost, found["digests"]) == ((["DD", "Single"], []), [], whole)
+    other = {**old, "digests": {**whole, "train_images": "c"}}
+    assert together(other, new) == (new, ["Single"])
+    found, lost = together(old, new)  # from before: of Single's images no more is known
+    assert (names(found), lost, found["digests"]) == ((["DD", "Single"], []), [], old["digests"])
+
+
 def test_what_was_done_once_counts_once(old, together):
     one, two = {"seconds": 2.0}, {"seconds": 3.0}
     methods = {
@@ -115,6 +126,8 @@ def test_a_file_that_is_no_results_file_is_replaced(old, tmp_path):
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
 def test_committed_results_keep_everything(path):
     committed = read_results(path)
+    digests = {"train_images": "a", **committed["digests"]}  # as new results have
     new = {**committed, "methods": {"DD": committed["methods"]["DD"]}, "variants": {}}
+    new["digests"] = digests
     found, lost = with_others(path, new)
     assert (names(found), lost) == (names(committed), [])

@@ -1,11 +1,13 @@
 """A whole run: order of tasks, side by side, what is kept, and the form of the results."""
 
 import json
+import shutil
 import time
 from dataclasses import replace
 
 import pytest
 
+from _depth_files import write_pairs, write_split
 from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import recipes
@@ -17,7 +19,7 @@ from priornet.experiments.depth.run import (
     together,
     with_needs,
 )
-from priornet.experiments.depth.sets import Sets
+from priornet.experiments.depth.sets import Sets, Sources
 
 
 def whole(*arguments, **options):
@@ -86,7 +88,8 @@ def test_results_hold_every_seed(order):
     assert len(single["training"][0][0]["losses"]) == 1
     assert found["weights"] is None
     assert found["sources"]["train"] == "nyu_small"
-    assert found["digests"].keys() == {"train", "test", "kitti", "lsun_bedroom", "weights"}
+    digests = {"train", "train_images", "test", "kitti", "lsun_bedroom", "weights"}
+    assert found["digests"].keys() == digests
     assert found["protocol"]["resolution"] == {"targets": [32, 64], "predictions": [16, 32]}
     assert {"seconds", "device", "versions", "commit", "dirty", "protocol"} <= found.keys()
     json.dumps(found, allow_nan=False)
@@ -170,6 +173,26 @@ def test_finished_results_answer_the_same_question(order, tmp_path):
     path.write_text(json.dumps(results))
     with pytest.raises(ValueError, match=r"Single\.rel: its mean is not that of its values"):
         finished(path, order, wanted)
+
+
+def test_every_training_image_counts_for_what_is_finished(order, tmp_path):
+    names, path = [f"{i:04d}" for i in range(20)], tmp_path / "nyu.json"
+    folder = write_pairs(tmp_path / "nyu", names, shape=(32, 64))
+    write_split(folder, {n: "test" if i > 17 else "train" for i, n in enumerate(names)})
+    order, wanted = replace(order, sources=Sources(folder)), recipes(order.config, ["Single"])
+    digests = Sets(order.config, order.sources).record()["digests"]
+    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
+    results = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
+    results |= {"methods": {"Single": {}}, "variants": {}}
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0017.png")
+    assert finished(path, order, wanted) is None
+    del digests["train_images"]  # as in files of before: they know the first 16 only
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0001.png")
+    assert finished(path, order, wanted) is None
 
 
 def test_names_of_files():

@@ -172,9 +172,9 @@ def test_that_it_takes_long_is_told(sets, monkeypatch):
     told = []
     sets.check(True, told.append)
     assert told == []
-    monkeypatch.setattr(module, "_MANY", 13)
+    monkeypatch.setattr(module, "_MANY", 19)
     sets.check(True, told.append)
-    assert told == ["Looking at 14 test and foreign images, for damaged ones among them."]
+    assert told == ["Looking at 20 images, for damaged ones among them."]
 
 
 def test_roads_are_not_taken_for_rooms(order, photographs):

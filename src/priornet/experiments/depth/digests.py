@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ from priornet.data.depth import DepthImages
 from priornet.data.depth.ahead import decoded, n_workers
 from priornet.data.depth.decoding import Picture, StoredDepth, check_shapes
 
-__all__ = ["digest", "digest_of"]
+__all__ = ["digest", "digest_of", "same_digests"]
 
 _LENGTH = 12
 _AHEAD = 32  # images that wait in memory: of KITTI's size, 90 MB
@@ -52,6 +53,24 @@ def digest_of(
     for content in decoded(encoded, contents, workers=n_workers(), ahead=_AHEAD):
         found.update(content)
     return found.hexdigest()[:_LENGTH]
+
+
+def same_digests(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Whether results are of these images and weights.
+
+    Results from before there was a digest of all training images are compared by the one that they
+    have, of the names of all and what is in the first.
+
+    Args:
+        known: Of the results.
+        asked: Of the images and weights.
+
+    Example:
+        >>> same_digests({"train": "a"}, {"train": "a", "train_images": "b"})
+        True
+    """
+    compared = {n: value for n, value in asked.items() if n in known or n != "train_images"}
+    return known == compared
 
 
 def _contents(encoded: tuple[Picture, StoredDepth | None], *, check: bool) -> bytes:

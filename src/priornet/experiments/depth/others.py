@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet.experiments.depth.config import METHODS, STUDENTS, Config
+from priornet.experiments.depth.digests import same_digests
 from priornet.experiments.results import provenance_of, read_results
 from priornet.report.summaries import check_summaries
 
@@ -39,7 +40,9 @@ def with_others(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[s
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    if any(old.get(name) != new[name] for name in ("protocol", "digests")):
+    if old.get("protocol") != new["protocol"]:
+        return new
+    if not same_digests(old.get("digests", {}), new["digests"]):
         return new
     kept = {
         group: {
@@ -55,6 +58,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return {
         **new,
         **groups,
+        "digests": old["digests"],  # no more than is known of all methods
         "seconds": total_seconds(groups),
         **provenance_of((new, old)),
     }

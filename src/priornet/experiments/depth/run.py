@@ -12,6 +12,7 @@ from queue import Empty
 from typing import Any, cast
 
 from priornet.experiments.depth.config import STUDENTS, Config
+from priornet.experiments.depth.digests import same_digests
 from priornet.experiments.depth.orders import Event, Order, Task
 from priornet.experiments.depth.others import total_seconds
 from priornet.experiments.depth.protocol import PROTOCOLS
@@ -75,19 +76,22 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
     """
     if not path.exists():
         return None
-    digests = Sets(order.config, order.sources).record()["digests"]
-    asked = {"protocol": _protocol(order.config), "digests": digests}
     try:
         found = read_results(path)
         known = found["methods"].keys() | found["variants"].keys()
         check_summaries([found["methods"], found["variants"]])
-        same = all(found.get(name) == value for name, value in asked.items())
+        same = found.get("protocol") == _protocol(order.config)
         same &= _are_settings(found["config"], order.config)
-        return found if same and {recipe.name for recipe in recipes} <= known else None
+        same &= {recipe.name for recipe in recipes} <= known
+        digests = dict(found.get("digests", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{path}: not a results file ({type(error).__name__}: {error})."
         ) from error
+    if not same:  # images are asked last, for all of them are read
+        return None
+    asked = Sets(order.config, order.sources).record()["digests"]
+    return found if same_digests(digests, asked) else None
 
 
 def _are_settings(content: dict[str, Any], config: Config) -> bool:

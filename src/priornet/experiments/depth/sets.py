@@ -70,7 +70,7 @@ def named_paths(given: Sequence[str]) -> dict[str, Path]:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
             raise ValueError(f'--foreign must be NAME=PATH; got "{text}".')
-        if name in ("train", "test", "weights"):
+        if name in ("train", "train_images", "test", "weights"):
             raise ValueError(f'--foreign: a set cannot be called "{name}".')
         found[name] = Path(path)
     return found
@@ -170,17 +170,17 @@ class Sets:
         self._check_images(self._strange_images if foreign else None, remark)
 
     def _check_images(self, strange: DepthImages | None, remark: Callable[[str], object]) -> None:
-        """Decode what is used after the first training.
+        """Take the digests of all images, and decode those used after the first training.
 
-        Training images are decoded before it in any case. Of the others the digests are needed
-        anyhow, so that files are read once for both.
+        Training images are decoded before it in any case. Digests are for the record, so that
+        files are read once for both.
         """
-        names = ("test", *self.sources.foreign)
+        names = ("train", "test", *self.sources.foreign)
         n_images = sum(len(self._part(name)) for name in names)
         if n_images > _MANY:
-            remark(f"Looking at {n_images} test and foreign images, for damaged ones among them.")
+            remark(f"Looking at {n_images} images, for damaged ones among them.")
         for name in names:
-            self._print(name, check=True)
+            self._print(name, check=name != "train")
         if strange is not None:  # most often they are all among those that are scored
             known = set(self._part(self.sources.other(self.config)).names)
             new = [row for row, name in enumerate(strange.names) if name not in known]
@@ -320,7 +320,9 @@ class Sets:
             "sources": {name: _plain_text(self._part(name).name) for name in names},
             "weights": self.sources.weights if weights is None else weights.name,
             "digests": {
+                # By which results are known from before there was one of all of them.
                 "train": digest_of(self._part("train"), n_whole=16),
+                "train_images": self._print("train"),
                 "test": self.test_print,
                 **{name: self.foreign_print(name) for name in self.sources.foreign},
                 "weights": None if weights is None else digest(weights.read_bytes()),
@@ -338,8 +340,8 @@ class Sets:
 
     def _print(self, name: str, *, check: bool = False) -> str:
         if name not in self._prints:
-            images = self._part(name)
-            self._prints[name] = digest_of(images, with_depth=name == "test", check=check)
+            images, is_own = self._part(name), name in ("train", "test")
+            self._prints[name] = digest_of(images, with_depth=is_own, check=check)
         return self._prints[name]
 
     @cached_property
