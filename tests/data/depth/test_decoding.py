@@ -1,6 +1,8 @@
 """Pictures of many modes and depth maps of two; damaged ones are named."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -63,6 +65,28 @@ def test_sixteen_bit_grey_is_no_photograph(dtype):
     data = encoded(codes(dtype=dtype), "PNG" if dtype == np.uint16 else "TIFF")
     with pytest.raises(DepthError, match=r"rgb/7\.png.*is it a depth map"):
         Picture(data, "rgb/7.png").decode()
+
+
+def sixteen_bit_png(values):
+    """A PNG by the book (W3C, 2003) with three or four colours of 16 bits; Pillow writes none."""
+    height, width, n_colours = values.shape
+    kind = {3: 2, 4: 6}[n_colours]
+    header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, 0)
+    lines = b"".join(b"\0" + row.tobytes() for row in values.astype(">u2"))  # no filter
+    data = b"\x89PNG\r\n\x1a\n"
+    for name, body in ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b"")):
+        check = struct.pack(">I", zlib.crc32(name + body))
+        data += struct.pack(">I", len(body)) + name + body + check
+    return data
+
+
+@pytest.mark.parametrize("n_colours", [3, 4])
+def test_of_sixteen_bits_a_colour_the_upper_eight_are_kept(n_colours):
+    every = np.random.default_rng(0).permutation(2**16)  # each value that there is
+    values = np.resize(every, (256, 256, n_colours))
+    found = Picture(sixteen_bit_png(values), "x").decode()
+    assert found.dtype == np.uint8
+    assert (found == values[..., :3] >> 8).all()
 
 
 def test_a_camera_that_was_turned_is_turned_back():

@@ -41,6 +41,8 @@ class Picture:
     def decode(self, *, has_depth: bool = False) -> NDArray[np.uint8]:
         """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change.
 
+        Of 16 bits a colour, as PNG may have, the upper 8 are kept: ``value >> 8``.
+
         Args:
             has_depth: Whether a depth map lies on it. One from a camera that was turned is then
                 refused: nobody can tell whether the map was turned as well.
