@@ -16,8 +16,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -35,8 +35,6 @@ from priornet.experiments.depth.step import Step, rate_at, set_norms
 from priornet.nn.tensor_files import TensorFile
 
 __all__ = ["Lesson", "Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
-
-_WAYS_TRIED = 3  # to convolve
 
 
 class Tick(NamedTuple):
@@ -153,26 +151,8 @@ def train(
         What became of each network.
     """
     run = _Run(fabric, lessons, data, training, teachers)
-    with _quickest_convolutions(), run.step.on_stream():
+    with run.step.on_stream():
         return run.go()
-
-
-@contextmanager
-def _quickest_convolutions() -> Generator[None]:
-    """Let the library try its ways to convolve once: shapes never change.
-
-    Not all of them: with the usual ten for each convolution the first step takes most of a minute.
-    """
-    cudnn = torch.backends.cudnn
-    if not cudnn.is_available():
-        yield
-        return
-    before = cudnn.benchmark, cudnn.benchmark_limit
-    cudnn.benchmark, cudnn.benchmark_limit = True, _WAYS_TRIED
-    try:
-        yield
-    finally:
-        cudnn.benchmark, cudnn.benchmark_limit = before
 
 
 class _Run:
