@@ -192,8 +192,8 @@ def results_of(wanted: list[Trial], made: Mapping[str, Scores]) -> Results:
     results: Results = {}
     for trial in wanted:
         for task in trial.wanted:
-            own = results.setdefault(trial.changes, {}).setdefault(task.recipe.method, {})
             if trial.name_of(task) in made:
+                own = results.setdefault(trial.changes, {}).setdefault(task.recipe.method, {})
                 own[task.seed] = made[trial.name_of(task)]
     return results
 

@@ -60,8 +60,9 @@ PRESETS: dict[str, Config] = {
 # many of them as of NYU's: it takes more epochs for a like number of steps, and models differ more
 # from seed to seed. Members learn DenseDepth's loss of the mean as on NYU: on images held out it
 # helps here more than there. Students have 1.6 times their members' epochs, as on NYU.
-# NWPN's beta was chosen by the likelihood of training images held out: its prior adds twice the
-# variance of all depths to beta times that of a pixel, which is more where depths reach farther.
+# NWPN's beta was chosen by the likelihood of training images held out (benchmarks/README.md): its
+# prior adds twice the variance of all depths to beta times that of a pixel, which is more where
+# depths reach farther.
 # Evenness was chosen by how far students are from their ensembles, on the last training images of
 # every category.
 _KITTI: dict[str, dict[str, Any]] = {
