@@ -56,6 +56,21 @@ def test_figures_with_photographs_are_kept_apart(draw, finished, tmp_path):
     assert "<!-- input -->" in (finished / "photographs" / "foreign-nyu.svg").read_text()
 
 
+def test_figures_of_another_preset_lie_beside_its_results(call, sets, finished, tmp_path):
+    copy = tmp_path / "smoke"
+    shutil.copytree(finished, copy, ignore=shutil.ignore_patterns("photographs"))
+    (copy / "nyu.json").rename(copy / "nyu.smoke.json")
+    (copy / ".parts" / "nyu").rename(copy / ".parts" / "nyu.smoke")
+    command = ("reproduce", "depth-maps", "--data", sets, "--results", copy)
+    done = call(*command, "--preset", "smoke")
+    assert done.exit_code == 0, done.output
+    assert (copy / "images" / "depth-maps-nyu.png").exists()
+    assert (copy / "photographs" / "inputs-nyu.png").exists()
+    done = call(*command)
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert f"{copy}: no nyu.json or kitti.json there" in done.stderr
+
+
 def test_other_images_than_those_scored_are_refused(draw, sets, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(sets, copy)

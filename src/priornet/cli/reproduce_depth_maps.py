@@ -29,9 +29,16 @@ def depth_maps(
     results: Annotated[
         Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")
     ] = Path("results/depth"),
+    preset: Annotated[str, typer.Option(help="Of the results; others have it in their name.")] = (
+        "fast"
+    ),
     images: Annotated[
-        Path, typer.Option(help="Folder for the figures without photographs.")
-    ] = Path("docs/images"),
+        Path | None,
+        typer.Option(
+            help="Folder for the figures without photographs; docs/images by default, for other "
+            "presets RESULTS/images."
+        ),
+    ] = None,
     photographs: Annotated[
         Path | None,
         typer.Option(help="Folder for those with them; RESULTS/photographs by default."),
@@ -46,18 +53,22 @@ def depth_maps(
     Photographs have owners: figures that show them go to a folder of their
     own.
     """
-    found = [name for name in _SETS if (results / f"{name}.json").exists()]
+    from priornet.experiments.depth.run import file_name
+
+    files = {name: results / file_name(name, preset) for name in _SETS}
+    found = {name: path for name, path in files.items() if path.exists()}
     if not found:
-        raise InputError(f"{results}: no nyu.json or kitti.json there; run `reproduce depth`.")
+        names = " or ".join(path.name for path in files.values())
+        raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
+    public = images or (Path("docs/images") if preset == "fast" else results / "images")
     private = photographs or results / "photographs"
-    for folder in (images, private):
+    for folder in (public, private):
         make_folder(folder)
     without: dict[str, str] = {}
-    for name in found:
-        path = results / f"{name}.json"
+    for name, path in found.items():
         try:
             with blamed_on(path):
-                paths = _draw(path, data, images, private)
+                paths = _draw(path, data, public, private)
         except NoMaps as error:
             without[name] = str(error)
             continue
