@@ -12,8 +12,12 @@ from typer.testing import CliRunner
 
 from _depth_files import write_pairs
 from priornet.cli import app
+from priornet.experiments.depth.digests import digest
+from priornet.experiments.results import read_results
 
-PAGE = (Path(__file__).parents[1] / "docs" / "depth.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "depth.md").read_text()
+COMMITTED = sorted((ROOT / "results" / "depth").glob("*.json"))
 
 # The page as it stands, for a moment: small images, few of them, few epochs.
 SMALLER = {"(240, 320)": "(64, 96)", "epochs=50": "epochs=1", "epochs=80": "epochs=1"}
@@ -41,6 +45,10 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     assert Path("rooms.pack").stat().st_size > 0
     assert namespace["is_strange"].shape == (3,)
     assert namespace["holiday_depth"].shape == (3, 32, 48, 1)
+    for path in COMMITTED:  # the page says that they began with this file
+        found = read_results(path)
+        assert found["weights"] == "enet.safetensors"
+        assert found["digests"]["weights"] == digest(Path("enet.safetensors").read_bytes())
 
 
 def test_what_is_made_smaller_is_there():
