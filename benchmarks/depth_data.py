@@ -1,11 +1,11 @@
 """Images a second from file to tensor, against what a GPU consumes.
 
-Each form of a set is decoded to tensors with one thread and with two, its pictures and its depth;
-then batches of 32 are mirrored and recoloured. Small depth networks on a fast GPU take some 2000
-images of 240 x 320 a second, over and over (README.md): a training run decodes each image once,
-keeps its bytes on the device and augments there, so that only the last row counts in every epoch.
-The other rows say how long the start takes, and whether a set that does not fit into memory could
-be decoded as it goes.
+Each set is packed whole, which tells the size of the file. Some of its images are decoded to
+tensors from either form, pictures and depth, with one thread and with two; then batches of 32 are
+mirrored and recoloured. Small depth networks on a fast GPU take some 2000 images of 240 x 320 a
+second, over and over (README.md): a training run decodes each image once, keeps its bytes on the
+device and augments there, so that only the last row counts in every epoch. The other rows say how
+long the start takes; whether training waits is what ``depth_feed.py`` times.
 
     python benchmarks/depth_data.py [--data FOLDER] [--device cuda] [--images 200] [--json out.json]
 
@@ -90,6 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []
+    sizes: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         is_real = options.data.is_dir()
         data = options.data if is_real else stand_in(Path(scratch))
@@ -97,10 +98,13 @@ def main() -> None:
         print("and milliseconds of processor time an image")
         for name in SIZES:
             whole = open_depth(data / name)
-            images = whole[:: max(1, len(whole) // options.images)]
+            step = max(1, len(whole) // options.images)
+            images = whole[::step]
             packed = Path(scratch) / f"{name}.pack"
-            pack(images, packed)
-            for form, found in (("files", images), ("packed", open_depth(packed))):
+            pack(whole, packed)
+            sizes[name] = {"n_images": len(whole), "bytes": packed.stat().st_size}
+            print(f"{name:14} {len(whole)} images packed: {sizes[name]['bytes'] / 1e6:.1f} MB")
+            for form, found in (("files", images), ("packed", open_depth(packed)[::step])):
                 for threads in (1, 2):
                     speed = rate(lambda f=found, t=threads: f.tensors(workers=t), len(found))
                     rows.append({"set": name, "what": f"{form}, {threads} threads", **speed})
@@ -113,8 +117,8 @@ def main() -> None:
                 print(what, figures, flush=True)
     if options.json:
         settings = {"n_images": options.images, "repeats": REPEATS, "batch": BATCH, "real": is_real}
-        results = {"benchmark": "depth_data", **settings, "device": options.device, "rows": rows}
-        write_results(options.json, {**results, **provenance()})
+        results = {"benchmark": "depth_data", **settings, "device": options.device}
+        write_results(options.json, {**results, "packed": sizes, "rows": rows, **provenance()})
 
 
 if __name__ == "__main__":
