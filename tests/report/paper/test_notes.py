@@ -37,13 +37,23 @@ def test_note_about_nothing_is_known():
 def test_notes_come_from_a_file_that_may_be_absent(tmp_path):
     path = tmp_path / "notes.json"
     assert read_notes(path).texts == {}
-    path.write_text(json.dumps({"a": "b"}))
-    assert read_notes(path).texts == {"a": "b"}
+    path.write_text(json.dumps({"a": "b", "c": ["d", "e"]}))
+    notes = read_notes(path)
+    assert [notes.about(key) for key in "acx"] == [["b"], ["d", "e"], []]
+    assert notes.unused == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}'])
+def test_paragraphs_about_a_miss_are_one_text():
+    notes = Notes({"paper/wine/nll/ENSM": ["first.", "Second."]})
+    assert listing(MISSES[2:], notes) == ["- First. Second:", "  - wine, NLL"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '{"a": 1}', '{"a": []}', '{"a": [1]}', '{"a": " "}', '{"a": ["b", ""]}'],
+)
 def test_damaged_notes_are_refused(tmp_path, text):
     path = tmp_path / "notes.json"
     path.write_text(text)
-    with pytest.raises(ResultsError, match=r"notes\.json"):
+    with pytest.raises(ResultsError, match=r"notes\.json: .*(JSON|`a`)"):
         read_notes(path)

@@ -70,8 +70,16 @@ def test_explanation_stands_beside_its_miss(folder):
     assert "- Not explained yet:\n  - boston, ENSM, RMSE 99.00 against 3.52" in text
 
 
-def test_remark_on_a_claim_stands_with_its_counts(folder):
-    assert "a remark" in page(folder, {"claims/support": "a remark"})
+def test_remarks_on_claims_stand_below_their_table(folder):
+    text = page(folder, {"claims/support": "why", "claims/best-rmse": ["first", "second"]})
+    claim = "Ensembles have the best RMSE"
+    row = f"| **not measured** | {claim} ([remark](#ensembles-have-the-best-rmse)) |  |"
+    rows, remarks = text.split("### Remarks on the claims\n\n")
+    assert row in rows
+    assert remarks.startswith(f"#### {claim}\n\n- first\n- second\n\n#### EnD2 over-estimates")
+    assert "(synthetic)\n\nwhy\n\n## RMSE" in remarks
+    assert text.count("([remark](") == 2
+    assert "Remarks on the claims" not in page(folder)
 
 
 def test_figures_are_shown_where_their_files_are(folder, tmp_path):

@@ -12,6 +12,7 @@ __all__ = [
     "NOT_RUN",
     "decimals",
     "folded",
+    "link",
     "marked",
     "shown",
     "signed",
@@ -32,6 +33,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -
 def folded(title: str, lines: Iterable[str]) -> list[str]:
     """Lines that a reader opens when wanted."""
     return ["", f"<details><summary>{title}</summary>", "", *lines, "", "</details>", ""]
+
+
+def link(text: str, heading: str) -> str:
+    """A link to a heading of the same page, by the name that GitHub gives it.
+
+    Example:
+        >>> link("remark", "Depth: EnD2 with T = 10 (here)")
+        '[remark](#depth-end2-with-t--10-here)'
+    """
+    kept = "".join(sign for sign in heading.lower() if sign.isalnum() or sign in " -_")
+    return f"[{text}](#{kept.replace(' ', '-')})"
 
 
 def decimals(value: float) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from priornet.report.paper.accuracy import accuracy, besides
 from priornet.report.paper.beyond import beyond
@@ -22,7 +23,7 @@ from priornet.report.paper.depth.scores import DEPTH_SETS
 from priornet.report.paper.detection import detection
 from priornet.report.paper.figures import draw_rejection, figures
 from priornet.report.paper.making import making
-from priornet.report.paper.markdown import folded, table
+from priornet.report.paper.markdown import folded, link, table
 from priornet.report.paper.notes import Miss, Notes, listing, read_notes
 from priornet.report.paper.peer_table import peer_table
 from priornet.report.paper.prior_network import prior_network
@@ -40,6 +41,7 @@ run again, its numbers beside ours; for tables also our own recipe against the e
 other published methods. This page is made from the files in `results/` by `priornet reproduce
 page`: do not edit it.\
 """
+_UNPRINTED = "no numbers printed"
 _ACCURACY = "RMSE and NLL beside the paper's"
 _DETECTION = "Errors found, foreign rows told apart"
 _SYNTHETIC = "Synthetic data"
@@ -116,21 +118,30 @@ def _summary(goals: list[Goal]) -> list[str]:
     return ["", f"Of {len(goals)} goals: {line}.", *table(["", "found", "goal"], rows, left=3)]
 
 
+class _Judged(NamedTuple):
+    """A claim with its verdict: ours, what it is counted from, and the paper's own."""
+
+    name: str
+    text: str
+    found: str
+    parts: list[Part]
+    own: str
+
+
 def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
-    ours = results.scores("paper")
-    is_whole = set(SETS) <= set(ours.datasets)
-    rows: list[list[str]] = []
-    for claim in CLAIMS:
-        parts = claim.parts(ours)
-        found = verdict(parts)
-        found = found if is_whole or found == NOT_MEASURED else f"so far {found}"
-        own = verdict(claim.parts(paper))
-        rows.append([f"**{found}**", claim.text, _evidence(claim.name, parts, notes), own])
-    for claim in SYNTHETIC_CLAIMS:
-        parts = claim.parts(results.synthetic)
-        evidence = _evidence(claim.name, parts, notes)
-        rows.append([f"**{verdict(parts)}**", claim.text, evidence, "no numbers printed"])
-    rows += _depth_claims(results, notes)
+    judged = [*_table_claims(results, paper), *_synthetic_claims(results), *_depth_claims(results)]
+    remarks = {
+        claim.text: said for claim in judged if (said := notes.about(f"claims/{claim.name}"))
+    }
+    rows = [
+        [
+            f"**{claim.found}**",
+            f"{claim.text} ({link('remark', claim.text)})" if claim.text in remarks else claim.text,
+            "<br>".join(str(part) for part in claim.parts if part.total),
+            claim.own,
+        ]
+        for claim in judged
+    ]
     return [
         "A verdict is counted from the numbers below: *confirmed* when every part of a claim holds "
         "in at least 80 % of its cells, *not confirmed* when no part holds in half of them, "
@@ -138,20 +149,48 @@ def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
         "prints.",
         *table(["verdict", "claim", "counted", "the paper's own numbers"], rows, left=4),
         *_depth_numbers(results),
+        *_remarks(remarks),
     ]
 
 
-def _depth_claims(results: Results, notes: Notes) -> list[list[str]]:
+def _table_claims(results: Results, paper: Scores) -> list[_Judged]:
+    ours = results.scores("paper")
+    is_whole = set(SETS) <= set(ours.datasets)
+    judged: list[_Judged] = []
+    for claim in CLAIMS:
+        parts, own = claim.parts(ours), verdict(claim.parts(paper))
+        judged.append(_Judged(claim.name, claim.text, _so_far(parts, is_whole), parts, own))
+    return judged
+
+
+def _synthetic_claims(results: Results) -> list[_Judged]:
+    found = [(claim, claim.parts(results.synthetic)) for claim in SYNTHETIC_CLAIMS]
+    return [_Judged(c.name, c.text, verdict(parts), parts, _UNPRINTED) for c, parts in found]
+
+
+def _depth_claims(results: Results) -> list[_Judged]:
     ours, paper = read_depth(results.depth), published_depth()
     is_whole = set(DEPTH_SETS) <= set(ours.datasets)
-    rows: list[list[str]] = []
+    judged: list[_Judged] = []
     for claim in DEPTH_CLAIMS:
         parts, own = claim.parts(ours), verdict(claim.parts(paper))
-        found = verdict(parts)
-        found = found if is_whole or found == NOT_MEASURED else f"so far {found}"
-        own = "no numbers printed" if own == NOT_MEASURED else own
-        rows.append([f"**{found}**", claim.text, _evidence(claim.name, parts, notes), own])
-    return rows
+        own = _UNPRINTED if own == NOT_MEASURED else own
+        judged.append(_Judged(claim.name, claim.text, _so_far(parts, is_whole), parts, own))
+    return judged
+
+
+def _so_far(parts: list[Part], is_whole: bool) -> str:
+    found = verdict(parts)
+    return found if is_whole or found == NOT_MEASURED else f"so far {found}"
+
+
+def _remarks(remarks: Mapping[str, list[str]]) -> list[str]:
+    """What was written by hand about verdicts, each under the claim that it is about."""
+    lines = ["", "### Remarks on the claims"] if remarks else []
+    for claim, paragraphs in remarks.items():
+        is_list = len(paragraphs) > 1
+        lines += ["", f"#### {claim}", "", *(f"- {p}" if is_list else p for p in paragraphs)]
+    return lines
 
 
 def _depth_numbers(results: Results) -> list[str]:
@@ -162,12 +201,6 @@ def _depth_numbers(results: Results) -> list[str]:
         numbers = claim.numbers(ours)
         lines += [f"- {claim.text}", *(f"  - {line}" for line in numbers)] if numbers else []
     return folded("Numbers behind the verdicts on depth (means over seeds)", lines) if lines else []
-
-
-def _evidence(name: str, parts: list[Part], notes: Notes) -> str:
-    texts = [str(part) for part in parts if part.total]
-    remark = notes.about(f"claims/{name}")
-    return "<br>".join([*texts, *([remark] if remark else [])])
 
 
 def _misses(misses: list[Miss], notes: Notes) -> list[str]:
