@@ -26,11 +26,18 @@ def folder(tmp_path):
             file.write_text(json.dumps(content(dataset, methods, preset=preset, **more)))
             return file
 
-        def put_depth(self, dataset, given=None):
+        def put_depth(self, dataset, given=None, again=None):
             file = self.path / "depth" / f"{dataset}.json"
+            if again:
+                file = file.with_name("again") / f"{again}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(given or depth_content(dataset)))
             return file
+
+        def put_order(self, order):
+            file = self.path / "depth" / "again" / "order.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(order))
 
     made = Folder()
     made.path.mkdir()

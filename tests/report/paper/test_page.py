@@ -103,6 +103,20 @@ def test_depth_results_fill_their_half(folder):
     assert "Settings of the depth experiment" in text
 
 
+def test_earlier_depth_recipes_have_a_part_and_a_sentence_beside_the_goals(folder):
+    folder.put_depth("nyu")
+    before = page(folder)
+    assert "recipes" not in before
+    assert "The speed of depth networks has goals of its own" in before
+    folder.put_depth("nyu", again="nyu-first")
+    folder.put_order({"nyu": ["nyu-first"]})
+    text = page(folder, {"recipes/nyu-first": "It was the first."})
+    sentence, rest = text.split("## What the paper claims")
+    assert "looked at, 2 on NYU, " in sentence
+    assert "\n## Depth: which recipes were looked at\n" in rest
+    assert "1. `results/depth/again/nyu-first.json`, 3 seeds: the present settings. It was" in rest
+
+
 def test_depth_verdict_from_one_set_is_called_preliminary(folder):
     folder.put_depth("nyu")
     assert "| **so far confirmed** | Depth: NLL of EnD2, NWPN and DER is best |" in page(folder)

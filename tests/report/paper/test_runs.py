@@ -133,6 +133,42 @@ def test_depth_is_read_by_data_set(folder):
     assert list(read_folder(folder.path).depth) == ["kitti"]
 
 
+def test_earlier_depth_recipes_come_in_the_order_that_is_written(folder):
+    for name in ("nyu-a", "nyu-b", "kitti-a"):
+        folder.put_depth(name.partition("-")[0], again=name)
+    folder.put_order({"nyu": ["nyu-b", "nyu-a"], "kitti": ["kitti-a"]})
+    found = read_folder(folder.path)
+    assert {name: list(files) for name, files in found.recipes.items()} == {
+        "nyu": ["nyu-b", "nyu-a"],
+        "kitti": ["kitti-a"],
+    }
+    assert found.depth == {}
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ({}, r"order\.json: must name every file beside it once.*: nyu-a\."),
+        ({"nyu": ["nyu-a", "nyu-b"]}, r"order\.json: must name"),
+        ({"nyu": ["nyu-a", "nyu-a"]}, r"order\.json: must name"),
+        ({"nyu": ["nyu-a"], "make3d": []}, r"order\.json: must name"),
+        ({"nyu": ["nyu-a"], "kitti": 1}, r"order\.json: must name"),
+        ({"kitti": ["nyu-a"]}, r'nyu-a\.json: its dataset is "nyu"'),
+    ],
+)
+def test_an_order_that_is_not_that_of_the_files_is_refused(folder, order, message):
+    folder.put_depth("nyu", again="nyu-a")
+    folder.put_order(order)
+    with pytest.raises(ResultsError, match=message):
+        read_folder(folder.path)
+
+
+def test_earlier_depth_recipes_without_an_order_are_refused(folder):
+    folder.put_depth("nyu", again="nyu-a")
+    with pytest.raises(ResultsError, match=r"order\.json: must name"):
+        read_folder(folder.path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -18,6 +18,7 @@ from priornet.report.paper.depth import (
     draw_depth,
     published_depth,
     read_depth,
+    recipes_in_short,
 )
 from priornet.report.paper.depth.scores import DEPTH_SETS
 from priornet.report.paper.detection import detection
@@ -41,6 +42,10 @@ run again, its numbers beside ours; for tables also our own recipe against the e
 other published methods. This page is made from the files in `results/` by `priornet reproduce
 page`: do not edit it.\
 """
+_SPEED = (
+    "The speed of depth networks has goals of its own, in "
+    "[benchmarks/README.md](../benchmarks/README.md)."
+)
 _UNPRINTED = "no numbers printed"
 _ACCURACY = "RMSE and NLL beside the paper's"
 _DETECTION = "Errors found, foreign rows told apart"
@@ -68,11 +73,12 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
         "Our recipe: NWPN": prior_network(results, paper),
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
-        **depth_parts(results.depth),
+        **depth_parts(results.depth, results.recipes, notes),
         "How it was made": making(results),
     }
     goals = [goal for section in parts.values() for goal in section.goals]
-    lines = [_HEAD, "", "## At a glance", *_summary(goals)]
+    remarks = [recipes_in_short(results.depth, results.recipes), _SPEED]
+    lines = [_HEAD, "", "## At a glance", *_summary(goals, remarks)]
     lines += ["## What the paper claims", "", *_claims(results, paper, notes)]
     for title, section in parts.items():
         lines += ["", f"## {title}", "", *section.lines, *_misses(section.misses, notes)]
@@ -107,7 +113,7 @@ def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
     return notes
 
 
-def _summary(goals: list[Goal]) -> list[str]:
+def _summary(goals: list[Goal], remarks: Iterable[str]) -> list[str]:
     counts = {
         "reached": sum(goal.state == HOLDS for goal in goals),
         "missed": sum(goal.state == FAILS for goal in goals),
@@ -115,7 +121,8 @@ def _summary(goals: list[Goal]) -> list[str]:
     counts["not run in full"] = len(goals) - sum(counts.values())
     line = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     rows = [(goal.state, goal.found, goal.wanted) for goal in goals]
-    return ["", f"Of {len(goals)} goals: {line}.", *table(["", "found", "goal"], rows, left=3)]
+    text = " ".join([f"Of {len(goals)} goals: {line}.", *filter(None, remarks)])
+    return ["", text, *table(["", "found", "goal"], rows, left=3)]
 
 
 class _Judged(NamedTuple):

@@ -57,6 +57,10 @@ class Results:
     synthetic: Mapping[str, Any] | None = None
     depth: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     """Files of the depth experiment by data set."""
+    recipes: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(
+        default_factory=dict[str, Mapping[str, Mapping[str, Any]]]
+    )
+    """Earlier files of the depth experiment by data set and name, in the order of their runs."""
     draws: Mapping[str, list[Run]] = field(default_factory=dict[str, list[Run]])
     """``beyond`` with other folds, by data set."""
 
@@ -81,7 +85,9 @@ class Results:
 def read_folder(folder: Path) -> Results:
     """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent.
 
-    Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``.
+    Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``;
+    earlier recipes of the depth experiment in ``depth/again``, whose ``order.json`` says in what
+    order they were run.
     """
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
@@ -97,8 +103,27 @@ def read_folder(folder: Path) -> Results:
         runs,
         _read_synthetic(synthetic) if synthetic.exists() else None,
         depth,
+        _read_recipes(folder / "depth" / "again"),
         _read_draws(folder / "uci" / "again", runs),
     )
+
+
+def _read_recipes(folder: Path) -> dict[str, dict[str, Any]]:
+    """Files by data set and name, in the order that is written beside them: none says when."""
+    path = folder / "order.json"
+    found = {file.stem: file for file in sorted(folder.glob("*.json")) if file != path}
+    order = _read(path) if path.exists() else {}
+    named = [str(name) for names in order.values() if isinstance(names, list) for name in names]
+    is_whole = all(isinstance(names, list) for names in order.values())
+    if not is_whole or sorted(named) != sorted(found) or not set(order) <= set(_DEPTH_SETS):
+        raise ResultsError(
+            f"{path}: must name every file beside it once, under its data set; there are: "
+            f"{', '.join(found) or 'none'}."
+        )
+    return {
+        dataset: {name: _read_depth(found[name], dataset) for name in names}
+        for dataset, names in order.items()
+    }
 
 
 def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:

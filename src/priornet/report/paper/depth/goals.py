@@ -26,7 +26,7 @@ from priornet.report.paper.markdown import shown, signed
 from priornet.report.paper.notes import Miss
 from priornet.report.paper.scores import KNOWLEDGE
 
-__all__ = ["find_goals"]
+__all__ = ["Verdict", "find_goals", "find_verdicts"]
 
 _SEEDS = {"nyu": 3, "kitti": 2}
 _LEAST_DELTA, _MOST_REL = 0.76, 0.175
@@ -45,6 +45,14 @@ _EVERY = {
 }
 
 
+class Verdict(NamedTuple):
+    """A goal about one set or one pair of sets: None where it was not measured."""
+
+    wanted: str
+    found: str
+    is_good: bool | None
+
+
 class _Ledger:
     """Goals and misses as they are found."""
 
@@ -52,9 +60,11 @@ class _Ledger:
         self.scores, self.contents = scores, contents
         self.goals: list[Goal] = []
         self.misses: list[Miss] = []
+        self.verdicts: dict[tuple[str, str], Verdict] = {}
 
     def add(self, dataset: str, key: str, wanted: str, found: str, is_good: bool | None) -> None:
         """A goal about one set: None where a number is missing."""
+        self.verdicts[dataset, key] = Verdict(wanted, found, is_good)
         state = NOT_RUN if is_good is None else HOLDS if is_good else FAILS
         if is_good is not None and not self.has_seeds(dataset):
             state = UNFINISHED
@@ -93,6 +103,22 @@ def find_goals(
     scores: DepthScores, contents: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Goal], list[Miss]]:
     """Goals of both sets, those that have not been run among them, and what was missed."""
+    ledger = _judged(scores, contents)
+    return ledger.goals, ledger.misses
+
+
+def find_verdicts(
+    scores: DepthScores, dataset: str, content: Mapping[str, Any]
+) -> dict[str, Verdict]:
+    """Whether one results file reaches each goal of its set, with however few seeds.
+
+    The goal about foreign images is taken apart into the pairs of this set.
+    """
+    ledger = _judged(scores, {dataset: content})
+    return {key: value for (name, key), value in ledger.verdicts.items() if name == dataset}
+
+
+def _judged(scores: DepthScores, contents: Mapping[str, Mapping[str, Any]]) -> _Ledger:
     ledger = _Ledger(scores, contents)
     _single(ledger)
     for dataset in DEPTH_SETS:
@@ -100,7 +126,7 @@ def find_goals(
         _student(ledger, dataset)
         _likelihood(ledger, dataset)
     _knowledge(ledger)
-    return ledger.goals, ledger.misses
+    return ledger
 
 
 def _single(ledger: _Ledger) -> None:
@@ -196,6 +222,7 @@ def _by_warmth(texts: Mapping[str, str]) -> str:
 class _Pair(NamedTuple):
     """One student's mutual information, and the best measure of knowledge of its ensemble."""
 
+    other: str
     title: str
     key: str
     student: float
@@ -213,7 +240,8 @@ class _Pair(NamedTuple):
 
 def _knowledge(ledger: _Ledger) -> None:
     """EnD2's mutual information against the best knowledge measure of its ensemble."""
-    judged = _pairs(ledger, 0)
+    judged, other = _pairs(ledger, 0), _pairs(ledger, 1)
+    _note_pairs(ledger, judged, other)
     for dataset, pair in judged:
         if pair is not None and not pair.is_good and ledger.has_seeds(dataset):
             line = f"{pair.title}, AUC of EnD2's I to ENSM's {pair.text}"
@@ -225,12 +253,29 @@ def _knowledge(ledger: _Ledger) -> None:
     known = count.measured > 0
     state = state_of(count, _PAIRS_NEEDED) if is_whole or not known else UNFINISHED
     found = _counted(judged, lambda pair: f"{pair.title} {pair.text}") if known else ""
-    other = _pairs(ledger, 1)
     if known and any(pair is not None for _, pair in other):
         found += (
             f"; at the other temperature {_counted(other, lambda pair: shown(pair.student, 3))}"
         )
     ledger.goals.append(Goal(wanted, found, state))
+
+
+def _note_pairs(
+    ledger: _Ledger,
+    judged: Sequence[tuple[str, _Pair | None]],
+    others: Sequence[tuple[str, _Pair | None]],
+) -> None:
+    """A verdict on each pair of sets, with the student of the other temperature beside it."""
+    for (dataset, pair), (_, beside) in zip(judged, others, strict=True):
+        if pair is None:
+            continue
+        warmths = list(ledger.students(dataset))
+        texts = {warmths[0]: shown(pair.student, 3)}
+        if beside is not None:
+            texts[warmths[1]] = shown(beside.student, 3)
+        wanted = f"EnD2's I tells {TITLES[pair.other]} at least as well as ENSM's best measure"
+        found = f"AUC: EnD2 {_by_warmth(texts)}; ENSM {shown(pair.teacher, 3)} ({pair.measure})"
+        ledger.verdicts[dataset, f"ood_auc/{pair.other}"] = Verdict(wanted, found, pair.is_good)
 
 
 def _counted(pairs: Sequence[tuple[str, _Pair | None]], text_of: Callable[[_Pair], str]) -> str:
@@ -261,4 +306,4 @@ def _pair(scores: DepthScores, name: str, dataset: str, other: str) -> _Pair | N
         return None
     best = max(known, key=lambda symbol: known[symbol])
     title = f"{TITLES[dataset]} against {TITLES[other]}"
-    return _Pair(title, f"depth/{dataset}/ood_auc/{other}", student, best, known[best])
+    return _Pair(other, title, f"depth/{dataset}/ood_auc/{other}", student, best, known[best])

@@ -9,8 +9,10 @@ from priornet.report.paper.depth.accuracy import accuracy, likelihood
 from priornet.report.paper.depth.detection import detection, gamma_table
 from priornet.report.paper.depth.goals import find_goals
 from priornet.report.paper.depth.ranks import ranks
+from priornet.report.paper.depth.recipes import RECIPES, Earlier, recipes
 from priornet.report.paper.depth.scores import DEPTH_SETS, TITLES, published_depth, read_depth
 from priornet.report.paper.depth.setting import setting
+from priornet.report.paper.notes import Notes
 from priornet.report.paper.section import Section
 
 __all__ = ["DEPTH_FIGURES", "depth_parts"]
@@ -41,16 +43,29 @@ _MISSING = (
 )
 
 
-def depth_parts(contents: Mapping[str, Mapping[str, Any]]) -> dict[str, Section]:
-    """Sections by title; one that says so where nothing has been run."""
+def depth_parts(
+    contents: Mapping[str, Mapping[str, Any]],
+    earlier: Earlier | None = None,
+    notes: Notes | None = None,
+) -> dict[str, Section]:
+    """Sections by title; one that says so where nothing has been run.
+
+    Args:
+        contents: Results by data set.
+        earlier: Those of earlier recipes, by data set and name; they have a part if there are any.
+        notes: Remarks on recipes.
+    """
     ours, paper = read_depth(contents), published_depth()
     goals, misses = find_goals(ours, contents)
     start = Section(_missing(contents), goals, misses)
     if not contents:
         return {"Depth": start}
     start.lines += setting(contents)
+    known = {name: found for name, found in (earlier or {}).items() if name in contents and found}
+    looked_at = {RECIPES: Section(recipes(contents, known, notes or Notes()))} if known else {}
     return {
         "Depth: what differs from the paper": start,
+        **looked_at,
         "Depth: accuracy": Section(accuracy(ours, paper)),
         _LIKELIHOOD: Section(likelihood(ours)),
         _DETECTION: Section(detection(ours, paper)),
