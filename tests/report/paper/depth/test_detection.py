@@ -1,6 +1,7 @@
 """Foreign images told apart, and the weight of those that NWPN learns."""
 
 from _depth_results import depth_content, seeds
+from priornet.experiments.results import summary
 from priornet.report.paper.depth.detection import detection, gamma_table, gammas_of
 from priornet.report.paper.depth.scores import published_depth, read_depth
 
@@ -52,6 +53,34 @@ def test_ablation_beside_the_papers():
     assert "(" not in zero[6]
     (weight,) = [line for line in lines[second:] if line.startswith("| 0.025")]
     assert weight.split(" | ")[6].endswith("(1.000)")  # by the mutual information on KITTI
+
+
+def with_weights(*values, of_seeds):
+    """Results whose columns are all the same: one seed of each weight, and those of 0.01."""
+    content = depth_content("nyu")
+    weights = [0.005, 0.025, 0.05][: len(values)]
+    names = {f"NWPN-g{w:g}": [v] for w, v in zip(weights, values, strict=True)}
+    for name, found in (names | {"NWPN": of_seeds}).items():
+        aucs = dict.fromkeys(("total_entropy", "mutual_information", "total_variance"))
+        scores = dict.fromkeys(("delta1", "rel", "rmse", "nll"), summary(found))
+        scores["ood_auc"] = {"lsun_bedroom": dict.fromkeys(aucs, summary(found))}
+        content["methods" if name == "NWPN" else "variants"][name] = scores
+    del content["variants"]["NWPN-g0"]
+    return gamma_table(read_depth({"nyu": content}), {"nyu": content})
+
+
+def test_seeds_of_each_weight_are_told_and_whether_they_differ_as_much_as_weights():
+    calm = with_weights(0.5, 0.51, 0.52, of_seeds=[0.5, 0.6, 0.7])
+    start = "Seeds of each gamma: 1 (0.005, 0.025, 0.05); 3 (0.01). "
+    rest = "is larger than that over the seeds of 0.01 in"
+    assert any(line.startswith(start) and f"{rest} no column: " in line for line in calm)
+    wild = with_weights(0.5, 0.1, 0.9, of_seeds=[0.5, 0.51])
+    assert any(f"{rest} every column." in line for line in wild)
+
+
+def test_weights_of_one_seed_each_are_not_compared():
+    lines = with_weights(0.5, 0.1, of_seeds=[0.5])
+    assert "Seeds of each gamma: 1 (0.005, 0.01, 0.025)." in lines
 
 
 def test_no_prior_network_no_table():

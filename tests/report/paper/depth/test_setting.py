@@ -82,6 +82,18 @@ def test_members_that_learn_the_likelihood_alone_are_as_in_the_paper():
         del content["config"]["structure"]  # as in older files
         content["config"] |= change
         assert row(text(content), "Single, members").endswith("| likelihood | likelihood |")
+        assert "DenseDepth's loss" not in row(text(content), "NWPN") + row(text(content), "DER")
+
+
+def test_methods_without_densedepths_loss_are_named_where_others_have_it():
+    table = text(depth_content("nyu"))
+    for method in ("NWPN", "DER"):
+        assert row(table, method).endswith(", without DenseDepth's loss of the mean |")
+
+
+def test_maps_are_enlarged_otherwise_than_densedepth_does():
+    found = row(text(depth_content("nyu")), "up-sampling in the decoder")
+    assert found.endswith("| bilinear, corners aligned | bilinear, between pixel centres |")
 
 
 def test_a_student_that_is_not_annealed_is_not_called_so():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import stdev
 from typing import Any
 
 from priornet.report.paper.depth.accuracy import methods_of
@@ -17,6 +18,17 @@ from priornet.report.paper.depth.scores import (
 from priornet.report.paper.markdown import shown, table
 
 __all__ = ["detection", "gamma_table", "gammas_of"]
+
+_BEDROOM = ("ood_auc", "lsun_bedroom")
+_GAMMA_COLUMNS = {
+    "δ1": ("delta1",),
+    "rel": ("rel",),
+    "rmse, m": ("rmse",),
+    "NLL": ("nll",),
+    "AUC by H[E]": (*_BEDROOM, "total_entropy"),
+    "AUC by I": (*_BEDROOM, "mutual_information"),
+    "AUC by V[y]": (*_BEDROOM, "total_variance"),
+}
 
 
 def detection(ours: DepthScores, paper: DepthScores) -> list[str]:
@@ -83,7 +95,7 @@ def gamma_table(ours: DepthScores, contents: Mapping[str, Mapping[str, Any]]) ->
         "KITTI (it does not say against what); ours is against LSUN bedroom. Its NLL on NYU is "
         "turned into metres.",
     ]
-    header = ["gamma", "δ1", "rel", "rmse, m", "NLL", "AUC by H[E]", "AUC by I", "AUC by V[y]"]
+    header = ["gamma", *_GAMMA_COLUMNS]
     for dataset in ours.datasets:
         gammas, (theirs, measure) = gammas_of(contents[dataset]), ablation(dataset)
         names = {"Single": "Single", **{f"{gamma:g}": name for gamma, name in gammas.items()}}
@@ -93,7 +105,44 @@ def gamma_table(ours: DepthScores, contents: Mapping[str, Mapping[str, Any]]) ->
         ]
         lines += ["", f"**{TITLES[dataset]}**"]
         lines += table(header, rows) if gammas else ["", "Not run.", ""]
+        lines += _gamma_seeds(ours, dataset, gammas)
     return lines
+
+
+def _gamma_seeds(ours: DepthScores, dataset: str, gammas: Mapping[float, str]) -> list[str]:
+    """How many seeds each weight has, and whether weights differ by more than seeds do."""
+    found = {
+        title: {
+            gamma: value.values
+            for gamma, name in gammas.items()
+            if (value := ours.get(dataset, name, *path)) is not None
+        }
+        for title, path in _GAMMA_COLUMNS.items()
+    }
+    counts = {gamma: len(found["δ1"].get(gamma, ())) for gamma in gammas}
+    if len(counts) < 2 or not all(counts.values()):
+        return []
+    seeds = [
+        f"{n} ({', '.join(f'{g:g}' for g, m in counts.items() if m == n)})"
+        for n in sorted(set(counts.values()))
+    ]
+    text = f"Seeds of each gamma: {'; '.join(seeds)}."
+    most = max(counts, key=lambda gamma: counts[gamma])
+    if counts[most] < 2:
+        return [text, ""]
+    # The first seed of each weight: these began alike, so that only the weight differs.
+    wide = [
+        title
+        for title, values in found.items()
+        if values and stdev([v[0] for v in values.values()]) > stdev(values[most])
+    ]
+    where = ", ".join(wide) if len(wide) < len(found) else "every column"
+    where = where or "no column: weights differ within the spread of seeds"
+    return [
+        f"{text} The standard deviation over weights (first seeds) is larger than that over the "
+        f"seeds of {most:g} in {where}.",
+        "",
+    ]
 
 
 def _gamma_cells(

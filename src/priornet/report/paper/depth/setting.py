@@ -34,6 +34,10 @@ def _encoder(c: Content) -> str:
     return _ENCODERS[c["config"]["encoder"]]
 
 
+def _upsampling(_: Content) -> str:
+    return "bilinear, between pixel centres"
+
+
 def _length(c: Content) -> str:
     config = c["config"]
     steps = -(-c["n_train"] // config["batch"]) * config["epochs"]
@@ -85,6 +89,11 @@ def _gaussian(c: Content) -> str:
     )
 
 
+def _without_structure(c: Content) -> str:
+    """What sets networks apart that are not Gaussian from those that are."""
+    return ", without DenseDepth's loss of the mean" if c["config"].get("structure", 0.0) else ""
+
+
 def _students(c: Content) -> str:
     config = c["config"]
     epochs = config["student_epochs"] or config["epochs"]
@@ -110,11 +119,12 @@ def _nwpn(c: Content) -> str:
     config = c["config"]
     rise = f"rising over {config['gamma_epochs']:g} epochs"
     match = f"prior matched to the training depths' {config['prior_match']}"
-    return f"beta = {config['beta']:g}, gamma = {config['gamma']:g} {rise}, {match}"
+    weights = f"beta = {config['beta']:g}, gamma = {config['gamma']:g} {rise}"
+    return f"{weights}, {match}{_without_structure(c)}"
 
 
 def _der(c: Content) -> str:
-    return f"evidence regulariser {c['config']['coefficient']:g}"
+    return f"evidence regulariser {c['config']['coefficient']:g}{_without_structure(c)}"
 
 
 def _seeds(c: Content) -> str:
@@ -147,6 +157,7 @@ _ROWS: tuple[tuple[str, str, Callable[[Content], str]], ...] = (
     ("foreign images", "numbers not given; also LSUN church", _foreign),
     ("image size", "NYU 480 x 640; KITTI not given", _size),
     ("encoder (ImageNet weights)", "DenseNet-169", _encoder),
+    ("up-sampling in the decoder", "bilinear, corners aligned", _upsampling),
     ("seeds", "4, ensembles of 5", _seeds),
     ("length", "20 epochs of batches of 8 (DenseDepth's defaults)", _length),
     ("optimiser", "Adam, rate 1e-4, constant", _optimiser),
