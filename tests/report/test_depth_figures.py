@@ -67,6 +67,40 @@ def test_tail_falls_from_everything_to_what_is_above():
     assert np.interp(2.0, x, y) == pytest.approx(0.55)
 
 
+def test_tail_goes_on_through_the_quantiles_where_the_histogram_ends():
+    given = {"50": 1.0, "99": 20.0, "99.9": {"mean": 116.0, "values": [115.0, 117.0]}}
+    ax = plot_likelihood_tail(histogram(above=0.1), "ENSM", given)
+    (line,) = ax.lines
+    x, y = xy(line)
+    assert (x[-3:].tolist(), y[-3:].tolist()) == (
+        [8.0, 20.0, 116.0],
+        pytest.approx([0.1, 0.01, 0.001]),
+    )
+    assert [x[place] for place in line.get_markevery()] == [20.0, 116.0]
+    assert ax.get_xlim() == pytest.approx((1.0, 127.6))
+    assert ax.get_ylim()[0] == pytest.approx(0.0005)
+
+
+def test_quantiles_inside_the_histogram_are_marked_in_their_place():
+    light = histogram(above=0.0)
+    light["shares"] = np.eye(120)[70].tolist()  # all between 3.0 and 3.1 nats
+    (line,) = plot_likelihood_tail(light, "NWPN", {"99": 3.05, "99.9": 3.09}).lines
+    x, y = xy(line)
+    assert np.all(np.diff(x) >= 0)
+    assert np.all(np.diff(y) <= 0)
+    assert [(x[i], y[i]) for i in line.get_markevery()] == [
+        (3.05, pytest.approx(0.01)),
+        (3.09, pytest.approx(0.001)),
+    ]
+
+
+def test_lines_on_each_other_differ_in_width():
+    figure = draw_likelihoods({"ENSM": scores(), "MD-EnD": scores()})
+    for ax in figure.axes:
+        first, second = ax.lines
+        assert first.get_linewidth() > second.get_linewidth() + 1
+
+
 def test_panels_begin_where_pixels_do_and_end_where_tails_do():
     late = histogram(above=0.02)
     late["shares"] = [0.0] * 60 + [0.98 / 60] * 60  # from 2 nats on

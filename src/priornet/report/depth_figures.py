@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from priornet.report.axes import TEXT, tidy
@@ -36,6 +37,8 @@ _CURVES: dict[Curve, tuple[str, str]] = {
     "normal_intervals": ("Normal intervals", "nominal coverage"),
     "predictive_quantiles": ("Own quantiles", "quantile"),
 }
+_LEAST_NATS = 1.0  # where upper tails begin: a logarithmic scale has no zero
+_MARKED = ("99", "99.9")
 _UNSEEN = 1e-4  # a share of pixels that no curve shows
 _DIAGONAL: dict[str, Any] = {"color": "black", "lw": 1.0, "ls": (0, (4, 2))}
 
@@ -51,16 +54,22 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
     shown = {n: m for n, m in methods.items() if f"{score}_histogram" in m}
     if not shown:
         raise ValueError(f'no method has a "{score}_histogram"; got: {", ".join(methods)}.')
-    figure = Figure(figsize=(9, 3.7), layout="constrained")
+    figure = Figure(figsize=(9, 3.9), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for name, scores in shown.items():
-        plot_likelihood(scores[f"{score}_histogram"], name, ax=left)
-        plot_likelihood_tail(scores[f"{score}_histogram"], name, ax=right)
+    # Lines that lie on each other are seen as edges: the first is the widest.
+    widths = np.linspace(2.8, 1.2, len(shown)) if len(shown) > 1 else [1.6]
+    for (name, scores), width in zip(shown.items(), widths, strict=True):
+        histogram, quantiles = scores[f"{score}_histogram"], scores.get(f"{score}_quantiles", {})
+        plot_likelihood(histogram, name, ax=left)
+        plot_likelihood_tail(histogram, name, quantiles, ax=right)
+        for ax in (left, right):
+            ax.lines[-1].set_linewidth(float(width))
     # Where nobody has a pixel there is nothing to see.
     lowest = min(_lowest(scores[f"{score}_histogram"]) for scores in shown.values())
-    for ax in (left, right):
-        ax.set_xlim(left=lowest)
-    add_key(figure, list(shown))
+    left.set_xlim(left=lowest)
+    right.set_xlim(left=max(lowest, _LEAST_NATS))
+    marks = Line2D([], [], marker="o", ms=4, color=TEXT, ls="none", label="99 %, 99.9 %")
+    add_key(figure, list(shown), marks)
     return figure
 
 
@@ -85,22 +94,37 @@ def plot_likelihood(histogram: Mapping[str, Any], method: str, *, ax: Axes | Non
 
 
 def plot_likelihood_tail(
-    histogram: Mapping[str, Any], method: str, *, ax: Axes | None = None
+    histogram: Mapping[str, Any],
+    method: str,
+    quantiles: Mapping[str, Any] | None = None,
+    *,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Share of pixels whose negative log-likelihood is larger, on a logarithmic scale.
+    """Share of pixels whose negative log-likelihood is larger, on logarithmic scales from 1 nat on.
 
     Args:
         histogram: As for :func:`plot_likelihood`.
         method: Its name in the results.
+        quantiles: Nats that so many per cent of the pixels do not exceed, by the per cent (``"99"``
+            and ``"99.9"``): marked, and what the line goes on through where the histogram ends.
         ax: Where to draw; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
     edges, shares, above = _bins(histogram)
     larger = above + np.concatenate([np.cumsum(shares[::-1])[::-1], [0.0]])
-    ax.plot(edges, larger, **line_of(method))
-    ax.set(title="Upper tail", xlim=(edges[0], edges[-1]), yscale="log")
-    ends = [float(np.asarray(line.get_ydata(), float)[-1]) for line in ax.lines]
-    ax.set_ylim(max(0.5 * min(ends), 3e-5), 1.3)
+    known = {q: mean_of(value) for q in _MARKED if (value := (quantiles or {}).get(q)) is not None}
+    x = np.concatenate([edges, list(known.values())])
+    y = np.concatenate([larger, [1 - float(q) / 100 for q in known]])
+    order = np.argsort(x, kind="stable")
+    marks = [place for place, row in enumerate(order) if row >= len(edges)]
+    ax.plot(x[order], y[order], marker="o", ms=4, markevery=marks, **line_of(method))
+    ax.set(title="Upper tail", xscale="log", yscale="log")
+    ends = [np.asarray(line.get_data(), float)[:, -1] for line in ax.lines]
+    ax.set_xlim(_LEAST_NATS, max(float(end[0]) for end in ends) * 1.1)
+    ax.set_ylim(max(0.5 * min(float(end[1]) for end in ends), 3e-5), 1.3)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
     ax.set_ylabel("share of pixels above", color=TEXT)
     tidy(ax)

@@ -29,7 +29,8 @@ _CAPTIONS = {
     **{
         f"depth-{kind}-{name}": caption.format(set=title)
         for kind, caption in {
-            "likelihood": "{set}: NLL of pixels, its density and its upper tail.",
+            "likelihood": "{set}: NLL of pixels, its density and its upper tail. Dots are the 99 % "
+            "and 99.9 % quantiles; where histograms end, lines go straight on through them.",
             "calibration": "{set}: share of pixels inside central intervals against the share that "
             "was promised: the predictive's own, and normal ones with the same moments.",
             "maps": _OF_MAPS,
