@@ -117,7 +117,8 @@ def test_gamma_rises_over_the_first_epochs():
 
 def test_temperature_follows_the_paper():
     what = objective("EnD2", temperature=10.0)
-    assert [what.setting(share) for share in (0.1, 0.5, 0.9)] == pytest.approx([10, 5.5, 1])
+    expected = {0.0: 10, 0.2: 10, 0.35: 7.75, 0.5: 5.5, 0.65: 3.25, 0.8: 1, 1.0: 1}  # 20/60/20
+    assert {share: what.setting(share) for share in expected} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 10.0])
