@@ -224,6 +224,43 @@ def test_no_module_is_named_utils():
     assert not names & {"util", "utils", "helpers", "misc", "common"}
 
 
+def of_torchvision(source: str) -> list[int]:
+    """Lines that import it: at once, later, or by a name that something else may import."""
+    tree, name = ast.parse(source), re.compile(r"torchvision(\.\w+)*")
+    scan = Scan("priornet")
+    scan.visit(tree)
+    imported = [line for line, found, _ in scan.imports if name.fullmatch(found)]
+    named = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and name.fullmatch(str(node.value))
+    ]
+    return sorted({*imported, *named})
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_name)
+def test_torchvision_is_not_imported(path):
+    """Encoders are our own, so that any build of torch will do: it must not come with an extra."""
+    assert of_torchvision(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torchvision.models as models",
+        "from torchvision import models",
+        "def f():\n    from torchvision.models import densenet169",
+        "if TYPE_CHECKING:\n    import torch, torchvision",
+        'import_module("torchvision.models")',
+        'for package in ("timm", "torchvision"):\n    import_module(package)',
+        'LAZY = {"models": "torchvision.models"}',
+    ],
+)
+def test_planted_torchvision_is_caught(source):
+    assert len(of_torchvision(source)) == 1
+    assert of_torchvision('"""With torchvision\'s names."""\nimport torch') == []
+
+
 @pytest.mark.parametrize(
     ("module", "source", "reason"),
     [
