@@ -165,7 +165,9 @@ def depth(
             compile=compiled,
             until=math.inf if minutes is None else time.time() + 60 * minutes,
         )
-        results = None if again else _known(path, lambda: finished(path, order, wanted))
+        # Of several machines one may be without the file: they agree on what is in .parts instead.
+        skips = again or nodes > 1
+        results = None if skips else _known(path, lambda: finished(path, order, wanted))
         if results is None:
             with _bars(quiet) as report:
                 results = run(order, wanted, preset, workers=workers, report=report, again=again)

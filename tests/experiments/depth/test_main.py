@@ -1,8 +1,11 @@
 """``python -m priornet.experiments.depth``: for machines without the command line tool."""
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +57,7 @@ def test_time_that_is_up_is_no_failure(call, tmp_path):
         (("--methods", "Bagging"), 'unknown method "Bagging"'),
         (("--set", "epoch=1"), '"epoch=1" is not NAME=VALUE'),
         (("--seeds", "a"), "seeds must be numbers"),
+        (("--devices", "2", "--workers", "2"), "not both"),
         (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
         (("--foreign", "test=church"), 'a set cannot be called "test"'),
         (("--set", "norm=frozen"), 'norm="frozen" keeps the statistics of ImageNet weights'),
@@ -121,3 +125,62 @@ def test_two_processes_share_every_batch(photographs, tmp_path, capsys):
         results = read_results(tmp_path / n / "nyu.smoke.json")
         found.append(results["methods"]["Single"]["training"][0][0]["losses"])
     assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
+def losses_of(folder):
+    methods = read_results(folder / "nyu.smoke.json")["methods"]
+    return {name: scores["training"][0][0]["losses"] for name, scores in methods.items()}
+
+
+def on_machines(*commands):
+    """Run a command on each of several "machines" that share every batch; what they said.
+
+    They cannot hang: all are killed when one of them takes too long.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | common | {"NODE_RANK": str(rank)},
+        )
+        for rank, command in enumerate(commands)
+    ]
+    try:
+        said = [process.communicate(timeout=200)[0] for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in running] == [0] * len(running), "\n".join(said)
+    return said
+
+
+@pytest.mark.slow
+def test_two_machines_share_every_batch(photographs, tmp_path, capsys):
+    """One of them has the folder, with a method that is finished; the other one has nothing."""
+    options = ["--dataset", "nyu", "--data", str(photographs), "--preset", "smoke", *SMALL]
+    options += ["--methods", "Single,DER,EnD", "--set", "student_start=imagenet", "--out"]
+    alone, first, second = (tmp_path / name for name in ("alone", "first", "second"))
+    assert main((*options, str(alone))) == 0
+    capsys.readouterr()
+    kept = Path(".parts", "nyu.smoke")
+    (first / kept / "weights").mkdir(parents=True)
+    for name in ("Single.0.json", "weights/Single.0.0.safetensors"):
+        shutil.copy(alone / kept / name, first / kept / name)
+    command = [sys.executable, "-m", "priornet.experiments.depth", "--nodes", "2", *options]
+    said = on_machines([*command, str(first)], [*command, str(second)])
+    assert said[0].count("epoch   1/1") == 3
+    assert "Single.0.0" not in said[0]
+    assert "epoch" not in said[1]
+    assert "results:" not in said[1]
+    assert not second.exists()
+    expected = losses_of(alone)
+    assert list(expected) == ["Single", "DER", "EnD"]
+    for name, losses in losses_of(first).items():
+        assert losses == pytest.approx(expected[name], rel=1e-5)

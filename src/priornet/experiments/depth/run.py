@@ -125,6 +125,8 @@ def run(
         The results, ready for JSON; None where the time was up first: then the same call goes on.
         Nothing in the processes that only helped another one.
     """
+    if workers > 1 and order.fabric:
+        raise ValueError("networks train side by side, or processes share a batch: not both.")
     workshop = Workshop(order, report)
     workshop.sets.check(
         any(recipe.method == "NWPN" for recipe in recipes),
@@ -134,9 +136,10 @@ def run(
         # Before processes join each other to share batches: none is at work yet.
         for task in with_needs(scores_of(recipes)):
             workshop.forget(task)
-    kept = {task.key: workshop.finished(task) for task in scores_of(recipes)}
+    wanted = scores_of(recipes)
+    kept = workshop.agreed(lambda: {task.key: workshop.finished(task) for task in wanted})
     # What only led to a score that is there need not be made again, even if it is lost.
-    tasks = with_needs([task for task in scores_of(recipes) if kept[task.key] is None])
+    tasks = with_needs([task for task in wanted if kept[task.key] is None])
     tasks = together(tasks, _n_classes(order, workers))
     made = (
         _one_by_one(workshop, tasks)
@@ -145,7 +148,7 @@ def run(
     )
     if made is None:
         return None
-    if workers == 1 and tasks and not workshop.fabric.is_global_zero:
+    if order.fabric and not workshop.fabric.is_global_zero:
         return {}
     scores = {key: piece for key, piece in kept.items() if piece is not None}
     scores |= {key: piece for (kind, key), piece in made.items() if kind == "score"}

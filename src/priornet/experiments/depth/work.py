@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -53,6 +53,8 @@ __all__ = ["Workshop"]
 
 _MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
 
+_Found = TypeVar("_Found")
+
 
 class Workshop:
     """Trains and scores, one task after the other, with images that are read once.
@@ -79,13 +81,24 @@ class Workshop:
         device = self.order.device
         return torch.cuda.get_device_name() if device == "cuda" else device
 
+    def agreed(self, find: Callable[[], _Found]) -> _Found:
+        """What the first of the processes that share a batch finds on disk.
+
+        The others may be on machines without the folder; all of them have to ask.
+        """
+        if not self.order.fabric:
+            return find()
+        return self.fabric.broadcast(find() if self.fabric.is_global_zero else None)
+
     def do(self, task: Task) -> dict[str, Any] | None:
-        """A finished piece, or None where the time was up."""
-        found = [self.finished(one) for one in task.each]
+        """A finished piece, or None where the time was up; the first process alone scores."""
+        if task.kind == "score":
+            return self.finished(task) or self._score(task)
+        found = self.agreed(lambda: [self.finished(one) for one in task.each])
         missing = [one for one, piece in zip(task.each, found, strict=True) if piece is None]
         if not missing:
             return found[0]
-        return self._train(missing) if task.kind == "train" else self._score(task)
+        return self._train(missing)
 
     # -- pieces on disk ---------------------------------------------------------------------------
 
@@ -157,13 +170,13 @@ class Workshop:
         """Trainings that can go on together: those that have a checkpoint of the same epoch."""
         if len(tasks) == 1:
             return [list(tasks)]
-        saved = {task: self._epochs_saved(task) for task in tasks}
+        saved = self.agreed(lambda: {task: self._epochs_saved(task) for task in tasks})
         classes: list[list[Task]] = []
         while saved:
             behind = min(epochs[0] for epochs in saved.values())
             classes.append([task for task, epochs in saved.items() if behind in epochs])
             saved = {task: epochs for task, epochs in saved.items() if behind not in epochs}
-        return self.fabric.broadcast(classes)  # other machines may be without the folder
+        return classes
 
     def _epochs_saved(self, task: Task) -> list[int]:
         with closing(
@@ -201,7 +214,10 @@ class Workshop:
         seed = _training_seed(first.seed, first.member)
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
         data = self.sets.training(first.recipe, objectives[0].uses_foreign, self.fabric.device)
-        teachers = [self.network(needed) for needed in first.needs]
+        teachers = [
+            self._load(needed, self.agreed(partial(read_tensors, self.path(needed))))
+            for needed in first.needs
+        ]
         networks: list[DenseDepth] = []
         for objective in objectives:
             torch.manual_seed(seed)
