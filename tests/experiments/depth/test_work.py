@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 import torch
 
+from priornet.data.depth import open_depth, pack
 from priornet.experiments.depth import methods, step, work
 from priornet.experiments.depth.memory import NotEnoughMemory
 from priornet.experiments.depth.orders import Task
@@ -30,6 +31,13 @@ def shop(order, events):
 def task(order, name="Single", kind: Literal["train", "score"] = "train", **changes):
     (recipe,) = recipes(replace(order.config, **changes), [name])
     return Task(kind, recipe, 0)
+
+
+def whole(shop, wanted):
+    """A piece whose time was not up first."""
+    made = shop.do(wanted)
+    assert made is not None
+    return made
 
 
 def test_what_each_task_needs(order):
@@ -174,6 +182,43 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
         assert not any(p.requires_grad for p in teacher.parameters())
         expected = shop.network(needed).raw(images)
         torch.testing.assert_close(teacher.raw(images), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("early_split", [False, True])
+def test_members_of_md_end_may_split_early(order, early_split):
+    order = replace(order, config=replace(order.config, early_split=early_split))
+    shop, student = Workshop(order), task(order, "MD-EnD")
+    for needed in (*student.needs, student):
+        shop.do(needed)
+    result = whole(shop, task(order, "MD-EnD", "score"))["result"]
+    assert math.isfinite(result["rmse"])
+    assert math.isfinite(result["nll"])
+    assert "epkl" in result["agreement"]
+    own, member = (read_tensors(shop.path(one)).tensors for one in (student, student.needs[0]))
+    n_blocks = order.config.n_members if early_split else 1
+    block = [name for name in member if name.startswith("up4.")]
+    assert block
+    for name in block:
+        assert own[name].numel() == n_blocks * member[name].numel(), name
+    for name in ("up3.conv_b.weight", "bottom.weight"):
+        assert own[name].shape == member[name].shape
+    assert not torch.equal(own["head.projection.weight"][:2], member["head.projection.weight"])
+
+
+def test_a_packed_file_teaches_what_its_folder_does(shop, order, photographs, tmp_path):
+    paths = {name: tmp_path / f"{name}.pack" for name in ("nyu", "kitti")}
+    for name, path in paths.items():
+        pack(open_depth(photographs / f"{name}_small", "all"), path)
+    sources = replace(order.sources, own=paths["nyu"], foreign={"kitti": paths["kitti"]})
+    packed = Workshop(replace(order, sources=sources, folder=tmp_path / "packed"))
+    prior_network = task(order, "NWPN")  # learns images of both sets
+    first, second = whole(shop, prior_network), whole(packed, prior_network)
+    assert second["losses"] == first["losses"]
+    assert second["fingerprint"] == first["fingerprint"]
+    one, other = (read_tensors(place.path(prior_network)).tensors for place in (shop, packed))
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
 
 
 def play_small_gpu(monkeypatch, is_too_much):
