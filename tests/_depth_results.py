@@ -55,6 +55,9 @@ def scores(dataset, method, n):
     return found
 
 
+SIGNED = {"commit": "0123456789abcdef", "dirty": False}
+
+
 def depth_content(dataset, n_seeds=None, **more):
     """A results file: every method, EnD2 with T = 1 and one more prior network."""
     n = n_seeds or N_SEEDS[dataset]
@@ -69,7 +72,7 @@ def depth_content(dataset, n_seeds=None, **more):
         "n_train": 795,
         "n_test": 654,
         "foreign": dict.fromkeys(FOREIGN[dataset], 300),
-        "methods": {method: scores(dataset, method, n) for method in methods},
+        "methods": {method: {**scores(dataset, method, n), **SIGNED} for method in methods},
         "variants": {
             "EnD2-T1": scores(dataset, "EnD2", n),
             "NWPN-g0": scores(dataset, "NWPN", n),
@@ -77,7 +80,6 @@ def depth_content(dataset, n_seeds=None, **more):
         "seconds": 600.0,
         "device": "NVIDIA H200",
         "versions": {"priornet": "0.1"},
-        "commit": "0123456789abcdef",
-        "dirty": False,
+        **SIGNED,
         **more,
     }

@@ -45,6 +45,22 @@ def test_methods_of_earlier_runs_stay(old, together):
     assert found["commit"] == "a, b"
 
 
+def test_methods_that_stay_keep_their_own_commit(old, together):
+    def of(commit, dirty=False):
+        return {**SCORE, "commit": commit, "dirty": dirty}
+
+    old = {**old, "methods": {"Single": of("a"), "DER": of("b", True)}, "commit": "a, b"}
+    old["dirty"] = True
+    new = {**old, "methods": {"DER": of("c")}, "commit": "c", "dirty": False}
+    found, _ = together(old, new)
+    assert found["methods"] == {"Single": of("a"), "DER": of("c")}
+    assert (found["commit"], found["dirty"]) == ("a, c", False)  # nothing of b is left
+    from_before = {**old, "methods": {"Single": SCORE}}
+    found, _ = together(from_before, new)
+    assert found["methods"] == {"Single": SCORE, "DER": of("c")}
+    assert (found["commit"], found["dirty"]) == ("a, b, c", True)
+
+
 @pytest.mark.parametrize(
     "change",
     [

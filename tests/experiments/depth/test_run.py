@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from _depth_files import write_pairs, write_split
+from priornet.experiments.depth import work
 from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import recipes
@@ -20,6 +21,7 @@ from priornet.experiments.depth.run import (
     with_needs,
 )
 from priornet.experiments.depth.sets import Sets, Sources
+from priornet.experiments.results import provenance
 
 
 def whole(*arguments, **options):
@@ -93,6 +95,37 @@ def test_results_hold_every_seed(order):
     assert found["protocol"]["resolution"] == {"targets": [32, 64], "predictions": [16, 32]}
     assert {"seconds", "device", "versions", "commit", "dirty", "protocol"} <= found.keys()
     json.dumps(found, allow_nan=False)
+
+
+def test_results_say_which_commit_each_method_is_of(order, monkeypatch):
+    def sign(commit, dirty=False):
+        signed = {**provenance(), "commit": commit, "dirty": dirty}
+        monkeypatch.setattr(work, "provenance", lambda: signed)
+
+    seeds = replace(order, config=replace(order.config, seeds=(0, 1), gammas=(0.0, 0.01)))
+    wanted = recipes(seeds.config, ["Single", "DER", "NWPN"], ablation=True)
+    by_name, shop = {recipe.name: recipe for recipe in wanted}, work.Workshop(order)
+    sign("a")
+    shop.do(Task("train", by_name["Single"], 0))  # not scored yet
+    for task in with_needs([Task("score", by_name["DER"], 0)]):  # one of two seeds
+        shop.do(task)
+    sign("b", dirty=True)
+    for task in with_needs([Task("score", by_name["NWPN-g0"], 0)]):
+        shop.do(task)
+    sign("c")
+    found = whole(seeds, wanted, "smoke")
+    signed = {
+        name: (scores["commit"], scores["dirty"])
+        for group in ("methods", "variants")
+        for name, scores in found[group].items()
+    }
+    assert signed == {
+        "Single": ("a, c", False),
+        "DER": ("a, c", False),
+        "NWPN": ("c", False),
+        "NWPN-g0": ("b", True),
+    }
+    assert (found["commit"], found["dirty"]) == ("a, b, c", True)
 
 
 NETWORKS = (("methods", "NWPN"), ("variants", "NWPN-g0"))

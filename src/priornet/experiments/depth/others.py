@@ -60,8 +60,19 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **groups,
         "digests": old["digests"],  # no more than is known of all methods
         "seconds": total_seconds(groups),
-        **provenance_of((new, old)),
+        **provenance_of([new, *_signatures(old, kept)]),
     }
+
+
+def _signatures(
+    old: Mapping[str, Any], kept: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Of methods that stay: their own commits, or all of the file where it does not tell them."""
+    methods = [found for group in kept.values() for found in group.values()]
+    return [
+        {**old, **{name: found[name] for name in ("commit", "dirty") if name in found}}
+        for found in methods
+    ]
 
 
 def _in_order(methods: dict[str, Any]) -> dict[str, Any]:

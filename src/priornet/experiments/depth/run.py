@@ -261,6 +261,7 @@ def _results(
             "training": [piece["training"] for piece in own],
             "settings": _changes(recipe, config),
             "seconds": round(sum(_seconds(piece) for piece in own), 1),
+            **_commit_of(own),
         }
     return {
         "dataset": config.dataset,
@@ -283,6 +284,12 @@ def _protocol(config: Config) -> dict[str, Any]:
 def _seconds(piece: dict[str, Any]) -> float:
     """Of training and scoring."""
     return piece["seconds"] + sum(training["seconds"] for training in piece["training"])
+
+
+def _commit_of(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Which commit a method is of, several where its pieces differ, and whether it was changed."""
+    signed = provenance_of(pieces)
+    return {name: signed[name] for name in ("commit", "dirty")}
 
 
 def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:

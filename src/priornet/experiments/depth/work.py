@@ -44,7 +44,12 @@ from priornet.experiments.depth.train import (
     make_fabric,
     train,
 )
-from priornet.experiments.results import provenance, read_results, write_results
+from priornet.experiments.results import (
+    provenance,
+    provenance_of,
+    read_results,
+    write_results,
+)
 from priornet.nn import DenseDepth
 from priornet.nn.depth_file import depth_record
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
@@ -366,23 +371,22 @@ class Workshop:
         if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
             maps = scoring.maps(predict, recipe.config.dataset)
             write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
+        trained = [read_tensors(self.path(needed)).state for needed in self._own_trainings(task)]
         piece = {
             "fingerprint": self.fingerprint(task),
             "result": result,
-            "training": [self._training_record(needed) for needed in self._own_trainings(task)],
+            "training": [
+                {name: state[name] for name in ("losses", "seconds")} for state in trained
+            ],
             "seconds": round(time.perf_counter() - started, 2),
             "device": self._device_name,
-            **provenance(),
+            **provenance_of([provenance(), *trained]),
         }
         write_results(self.path(task), piece)
         return piece
 
     def _own_trainings(self, task: Task) -> list[Task]:
         return task.needs if task.recipe.method == "ENSM" else task.needs[:1]
-
-    def _training_record(self, task: Task) -> dict[str, Any]:
-        state = read_tensors(self.path(task)).state
-        return {"losses": state["losses"], "seconds": state["seconds"]}
 
 
 class _TooManyTogether(Exception):
