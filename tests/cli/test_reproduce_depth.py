@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from _depth_files import SETTINGS
+from _workers import worker_killed_after
 from priornet.experiments.results import read_results
 
 
@@ -126,6 +127,21 @@ def test_bad_options(smoke, options, message):
     assert done.exit_code == 2, done.output
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_one_line(smoke, tmp_path):
+    options = ("--methods", "dd,single,der", "--set", "epochs=3")
+    with worker_killed_after(".parts/*/weights/*.safetensors", tmp_path) as kept:
+        done = smoke(*options, "--workers", "2")
+    assert done.exit_code == 1, done.output
+    assert done.stderr.startswith("Error: a worker process was lost (killed, or out of memory)")
+    assert done.stderr.endswith("is not done again.\n")
+    assert done.stderr.count("\n") == 1
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    assert before
+    assert smoke(*options).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
 
 
 def test_weights_of_another_network_are_named(smoke, tmp_path):

@@ -79,7 +79,7 @@ class Group(TyperGroup):
             raise typer.Exit(1) from None
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
-            _say(f"{name}{error.strerror or one_line(error)}.")
+            _say(f"{name}{(error.strerror or one_line(error)).rstrip('.')}.")
             raise typer.Exit(2 if isinstance(error, _WRONG_PATH) else 1) from error
         except ValueError as error:
             if not _is_input_error(error):

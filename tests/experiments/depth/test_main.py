@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from _workers import worker_killed_after
 from priornet.experiments.depth.__main__ import main
 from priornet.experiments.results import read_results
 
@@ -88,6 +89,22 @@ def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
     assert code == 1
     assert "No space left" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_one_line(call, tmp_path):
+    options = ("--methods", "DD,Single,DER", "--set", "epochs=3")
+    with worker_killed_after(".parts/*/weights/*.safetensors", tmp_path) as kept:
+        code, _, err = call(*options, "--workers", "2")
+    assert code == 1
+    assert err.startswith("Error: a worker process was lost (killed, or out of memory) during: ")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "nyu.smoke.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    assert before
+    code, _, err = call(*options)
+    assert (code, err) == (0, "")
+    assert {path: path.stat().st_mtime_ns for path in kept} == before
 
 
 def test_nothing_but_the_necessary_is_imported():
