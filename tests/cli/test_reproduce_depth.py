@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from _depth_files import SETTINGS
 from _workers import worker_killed_after
@@ -144,8 +145,19 @@ def test_a_worker_that_is_killed_is_one_line(smoke, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in kept} == before
 
 
+def test_a_gpu_that_others_hold_is_one_line(smoke, monkeypatch):
+    def busy(*_, **__):
+        raise torch.AcceleratorError("CUDA error: device(s) is/are busy or unavailable\nCUDA might")
+
+    monkeypatch.setattr("priornet.experiments.depth.work.make_fabric", busy)
+    done = smoke("--methods", "single")
+    assert done.exit_code == 1, done.output
+    assert done.stderr.startswith("Error: the GPU is not available now (CUDA error: device(s) is/")
+    assert done.stderr.endswith("use --device cpu. What is finished is kept.\n")
+    assert done.stderr.count("\n") == 1
+
+
 def test_weights_of_another_network_are_named(smoke, tmp_path):
-    import torch
     from safetensors.torch import save_file
 
     path = tmp_path / "resnet.safetensors"

@@ -138,7 +138,7 @@ def depth(
     import time
 
     names = _methods(methods)
-    _check_device(device, devices * nodes, workers)
+    _check_device(device, devices, nodes, workers)
 
     from priornet.experiments.depth import config_for, recipes, with_changes
     from priornet.experiments.depth.memory import NotEnoughMemory
@@ -204,14 +204,12 @@ def _methods(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _check_device(device: str, n_sharing: int, workers: int) -> None:
-    import torch
+def _check_device(device: str, devices: int, nodes: int, workers: int) -> None:
+    from priornet.experiments.depth.devices import check_device
 
-    if device not in ("cpu", "cuda"):
-        raise InputError(f'unknown device "{device}"; choose from: cpu, cuda.')
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device cuda: torch finds no CUDA device here.")
-    if n_sharing > 1 and workers > 1:
+    with _one_line(ValueError):
+        check_device(device, devices)
+    if devices * nodes > 1 and workers > 1:
         raise InputError("--workers trains side by side, --devices and --nodes together: not both.")
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from _workers import worker_killed_after
 from priornet.experiments.depth.__main__ import main
@@ -59,6 +60,7 @@ def test_time_that_is_up_is_no_failure(call, tmp_path):
         (("--set", "epoch=1"), '"epoch=1" is not NAME=VALUE'),
         (("--seeds", "a"), "seeds must be numbers"),
         (("--devices", "2", "--workers", "2"), "not both"),
+        (("--device", "tpu"), 'unknown device "tpu"; choose from: cpu, cuda'),
         (("--foreign", "church"), '--foreign must be NAME=PATH; got "church"'),
         (("--foreign", "test=church"), 'a set cannot be called "test"'),
         (("--set", "norm=frozen"), 'norm="frozen" keeps the statistics of ImageNet weights'),
@@ -105,6 +107,33 @@ def test_a_worker_that_is_killed_is_one_line(call, tmp_path):
     code, _, err = call(*options)
     assert (code, err) == (0, "")
     assert {path: path.stat().st_mtime_ns for path in kept} == before
+
+
+def test_a_gpu_that_is_not_there_is_one_line(call, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    code, _, err = call("--methods", "DD", "--device", "cuda")
+    assert (code, err) == (2, "Error: --device cuda: torch finds no CUDA device here.\n")
+
+
+BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable\nCUDA kernel errors might"
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, torch.AcceleratorError])
+def test_a_gpu_that_others_hold_is_one_line(call, tmp_path, monkeypatch, kind):
+    class Busy:
+        def __init__(self, **_):
+            pass
+
+        def launch(self):
+            raise kind(BUSY)
+
+    monkeypatch.setattr("priornet.experiments.depth.train._fabric_class", lambda: Busy)
+    code, _, err = call("--methods", "DD")
+    assert code == 1
+    assert err.startswith("Error: the GPU is not available now (CUDA error: CUDA-capable device(s)")
+    assert "other programs hold it" in err
+    assert "use --device cpu" in err
+    assert err.count("\n") == 1
 
 
 def test_nothing_but_the_necessary_is_imported():

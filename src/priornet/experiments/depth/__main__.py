@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, also where the time was up first; 2 for what cannot be run; 1 where the machine failed.
     """
     given = _parser().parse_args(arguments)
+    from priornet.experiments.depth.devices import check_device
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.orders import Order
     from priornet.experiments.depth.others import with_others
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from priornet.experiments.results import write_results
 
     try:
+        check_device(given.device, given.devices)
         config = with_changes(config_for(given.dataset, given.preset), given.set, given.seeds)
         names = given.methods.split(",")
         wanted = recipes(config, names, given.ablation)

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from priornet.distill import start_as_member
 from priornet.experiments.depth.checkpoint import Checkpoints
 from priornet.experiments.depth.config import STUDENTS
+from priornet.experiments.depth.devices import getting_the_gpu
 from priornet.experiments.depth.evaluation import Predict
 from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
 from priornet.experiments.depth.methods import Scale, objective_for
@@ -76,8 +77,10 @@ class Workshop:
     @cached_property
     def fabric(self) -> Any:
         """Fabric, launched."""
-        fabric = make_fabric(self.order.device, **self.order.fabric)
-        fabric.launch()
+        with getting_the_gpu():
+            fabric = make_fabric(self.order.device, **self.order.fabric)
+            fabric.launch()
+            torch.empty(1, device=fabric.device)  # a GPU that others hold says so now
         return fabric
 
     @property
