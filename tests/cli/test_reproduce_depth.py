@@ -183,6 +183,18 @@ def test_a_damaged_photograph_is_named_before_the_work(smoke, sets, tmp_path, fi
     assert not (tmp_path / ".parts").exists()
 
 
+def test_a_picture_without_depth_names_the_option(smoke, sets, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(sets, tmp_path / "copy")
+    (copy / "nyu" / "depth" / "0002.png").unlink()
+    done = smoke("--data", copy, "--methods", "dd")
+    assert done.exit_code == 2, done.output
+    message = "0002.png: this depth file is missing; with `--missing skip` such images are left out"
+    assert message in done.stderr
+    assert smoke("--data", copy, "--methods", "dd", "--missing", "skip").exit_code == 0
+
+
 def test_images_that_do_not_fit_into_memory_are_one_line(smoke):
     done = smoke("--methods", "single", "--set", f"width={2**30}")  # Pillow refuses that at once
     assert done.exit_code == 2, done.output

@@ -216,10 +216,12 @@ def _check_device(device: str, devices: int, nodes: int, workers: int) -> None:
 @contextmanager
 def _one_line(*kinds: type[Exception]) -> Generator[None]:
     """Errors of these kinds are about what the user gave, and say so in one line."""
+    from priornet.experiments.depth.overrides import in_options
+
     try:
         yield
     except kinds as error:
-        raise InputError(one_line(error)) from error
+        raise InputError(in_options(one_line(error))) from error
 
 
 def _known(path: Path, read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:

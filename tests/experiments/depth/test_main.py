@@ -75,6 +75,16 @@ def test_what_cannot_be_run_is_one_line(call, options, message):
     assert err.count("\n") == 1
 
 
+def test_a_picture_without_depth_names_the_option(call, photographs, tmp_path):
+    copy = shutil.copytree(photographs, tmp_path / "copy")
+    (copy / "nyu_small" / "depth" / "0002.png").unlink()
+    code, _, err = call("--methods", "DD", "--data", str(copy))
+    assert code == 2
+    assert "0002.png: this depth file is missing; with `--missing skip` such images are left" in err
+    code, _, _ = call("--methods", "DD", "--data", str(copy), "--missing", "skip")
+    assert code == 0
+
+
 def test_weights_are_those_of_imagenet_unless_told(call):
     from priornet.experiments.depth.__main__ import _parser
 

@@ -3,7 +3,7 @@
 import pytest
 
 from priornet.experiments.depth.config import Config
-from priornet.experiments.depth.overrides import with_changes
+from priornet.experiments.depth.overrides import in_options, with_changes
 
 
 def test_settings_from_a_command_line():
@@ -32,3 +32,15 @@ def test_settings_from_a_command_line():
 def test_settings_that_are_none(given, seeds, message):
     with pytest.raises(ValueError, match=message):
         with_changes(Config(), given, seeds)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ('with `missing="skip"` such frames', "with `--missing skip` such frames"),
+        ("Name the list with `split`.", "Name the list with `--split`."),
+        ("`n_images` stays, for it is given with --set", None),
+    ],
+)
+def test_messages_name_the_options_of_the_command_line(message, shown):
+    assert in_options(message) == (shown or message)

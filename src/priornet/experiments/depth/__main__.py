@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet.experiments.depth.config import DATASETS, METHODS
-from priornet.experiments.depth.overrides import with_changes
+from priornet.experiments.depth.overrides import in_options, with_changes
 from priornet.experiments.depth.presets import PRESETS, config_for
 from priornet.experiments.depth.recipe import recipes
 
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _say(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
             write_results(path, found)
     except (ValueError, OSError, ImportError, FloatingPointError, NotEnoughMemory) as error:
-        sys.stderr.write(f"Error: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"Error: {in_options(' '.join(str(error).split()))}\n")
         return 1 if isinstance(error, OSError) else 2
     if found is None:
         _say("the time is up; what is finished is kept, and the same command goes on from there.")

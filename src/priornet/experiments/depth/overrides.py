@@ -1,4 +1,4 @@
-"""Settings as they stand on a command line, in place of a preset's."""
+"""Settings as they stand on a command line, in place of a preset's; messages that speak of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 from priornet.experiments.depth.config import Config
 
-__all__ = ["with_changes"]
+__all__ = ["in_options", "with_changes"]
+
+# Arguments that messages advise, and what they are called on a command line.
+_OPTIONS = {'`missing="skip"`': "`--missing skip`", "`split`": "`--split`"}
 
 
 def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") -> Config:
@@ -39,6 +42,18 @@ def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") 
         except ValueError:
             raise ValueError(f'seeds must be numbers such as 0,1; got "{seeds}".') from None
     return replace(config, **changes)
+
+
+def in_options(message: str) -> str:
+    """What an error says, with the options of the command line in place of Python's arguments.
+
+    Example:
+        >>> in_options('with `missing="skip"` such images are left out')
+        'with `--missing skip` such images are left out'
+    """
+    for argument, option in _OPTIONS.items():
+        message = message.replace(argument, option)
+    return message
 
 
 def _read(name: str, value: str, before: Any) -> Any:
