@@ -31,6 +31,12 @@ def scores(bend=2.0):
     }
 
 
+def marked(line):
+    """Points of a line that have a marker."""
+    x, y = xy(line)
+    return [(x[place], y[place]) for place in line.get_markevery()]
+
+
 def xy(line):
     """Data of a line as arrays."""
     return np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
@@ -76,7 +82,7 @@ def test_tail_goes_on_through_the_quantiles_where_the_histogram_ends():
         [8.0, 20.0, 116.0],
         pytest.approx([0.1, 0.01, 0.001]),
     )
-    assert [x[place] for place in line.get_markevery()] == [20.0, 116.0]
+    assert [place for place, _ in marked(line)] == [20.0, 116.0]
     assert ax.get_xlim() == pytest.approx((1.0, 127.6))
     assert ax.get_ylim()[0] == pytest.approx(0.0005)
 
@@ -88,7 +94,7 @@ def test_quantiles_inside_the_histogram_are_marked_in_their_place():
     x, y = xy(line)
     assert np.all(np.diff(x) >= 0)
     assert np.all(np.diff(y) <= 0)
-    assert [(x[i], y[i]) for i in line.get_markevery()] == [
+    assert marked(line) == [
         (3.05, pytest.approx(0.01)),
         (3.09, pytest.approx(0.001)),
     ]

@@ -61,10 +61,10 @@ def with_weights(*values, of_seeds):
     weights = [0.005, 0.025, 0.05][: len(values)]
     names = {f"NWPN-g{w:g}": [v] for w, v in zip(weights, values, strict=True)}
     for name, found in (names | {"NWPN": of_seeds}).items():
-        aucs = dict.fromkeys(("total_entropy", "mutual_information", "total_variance"))
+        measures = ("total_entropy", "mutual_information", "total_variance")
+        aucs = {"lsun_bedroom": dict.fromkeys(measures, summary(found))}
         scores = dict.fromkeys(("delta1", "rel", "rmse", "nll"), summary(found))
-        scores["ood_auc"] = {"lsun_bedroom": dict.fromkeys(aucs, summary(found))}
-        content["methods" if name == "NWPN" else "variants"][name] = scores
+        content["methods" if name == "NWPN" else "variants"][name] = {**scores, "ood_auc": aucs}
     del content["variants"]["NWPN-g0"]
     return gamma_table(read_depth({"nyu": content}), {"nyu": content})
 
