@@ -68,27 +68,6 @@ def test_what_a_killed_writer_left_goes_too(shop, order):
     assert not left.parent.exists()
 
 
-@pytest.mark.parametrize("what", ["test", "lsun_bedroom"])
-def test_a_score_is_of_its_images(order, photographs, tmp_path, what):
-    import shutil
-
-    home = {"test": "nyu_small", "lsun_bedroom": "lsun_small"}[what]
-    copy = shutil.copytree(photographs / home, tmp_path / "copy")
-    sources = replace(
-        order.sources,
-        test=copy if what == "test" else None,
-        foreign=order.sources.foreign | ({what: copy} if what != "test" else {}),
-    )
-    score = task(order, "Single", "score")
-    before = Workshop(order).fingerprint(score)
-    assert Workshop(replace(order, sources=sources)).fingerprint(score) == before
-    pictures = (
-        sorted((copy / "rgb").iterdir()) if (copy / "rgb").exists() else sorted(copy.glob("*"))
-    )
-    shutil.copy(pictures[0], pictures[-1])
-    assert Workshop(replace(order, sources=sources)).fingerprint(score) != before
-
-
 def test_weights_that_no_package_brings_are_refused_before_images_are_read(order):
     config = replace(order.config, encoder="densenet169")
     sources = replace(order.sources, weights="imagenet")
@@ -142,19 +121,19 @@ def test_members_differ_and_the_first_is_single(shop, order):
         shop.do(needed)
     first, second = (shop.network(needed).bottom.weight for needed in needs)
     assert not torch.equal(first, second)
-    assert shop.path(needs[0]) == shop.path(task(order))
+    assert shop.pieces.path(needs[0]) == shop.pieces.path(task(order))
 
 
 def test_members_of_an_ensemble_are_scored_too(shop, order):
     single, ensemble = (Task("score", r, 0) for r in recipes(order.config, ["Single", "ENSM"]))
     for needed in ensemble.needs:
         shop.do(needed)
-    first, second = (read_tensors(shop.path(needed)) for needed in ensemble.needs)
+    first, second = (read_tensors(shop.pieces.path(needed)) for needed in ensemble.needs)
     alone = shop.do(single)["result"]
     assert shop.do(ensemble)["result"]["members"]["rmse"] != alone["rmse"]
     # Both members alike: their mean is the first one's score.
-    write_tensors(shop.path(ensemble.needs[1]), first.tensors, second.state)
-    shop.forget(ensemble)
+    write_tensors(shop.pieces.path(ensemble.needs[1]), first.tensors, second.state)
+    shop.pieces.forget(ensemble)
     members = shop.do(ensemble)["result"]["members"]
     assert members == {name: alone[name] for name in members}
     assert {"delta1", "rmse", "nll"} <= members.keys()
@@ -173,7 +152,7 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
     monkeypatch.setattr(work, "train", look)
     shop.do(student)
     ((network, teachers),) = found
-    for name, value in read_tensors(shop.path(student.needs[0])).tensors.items():
+    for name, value in read_tensors(shop.pieces.path(student.needs[0])).tensors.items():
         if name.startswith("encoder."):
             assert torch.equal(network.state_dict()[name], value), name
     images = torch.rand(2, 3, 32, 64, generator=torch.Generator().manual_seed(0))
@@ -194,7 +173,9 @@ def test_members_of_md_end_may_split_early(order, early_split):
     assert math.isfinite(result["rmse"])
     assert math.isfinite(result["nll"])
     assert "epkl" in result["agreement"]
-    own, member = (read_tensors(shop.path(one)).tensors for one in (student, student.needs[0]))
+    own, member = (
+        read_tensors(shop.pieces.path(one)).tensors for one in (student, student.needs[0])
+    )
     n_blocks = order.config.n_members if early_split else 1
     block = [name for name in member if name.startswith("up4.")]
     assert block
@@ -215,7 +196,9 @@ def test_a_packed_file_teaches_what_its_folder_does(shop, order, photographs, tm
     first, second = whole(shop, prior_network), whole(packed, prior_network)
     assert second["losses"] == first["losses"]
     assert second["fingerprint"] == first["fingerprint"]
-    one, other = (read_tensors(place.path(prior_network)).tensors for place in (shop, packed))
+    one, other = (
+        read_tensors(place.pieces.path(prior_network)).tensors for place in (shop, packed)
+    )
     assert one.keys() == other.keys()
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
@@ -246,13 +229,13 @@ def test_students_together_leave_the_files_that_each_would(shop, order, events):
     made = shop.do(joint)
     assert [(event.key, event.epoch) for event in events] == [("EnD2.0", 1), ("EnD.0", 1)]
     assert not list((order.folder / "checkpoints").iterdir())
-    assert [shop.finished(one) is not None for one in joint.each] == [True, True]
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
     assert shop.do(task(order, "EnD2")) == made
-    weights = {one: dict(read_tensors(shop.path(one)).tensors) for one in joint.each}
+    weights = {one: dict(read_tensors(shop.pieces.path(one)).tensors) for one in joint.each}
     for one in joint.each:
-        shop.forget(one)
+        shop.pieces.forget(one)
         shop.do(one)
-        for name, tensor in read_tensors(shop.path(one)).tensors.items():
+        for name, tensor in read_tensors(shop.pieces.path(one)).tensors.items():
             assert torch.equal(tensor, weights[one][name]), name
 
 
@@ -282,11 +265,11 @@ def test_students_go_on_from_where_each_of_them_is(order, events):
         *(("MD-EnD.0", epoch) for epoch in (1, 2, 3)),
         *((name, epoch) for epoch in (2, 3) for name in ("EnD2.0", "EnD.0")),
     ]
-    weights = read_tensors(on_time.path(joint)).tensors
+    weights = read_tensors(on_time.pieces.path(joint)).tensors
     again = Workshop(replace(late, until=float("inf"), folder=order.folder / "again"))
     for needed in (*joint.needs, joint.each[0]):
         again.do(needed)
-    for name, tensor in read_tensors(again.path(joint)).tensors.items():
+    for name, tensor in read_tensors(again.pieces.path(joint)).tensors.items():
         assert torch.equal(tensor, weights[name]), name
 
 
@@ -308,12 +291,12 @@ def test_stopped_between_the_files_of_two_students_nothing_is_learnt_again(
         patch.setattr(work, "write_tensors", interrupted)
         with pytest.raises(KeyboardInterrupt):
             shop.do(joint)
-    assert [shop.finished(one) is not None for one in joint.each] == [True, False]
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, False]
     events.clear()
     made = shop.do(joint)
     assert events == []
     assert len(made["losses"]) == order.config.epochs
-    assert shop.finished(joint.each[1]) is not None
+    assert shop.pieces.finished(joint.each[1]) is not None
 
 
 def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, monkeypatch):
@@ -328,7 +311,7 @@ def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, mo
     monkeypatch.setattr(methods._Student, "sums", broken)
     with pytest.raises(FloatingPointError, match="EnD2, seed"):
         shop.do(joint)
-    assert [shop.finished(one) is not None for one in joint.each] == [False, True]
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [False, True]
 
 
 def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
@@ -340,7 +323,7 @@ def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, ev
     assert shop.do(joint) is not None
     assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
     assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
-    assert [shop.finished(one) is not None for one in joint.each] == [True, True]
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
 
 
 def test_a_score_holds_everything(shop, order):
@@ -359,7 +342,7 @@ def test_a_score_holds_everything(shop, order):
     assert maps["nyu/prediction"].shape == (4, 16, 32)
     assert maps["kitti/epkl"].shape == (6, 16, 32)
     assert maps["kitti/epkl"].dtype == torch.float32
-    assert Workshop(order).finished(score) == piece
+    assert Workshop(order).pieces.finished(score) == piece
 
 
 def test_a_prior_network_is_not_scored_on_what_it_learnt(shop, order):

@@ -135,9 +135,9 @@ def run(
     if again:
         # Before processes join each other to share batches: none is at work yet.
         for task in with_needs(scores_of(recipes)):
-            workshop.forget(task)
+            workshop.pieces.forget(task)
     wanted = scores_of(recipes)
-    kept = workshop.agreed(lambda: {task.key: workshop.finished(task) for task in wanted})
+    kept = workshop.agreed(lambda: {task.key: workshop.pieces.finished(task) for task in wanted})
     # What only led to a score that is there need not be made again, even if it is lost.
     tasks = with_needs([task for task in wanted if kept[task.key] is None])
     tasks = together(tasks, _n_classes(order, workers))
@@ -164,11 +164,11 @@ def _n_classes(order: Order, workers: int) -> int:
     return -(-workers // len(order.config.seeds)) if order.device == "cpu" else 1
 
 
-Pieces = dict[tuple[str, str], dict[str, Any]]
+Made = dict[tuple[str, str], dict[str, Any]]
 
 
-def _one_by_one(workshop: Workshop, tasks: Sequence[Task]) -> Pieces | None:
-    pieces: Pieces = {}
+def _one_by_one(workshop: Workshop, tasks: Sequence[Task]) -> Made | None:
+    pieces: Made = {}
     for task in tasks:
         if workshop.fabric.broadcast(workshop.order.is_late):
             return None
@@ -184,11 +184,9 @@ def _one_by_one(workshop: Workshop, tasks: Sequence[Task]) -> Pieces | None:
 # -- side by side ---------------------------------------------------------------------------------
 
 
-def _side_by_side(
-    order: Order, tasks: Sequence[Task], workers: int, report: Report
-) -> Pieces | None:
+def _side_by_side(order: Order, tasks: Sequence[Task], workers: int, report: Report) -> Made | None:
     queue: Any = multiprocessing.get_context("spawn").Queue()  # as the processes are made
-    pieces: Pieces = {}
+    pieces: Made = {}
     unfinished: list[Task] = []
 
     def done(piece: Piece, made: dict[str, Any] | None) -> None:

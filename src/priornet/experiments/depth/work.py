@@ -1,15 +1,8 @@
-"""What one process does for an experiment: train a network, score a model, keep both on disk.
-
-Finished pieces carry a fingerprint of all that they depend on (settings, images, first weights, the
-teachers of a student); pieces whose fingerprint fits are not made again, damaged ones are named and
-made again.
-"""
+"""What one process does for an experiment: train a network, score a model, keep both on disk."""
 
 from __future__ import annotations
 
 import gc
-import hashlib
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +26,7 @@ from priornet.experiments.depth.memory import NotEnoughMemory, fitting_batch, is
 from priornet.experiments.depth.methods import Scale, objective_for
 from priornet.experiments.depth.networks import build
 from priornet.experiments.depth.orders import Event, Order, Task
+from priornet.experiments.depth.pieces import Pieces
 from priornet.experiments.depth.protocol import PROTOCOLS
 from priornet.experiments.depth.recipe import Recipe
 from priornet.experiments.depth.scoring import Scoring
@@ -45,12 +39,7 @@ from priornet.experiments.depth.train import (
     make_fabric,
     train,
 )
-from priornet.experiments.results import (
-    provenance,
-    provenance_of,
-    read_results,
-    write_results,
-)
+from priornet.experiments.results import provenance, provenance_of, write_results
 from priornet.nn import DenseDepth
 from priornet.nn.depth_file import depth_record
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
@@ -73,6 +62,7 @@ class Workshop:
     def __init__(self, order: Order, report: Callable[[Event], object] = lambda _: None) -> None:
         self.order, self.report = order, report
         self.sets = Sets(order.config, order.sources)
+        self.pieces = Pieces(order, self.sets, self._remark)
 
     @cached_property
     def fabric(self) -> Any:
@@ -101,63 +91,12 @@ class Workshop:
     def do(self, task: Task) -> dict[str, Any] | None:
         """A finished piece, or None where the time was up; the first process alone scores."""
         if task.kind == "score":
-            return self.finished(task) or self._score(task)
-        found = self.agreed(lambda: [self.finished(one) for one in task.each])
+            return self.pieces.finished(task) or self._score(task)
+        found = self.agreed(lambda: [self.pieces.finished(one) for one in task.each])
         missing = [one for one, piece in zip(task.each, found, strict=True) if piece is None]
         if not missing:
             return found[0]
         return self._train(missing)
-
-    # -- pieces on disk ---------------------------------------------------------------------------
-
-    def fingerprint(self, task: Task) -> str:
-        """Of all that the outcome of a task depends on."""
-        recipe = task.recipe
-        own: list[Any] = [task.kind, recipe.config.settings_of(recipe.method), task.seed]
-        if task.kind == "train":
-            uses_foreign = objective_for(recipe, Scale(0.0, 1.0)).uses_foreign
-            own += [task.member, self.sets.fingerprint(uses_foreign=uses_foreign)]
-        else:
-            config = recipe.config
-            protocol = PROTOCOLS[config.dataset].record((config.height, config.width))
-            strange = {name: self.sets.foreign_print(name) for name in self._strange_to(recipe)}
-            own += [config.n_test, self.sets.test_print, strange, protocol]
-            own.append(self.order.information_draws)
-            # Pieces from before members were scored by themselves do not fit.
-            own += ["members"] if recipe.method == "ENSM" else []
-        own += [self.fingerprint(needed) for needed in task.needs]
-        text = json.dumps(own, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def path(self, task: Task) -> Path:
-        """File of a finished piece."""
-        if task.kind == "train":
-            return self.order.folder / "weights" / f"{task.key}.safetensors"
-        return self.order.folder / f"{task.key}.json"
-
-    def _checkpoints(self, task: Task) -> Path:
-        return self.order.folder / "checkpoints" / task.key
-
-    def forget(self, task: Task) -> None:
-        """Drop a finished piece, or what there is of it, so that it is made again."""
-        self.path(task).unlink(missing_ok=True)
-        if task.kind == "train":
-            shutil.rmtree(self._checkpoints(task), ignore_errors=True)
-
-    def finished(self, task: Task) -> dict[str, Any] | None:
-        """What is known of a piece that is on disk, or None where it has to be made."""
-        path = self.path(task)
-        try:
-            state = read_tensors(path).state if task.kind == "train" else read_results(path)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            self._remark(task, f"{path}: not readable ({error}); it is made again.")
-            return None
-        if state.get("fingerprint") == self.fingerprint(task):
-            return state
-        self._remark(task, f"{path}: of other settings or other images; it is made again.")
-        return None
 
     def _remark(self, task: Task, text: str) -> None:
         self.report(Event(task.key, remark=text))
@@ -187,9 +126,8 @@ class Workshop:
         return classes
 
     def _epochs_saved(self, task: Task) -> list[int]:
-        with closing(
-            Checkpoints(self._checkpoints(task), self.fingerprint(task), lambda _: None)
-        ) as files:
+        folder, fingerprint = self.pieces.checkpoints(task), self.pieces.fingerprint(task)
+        with closing(Checkpoints(folder, fingerprint, lambda _: None)) as files:
             return files.epochs()
 
     def _train_class(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
@@ -223,7 +161,7 @@ class Workshop:
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
         data = self.sets.training(first.recipe, objectives[0].uses_foreign, self.fabric.device)
         teachers = [
-            self._load(needed, self.agreed(partial(read_tensors, self.path(needed))))
+            self._load(needed, self.agreed(partial(read_tensors, self.pieces.path(needed))))
             for needed in first.needs
         ]
         networks: list[DenseDepth] = []
@@ -235,7 +173,7 @@ class Workshop:
         for teacher in teachers:  # not before: the students have taken weights by their names
             teacher.encoder.fold_norms()
         lessons = [
-            Lesson(network, objective, self._checkpoints(task), self.fingerprint(task))
+            Lesson(network, objective, self.pieces.checkpoints(task), self.pieces.fingerprint(task))
             for task, network, objective in zip(tasks, networks, objectives, strict=True)
         ]
         training = Training(
@@ -268,7 +206,7 @@ class Workshop:
             **provenance(),
         }
         if self.fabric.is_global_zero:
-            write_tensors(self.path(task), lesson.network.state_dict(), state)
+            write_tensors(self.pieces.path(task), lesson.network.state_dict(), state)
             shutil.rmtree(lesson.folder, ignore_errors=True)
         return state
 
@@ -319,7 +257,7 @@ class Workshop:
 
     def network(self, task: Task) -> DenseDepth:
         """A trained network, ready to answer."""
-        return self._load(task, read_tensors(self.path(task)))
+        return self._load(task, read_tensors(self.pieces.path(task)))
 
     def _load(self, task: Task, found: TensorFile) -> DenseDepth:
         network = build(objective_for(task.recipe, self.sets.scale), None)
@@ -346,11 +284,6 @@ class Workshop:
 
         return predict
 
-    def _strange_to(self, recipe: Recipe) -> list[str]:
-        """Sets that a model has never seen: a prior network has seen the one it learnt as OOD."""
-        other = self.order.sources.other(recipe.config) if recipe.method == "NWPN" else ""
-        return [name for name in self.order.sources.foreign if name != other]
-
     def _score(self, task: Task) -> dict[str, Any]:
         started = time.perf_counter()
         recipe, seed = task.recipe, task.seed
@@ -362,7 +295,7 @@ class Workshop:
         scoring = Scoring(
             self.sets,
             PROTOCOLS[recipe.config.dataset],
-            self._strange_to(recipe),
+            self.pieces.strange_to(recipe),
             self.fabric.device,
             self.order.information_draws,
             lambda text: self._remark(task, f"{task.key}: {text}"),
@@ -373,10 +306,11 @@ class Workshop:
             result["members"] = scoring.members(members)
         if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
             maps = scoring.maps(predict, recipe.config.dataset)
-            write_tensors(self.path(task).with_suffix(".maps.safetensors"), maps, {})
-        trained = [read_tensors(self.path(needed)).state for needed in self._own_trainings(task)]
+            write_tensors(self.pieces.path(task).with_suffix(".maps.safetensors"), maps, {})
+        paths = [self.pieces.path(needed) for needed in self._own_trainings(task)]
+        trained = [read_tensors(path).state for path in paths]
         piece = {
-            "fingerprint": self.fingerprint(task),
+            "fingerprint": self.pieces.fingerprint(task),
             "result": result,
             "training": [
                 {name: state[name] for name in ("losses", "seconds")} for state in trained
@@ -385,7 +319,7 @@ class Workshop:
             "device": self._device_name,
             **provenance_of([provenance(), *trained]),
         }
-        write_results(self.path(task), piece)
+        write_results(self.pieces.path(task), piece)
         return piece
 
     def _own_trainings(self, task: Task) -> list[Task]:
