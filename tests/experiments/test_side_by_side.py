@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from priornet.experiments import side_by_side
 from priornet.experiments.side_by_side import Piece, in_order
-from priornet.training.threads import available_cores
 
 
 @dataclass(frozen=True)
@@ -187,12 +187,22 @@ def soon(happened):
     return True
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_processes_share_the_cores(workers):
+def threads_of_two(n_cores, monkeypatch):
+    """How many threads each of two processes has on a machine of so many cores."""
+    monkeypatch.setattr(side_by_side, "available_cores", lambda: n_cores)
     found = []
-    pieces = [Piece(str(number), count_threads) for number in range(workers)]
+    in_order([Piece(n, count_threads) for n in "ab"], 2, done=lambda _, n: found.append(n))
+    assert found[0] == found[1]
+    return found[0]
 
-    in_order(pieces, workers, done=lambda _, made: found.append(made))
 
-    # At least one each; together no more than there are, unless processes outnumber them.
-    assert found == [max(1, available_cores() // workers)] * workers
+def test_processes_share_the_cores(monkeypatch):
+    alone = threads_of_two(10**6, monkeypatch)  # as many as torch takes by itself
+    assert threads_of_two(1, monkeypatch) == threads_of_two(3, monkeypatch) == 1
+    assert threads_of_two(2 * alone, monkeypatch) == alone
+    assert threads_of_two(4, monkeypatch) == min(2, alone)
+
+
+def test_fewer_threads_that_were_asked_for_stay(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert threads_of_two(16, monkeypatch) == 1

@@ -2,7 +2,7 @@
 
 With one worker the pieces run in this process, in their order. The numbers are the same either way,
 but for the rounding of another number of threads: a piece is given all that it works on, and shares
-nothing but the machine, of whose cores every process takes an equal part.
+nothing but the machine, of whose cores every process computes with an equal part.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _start_worker(counts: Any, n_threads: int, start: Callable[[], object] | Non
     _counts = counts
     # Threads that outnumber the cores wait for each other, not for work: four processes of two
     # threads each took four times as long to their first epoch on two cores.
-    torch.set_num_threads(n_threads)
+    torch.set_num_threads(min(n_threads, torch.get_num_threads()))
     Thread(target=_end_with_parent, daemon=True).start()
     if start is not None:
         start()
