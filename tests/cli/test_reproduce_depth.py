@@ -1,6 +1,7 @@
 """`priornet reproduce depth`: options, what is finished, and the results it writes."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -48,6 +49,18 @@ def test_what_is_finished_is_not_done_again(smoke, tmp_path):
     assert json.loads(done.stdout)["dataset"] == "nyu"
 
 
+def test_damaged_images_are_not_blamed_on_the_results(smoke, sets, tmp_path):
+    copy = shutil.copytree(sets, tmp_path / "sets")
+    assert smoke("--methods", "dd", "--data", copy).exit_code == 0
+    depth = copy / "nyu" / "depth" / "0007.png"  # of a test image
+    depth.write_bytes(depth.read_bytes()[:-30])
+    done = smoke("--methods", "dd", "--data", copy)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: ")
+    assert "depth/0007.png" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_again_means_again(smoke, tmp_path):
     smoke("--methods", "dd")
     weights = tmp_path / ".parts" / "nyu.smoke" / "weights" / "DD.0.safetensors"
@@ -57,8 +70,6 @@ def test_again_means_again(smoke, tmp_path):
 
 
 def test_other_test_images_are_another_question(smoke, sets, tmp_path):
-    import shutil
-
     smoke("--methods", "dd")
     before = read_results(tmp_path / "nyu.smoke.json")
     shutil.copytree(sets / "nyu", tmp_path / "others")

@@ -64,8 +64,9 @@ def test_figures_of_another_preset_lie_beside_its_results(call, sets, finished, 
     command = ("reproduce", "depth-maps", "--data", sets, "--results", copy)
     done = call(*command, "--preset", "smoke")
     assert done.exit_code == 0, done.output
-    assert (copy / "images" / "depth-maps-nyu.png").exists()
-    assert (copy / "photographs" / "inputs-nyu.png").exists()
+    drawn = {path.stem for path in (copy / "photographs" / "smoke").iterdir()}
+    assert {"depth-maps-nyu", "inputs-nyu"} <= drawn
+    assert {path.name for path in copy.iterdir()} == {".parts", "nyu.smoke.json", "photographs"}
     done = call(*command)
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert f"{copy}: no nyu.json or kitti.json there" in done.stderr
@@ -112,7 +113,9 @@ def test_a_set_without_maps_is_left_out(draw, also_kitti, tmp_path):
     assert done.exit_code == 0, done.output
     part = also_kitti / ".parts" / "kitti" / "ENSM.0.maps.safetensors"
     assert done.stderr.startswith(f"kitti is left out: {part}: it is not there; ")
-    assert "`reproduce depth --dataset kitti --methods ensemble,endd --again`" in done.stderr
+    # In another folder: methods that other teachers taught would go with these.
+    command = "`reproduce depth --data DATA --dataset kitti --preset smoke --methods ensemble,endd"
+    assert f"{command} --out OTHER`" in done.stderr
     assert done.stderr.count("\n") == 1
     drawn = {path.stem for path in (tmp_path / "images").iterdir()}
     assert drawn == {"depth-maps-nyu", "depth-foreign-nyu", "depth-scale-nyu"}

@@ -77,8 +77,10 @@ def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMap
         part = path.parent / ".parts" / path.stem / file
         if not part.exists():
             raise NoMaps(
-                f"{part}: it is not there; `reproduce depth --dataset {content['dataset']} "
-                f"--methods ensemble,endd --again` leaves it when it scores {model}."
+                f"{part}: it is not there; `reproduce depth --data DATA --dataset "
+                f"{content['dataset']} --preset {content.get('preset', 'fast')} --methods "
+                "ensemble,endd --out OTHER` trains them anew in a folder of its own, for "
+                "`depth-maps --results OTHER`."
             )
         tensors = read_tensors(part).tensors
         for name in dict.fromkeys(key.partition("/")[0] for key in sorted(tensors)):

@@ -226,8 +226,12 @@ def _one_line(*kinds: type[Exception]) -> Generator[None]:
 
 def _known(path: Path, read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
     """Results on disk, if they answer the question."""
+    from priornet.data.depth import DepthError
+
     try:
         found = read()
+    except DepthError:  # of the images, not of the file
+        raise
     except ValueError as error:
         _remark(f"{error} It is made again.")
         return None

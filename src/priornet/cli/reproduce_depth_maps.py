@@ -10,6 +10,7 @@ import typer
 from priornet.cli.depth_files import NoMaps, read_maps
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.output import make_folder, print_lines
+from priornet.cli.reproduce_depth import Preset
 
 __all__ = ["depth_maps"]
 
@@ -29,19 +30,22 @@ def depth_maps(
     results: Annotated[
         Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")
     ] = Path("results/depth"),
-    preset: Annotated[str, typer.Option(help="Of the results; others have it in their name.")] = (
-        "fast"
-    ),
+    preset: Annotated[
+        Preset, typer.Option(help="Of the results; others than fast have it in their name.")
+    ] = Preset.FAST,
     images: Annotated[
         Path | None,
         typer.Option(
             help="Folder for the figures without photographs; docs/images by default, for other "
-            "presets RESULTS/images."
+            "presets RESULTS/photographs/PRESET."
         ),
     ] = None,
     photographs: Annotated[
         Path | None,
-        typer.Option(help="Folder for those with them; RESULTS/photographs by default."),
+        typer.Option(
+            help="Folder for those with them; RESULTS/photographs by default, for other presets "
+            "RESULTS/photographs/PRESET."
+        ),
     ] = None,
 ) -> None:
     """Draw what the ensemble and EnD2 say of the first images of each set.
@@ -60,8 +64,9 @@ def depth_maps(
     if not found:
         names = " or ".join(path.name for path in files.values())
         raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
-    public = images or (Path("docs/images") if preset == "fast" else results / "images")
-    private = photographs or results / "photographs"
+    usual = preset is Preset.FAST
+    own = results / "photographs" / ("" if usual else preset)  # git ignores it
+    public, private = images or (Path("docs/images") if usual else own), photographs or own
     for folder in (public, private):
         make_folder(folder)
     without: dict[str, str] = {}

@@ -4,10 +4,12 @@ import json
 import shutil
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from _depth_files import write_pairs, write_split
+from priornet.data.depth import DepthError, open_depth
 from priornet.experiments.depth import work
 from priornet.experiments.depth.orders import Task
 from priornet.experiments.depth.protocol import PROTOCOLS
@@ -180,14 +182,19 @@ def test_a_failure_in_a_worker_is_raised(order):
         run(broken, recipes(broken.config, ["ENSM"]), "smoke", workers=2)
 
 
+def results_of_single(order) -> dict[str, Any]:
+    """All that says which question a file answers, and no scores."""
+    digests = Sets(order.config, order.sources).record()["digests"]
+    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
+    asked = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
+    return asked | {"methods": {"Single": {}}, "variants": {}}
+
+
 def test_finished_results_answer_the_same_question(order, tmp_path):
     path = tmp_path / "nyu.json"
     wanted = recipes(order.config, ["Single"])
     assert finished(path, order, wanted) is None
-    digests = Sets(order.config, order.sources).record()["digests"]
-    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
-    results = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
-    results |= {"methods": {"Single": {}}, "variants": {}}
+    results = results_of_single(order)
     path.write_text(json.dumps(results))
     assert finished(path, order, wanted) == results
     assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
@@ -213,19 +220,30 @@ def test_every_training_image_counts_for_what_is_finished(order, tmp_path):
     folder = write_pairs(tmp_path / "nyu", names, shape=(32, 64))
     write_split(folder, {n: "test" if i > 17 else "train" for i, n in enumerate(names)})
     order, wanted = replace(order, sources=Sources(folder)), recipes(order.config, ["Single"])
-    digests = Sets(order.config, order.sources).record()["digests"]
-    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
-    results = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
-    results |= {"methods": {"Single": {}}, "variants": {}}
+    results = results_of_single(order)
     path.write_text(json.dumps(results))
     assert finished(path, order, wanted) == results
     shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0017.png")
     assert finished(path, order, wanted) is None
-    del digests["train_images"]  # as in files of before: they know the first 16 only
+    del results["digests"]["train_images"]  # as in files of before: they know the first 16 only
     path.write_text(json.dumps(results))
     assert finished(path, order, wanted) == results
     shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0001.png")
     assert finished(path, order, wanted) is None
+
+
+def test_nothing_is_dropped_for_images_that_cannot_be_learnt(order, photographs, tmp_path):
+    copy = shutil.copytree(photographs / "nyu_small", tmp_path / "nyu_small")
+    order = replace(order, sources=Sources(copy))
+    wanted = recipes(order.config, ["DER"])
+    whole(order, wanted, "smoke")
+    kept = sorted(path for path in order.folder.rglob("*") if path.is_file())
+    assert kept
+    picture = copy / "rgb" / f"{open_depth(copy, 'train').names[-1]}.jpg"
+    picture.write_bytes(picture.read_bytes()[:-40])
+    with pytest.raises(DepthError, match=f"{picture.name}: this cannot be read as a picture"):
+        run(order, wanted, "smoke", again=True)
+    assert sorted(path for path in order.folder.rglob("*") if path.is_file()) == kept
 
 
 def test_names_of_files():

@@ -131,6 +131,7 @@ def run(
     workshop.sets.check(
         any(recipe.method == "NWPN" for recipe in recipes),
         lambda text: report(Event("", remark=text)),
+        learnt=again,
     )
     if again:
         # Before processes join each other to share batches: none is at work yet.

@@ -142,12 +142,20 @@ class Sets:
         self._foreign: dict[str, Tensor] = {}
         self._prints: dict[str, str] = {}
 
-    def check(self, foreign: bool, remark: Callable[[str], object] = lambda _: None) -> None:
+    def check(
+        self,
+        foreign: bool,
+        remark: Callable[[str], object] = lambda _: None,
+        *,
+        learnt: bool = False,
+    ) -> None:
         """Complain now of what is missing or damaged, not after hours of work.
 
         Args:
             foreign: Whether images of the other set are learnt as out-of-domain ones.
             remark: Told, in one line, where this takes long.
+            learnt: Whether to look at training images too, which are decoded before the first step
+                in any case: where finished work is to be dropped before.
         """
         for part in ("train", "test"):
             images = self._part(part)
@@ -167,20 +175,21 @@ class Sets:
                 f"NWPN learns {other} images as out-of-domain ones: say where they are, or leave "
                 "it out."
             )
-        self._check_images(self._strange_images if foreign else None, remark)
+        self._check_images(self._strange_images if foreign else None, remark, learnt)
 
-    def _check_images(self, strange: DepthImages | None, remark: Callable[[str], object]) -> None:
+    def _check_images(
+        self, strange: DepthImages | None, remark: Callable[[str], object], learnt: bool
+    ) -> None:
         """Take the digests of all images, and decode those used after the first training.
 
-        Training images are decoded before it in any case. Digests are for the record, so that
-        files are read once for both.
+        Digests are for the record, so that files are read once for both.
         """
         names = ("train", "test", *self.sources.foreign)
         n_images = sum(len(self._part(name)) for name in names)
         if n_images > _MANY:
             remark(f"Looking at {n_images} images, for damaged ones among them.")
         for name in names:
-            self._print(name, check=name != "train")
+            self._print(name, check=learnt or name != "train")
         if strange is not None:  # most often they are all among those that are scored
             known = set(self._part(self.sources.other(self.config)).names)
             new = [row for row, name in enumerate(strange.names) if name not in known]

@@ -156,10 +156,10 @@ class Workshop:
 
     def _train_together(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
         """One network, or students of one ensemble."""
-        first = tasks[0]
+        first, device = tasks[0], self.fabric.device  # before images are decoded: it may be taken
         seed = _training_seed(first.seed, first.member)
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
-        data = self.sets.training(first.recipe, objectives[0].uses_foreign, self.fabric.device)
+        data = self.sets.training(first.recipe, objectives[0].uses_foreign, device)
         teachers = [
             self._load(needed, self.agreed(partial(read_tensors, self.pieces.path(needed))))
             for needed in first.needs
