@@ -23,8 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from priornet.experiments.depth import config_for, with_changes
 from priornet.experiments.depth.config import STUDENTS, Config
 from priornet.experiments.depth.orders import Order, Task
@@ -49,7 +47,6 @@ class Do:
     task: Task
 
     def __call__(self, needed: Mapping[str, Any], tick: Tick) -> Scores:
-        torch.set_num_threads(1)
         made = workshop(self.order).do(self.task)
         assert made is not None
         return scores_of(made) if self.task.kind == "score" else {"seconds": made["seconds"]}
@@ -199,7 +196,9 @@ def results_of(wanted: list[Trial], made: Mapping[str, Scores]) -> Results:
 
 
 def write(args: argparse.Namespace, results: Results, seconds: float) -> None:
-    content = {name: getattr(args, name) for name in ("dataset", "method", "preset", "holdout")}
+    names = ("dataset", "method", "preset", "holdout", "seeds")
+    content = {name: getattr(args, name) for name in names}
+    content["foreign"] = [Path(text.partition("=")[2]).name for text in args.foreign]
     content |= {"device": args.device, "config": preset_of(args).to_json(), "trials": results}
     write_results(args.json, content | {"seconds": round(seconds, 1)} | provenance())
 
