@@ -138,9 +138,9 @@ def depth(
     import time
 
     names = _methods(methods)
-    _check_device(device, devices, nodes, workers)
 
     from priornet.experiments.depth import config_for, recipes, with_changes
+    from priornet.experiments.depth.devices import check_device
     from priornet.experiments.depth.memory import NotEnoughMemory
     from priornet.experiments.depth.orders import Order
     from priornet.experiments.depth.others import with_others
@@ -149,6 +149,8 @@ def depth(
     from priornet.experiments.depth.train import fabric_options
     from priornet.experiments.results import write_results
 
+    with _one_line(ValueError):
+        check_device(device, devices, nodes, workers)
     path = out / file_name(dataset, preset)
     check_writable(path)
     with _one_line(ValueError, NotEnoughMemory, FloatingPointError, ImportError):
@@ -202,15 +204,6 @@ def _methods(text: str) -> list[str]:
     if not found:
         raise InputError(f"no method named; choose from: {', '.join(_NAMES)}.")
     return list(dict.fromkeys(found))
-
-
-def _check_device(device: str, devices: int, nodes: int, workers: int) -> None:
-    from priornet.experiments.depth.devices import check_device
-
-    with _one_line(ValueError):
-        check_device(device, devices)
-    if devices * nodes > 1 and workers > 1:
-        raise InputError("--workers trains side by side, --devices and --nodes together: not both.")
 
 
 @contextmanager

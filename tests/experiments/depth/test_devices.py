@@ -27,6 +27,13 @@ def test_what_is_not_there_is_refused(monkeypatch, device, n_devices, n_there, m
         check_device(device, n_devices)
 
 
+@pytest.mark.parametrize(("n_devices", "nodes"), [(2, 1), (1, 2)])
+def test_a_device_is_shared_in_one_way(n_devices, nodes):
+    check_device("cpu", n_devices, nodes)
+    with pytest.raises(ValueError, match=r"--workers trains side by side, .* not both"):
+        check_device("cpu", n_devices, nodes, workers=2)
+
+
 def test_errors_of_cuda_say_that_the_gpu_is_not_available():
     message = r"not available now \(CUDA error: out of memory\): other programs hold it"
     with pytest.raises(GpuNotAvailable, match=message) as caught, getting_the_gpu():

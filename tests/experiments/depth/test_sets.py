@@ -259,7 +259,10 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
 def test_images_that_do_not_fit_into_memory_are_counted(order, monkeypatch, library, use, told):
     """The failures are those of the libraries, with more than any machine has."""
     sets = Sets(replace(order.config, height=32_000, width=64_000), order.sources)
-    too_much = lambda *_, **__: library.empty(2**60, dtype=library.uint8)  # noqa: E731
+
+    def too_much(*_, **__):
+        return library.empty(2**60, dtype=library.uint8)
+
     monkeypatch.setattr(DepthImages, "tensors", too_much)
     with pytest.raises(DepthError, match=told) as error:
         use(sets)

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from priornet.experiments.results import write_results
 
     try:
-        check_device(given.device, given.devices)
+        check_device(given.device, given.devices, given.nodes, given.workers)
         config = with_changes(config_for(given.dataset, given.preset), given.set, given.seeds)
         names = given.methods.split(",")
         wanted = recipes(config, names, given.ablation)

@@ -16,16 +16,20 @@ class GpuNotAvailable(OSError):
     """There is a GPU, but it cannot be used at the moment."""
 
 
-def check_device(device: str, n_devices: int = 1) -> None:
-    """Refuse what this machine has not, before anything is read or trained.
+def check_device(device: str, n_devices: int = 1, nodes: int = 1, workers: int = 1) -> None:
+    """Refuse what this machine has not, or cannot do, before anything is read or trained.
 
     Args:
         device: As the command line names it.
-        n_devices: How many of them.
+        n_devices: How many of them share every batch here.
+        nodes: Machines that do.
+        workers: Processes that train side by side on one device.
 
     Raises:
-        ValueError: It is not there.
+        ValueError: It is not there, or is to be used in two ways.
     """
+    if n_devices * nodes > 1 and workers > 1:
+        raise ValueError("--workers trains side by side, --devices and --nodes together: not both.")
     if device not in DEVICES:
         raise ValueError(f'unknown device "{device}"; choose from: {", ".join(DEVICES)}.')
     if device != "cuda":

@@ -125,8 +125,6 @@ def run(
         The results, ready for JSON; None where the time was up first: then the same call goes on.
         Nothing in the processes that only helped another one.
     """
-    if workers > 1 and order.fabric:
-        raise ValueError("networks train side by side, or processes share a batch: not both.")
     workshop = Workshop(order, report)
     workshop.sets.check(
         any(recipe.method == "NWPN" for recipe in recipes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from priornet.report.paper.accuracy import accuracy, besides
 from priornet.report.paper.beyond import beyond
@@ -136,7 +136,14 @@ class _Judged(NamedTuple):
 
 
 def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
-    judged = [*_table_claims(results, paper), *_synthetic_claims(results), *_depth_claims(results)]
+    tables, depth = results.scores("paper"), read_depth(results.depth)
+    judged = [
+        *_judged(CLAIMS, tables, paper, is_whole=set(SETS) <= set(tables.datasets)),
+        *_judged(SYNTHETIC_CLAIMS, results.synthetic),
+        *_judged(
+            DEPTH_CLAIMS, depth, published_depth(), is_whole=set(DEPTH_SETS) <= set(depth.datasets)
+        ),
+    ]
     remarks = {
         claim.text: said for claim in judged if (said := notes.about(f"claims/{claim.name}"))
     }
@@ -160,35 +167,25 @@ def _claims(results: Results, paper: Scores, notes: Notes) -> list[str]:
     ]
 
 
-def _table_claims(results: Results, paper: Scores) -> list[_Judged]:
-    ours = results.scores("paper")
-    is_whole = set(SETS) <= set(ours.datasets)
+def _judged(
+    claims: Iterable[Any], ours: Any, paper: Any = None, *, is_whole: bool = True
+) -> list[_Judged]:
+    """Claims of one part of the paper, each about numbers of its own kind.
+
+    Args:
+        claims: With a name, a text, and parts to be counted from numbers.
+        ours: Numbers.
+        paper: Those that it prints, if any.
+        is_whole: Whether all that is to be run has been.
+    """
     judged: list[_Judged] = []
-    for claim in CLAIMS:
-        parts, own = claim.parts(ours), verdict(claim.parts(paper))
-        judged.append(_Judged(claim.name, claim.text, _so_far(parts, is_whole), parts, own))
-    return judged
-
-
-def _synthetic_claims(results: Results) -> list[_Judged]:
-    found = [(claim, claim.parts(results.synthetic)) for claim in SYNTHETIC_CLAIMS]
-    return [_Judged(c.name, c.text, verdict(parts), parts, _UNPRINTED) for c, parts in found]
-
-
-def _depth_claims(results: Results) -> list[_Judged]:
-    ours, paper = read_depth(results.depth), published_depth()
-    is_whole = set(DEPTH_SETS) <= set(ours.datasets)
-    judged: list[_Judged] = []
-    for claim in DEPTH_CLAIMS:
-        parts, own = claim.parts(ours), verdict(claim.parts(paper))
+    for claim in claims:
+        parts: list[Part] = claim.parts(ours)
+        found, own = verdict(parts), NOT_MEASURED if paper is None else verdict(claim.parts(paper))
+        found = found if is_whole or found == NOT_MEASURED else f"so far {found}"
         own = _UNPRINTED if own == NOT_MEASURED else own
-        judged.append(_Judged(claim.name, claim.text, _so_far(parts, is_whole), parts, own))
+        judged.append(_Judged(claim.name, claim.text, found, parts, own))
     return judged
-
-
-def _so_far(parts: list[Part], is_whole: bool) -> str:
-    found = verdict(parts)
-    return found if is_whole or found == NOT_MEASURED else f"so far {found}"
 
 
 def _remarks(remarks: Mapping[str, list[str]]) -> list[str]:

@@ -27,7 +27,7 @@ _ABOUT = (
     "which stands first. The goal about foreign images asks for three of the four pairs of both "
     "sets."
 )
-# What older files do not name had no effect then.
+# What older files do not name had no effect then; the experiment, above this layer, knows it too.
 _UNNAMED = {"strange": 0.0, "structure": 0.0, "student_evenness": 0.0, "evenness": 0.0}
 _NOT_OF_A_RECIPE = ("seeds", "gamma_seeds")
 _SIGNS = {True: "✓ ", False: "✗ ", None: ""}
