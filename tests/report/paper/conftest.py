@@ -26,13 +26,19 @@ def folder(tmp_path):
             file.write_text(json.dumps(content(dataset, methods, preset=preset, **more)))
             return file
 
-        def put_depth(self, dataset, given=None, again=None):
-            file = self.path / "depth" / f"{dataset}.json"
+        def put_depth(self, dataset, given=None, again=None, below=""):
+            file = self.path / "depth" / below / f"{dataset}.json"
             if again:
                 file = file.with_name("again") / f"{again}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(given or depth_content(dataset)))
             return file
+
+        def put_new_seeds(self, dataset, **changes):
+            given = depth_content(dataset)
+            given["config"] |= {"seeds": [100 + seed for seed in given["config"]["seeds"]]}
+            given["config"] |= changes.pop("config", {})
+            return self.put_depth(dataset, given | changes, below="new-seeds")
 
         def put_order(self, order):
             file = self.path / "depth" / "again" / "order.json"

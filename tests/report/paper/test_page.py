@@ -117,6 +117,19 @@ def test_earlier_depth_recipes_have_a_part_and_a_sentence_beside_the_goals(folde
     assert "1. `results/depth/again/nyu-first.json`, 3 seeds: the present settings. It was" in rest
 
 
+def test_new_seeds_have_a_part_a_sentence_and_a_line_of_how_they_were_made(folder):
+    for name in ("nyu", "kitti"):
+        folder.put_depth(name)
+    assert "new seeds" not in page(folder)
+    for name in ("nyu", "kitti"):
+        folder.put_new_seeds(name)
+    text = page(folder, {"new-seeds": "Nobody had seen them."})
+    assert "With [new seeds](#depth-the-same-recipes-with-new-seeds), run once, " in text
+    assert "\n## Depth: the same recipes with new seeds\n" in text
+    assert "those of the first seeds. Nobody had seen them.\n" in text
+    assert "| depth, new seeds | kitti | " in text
+
+
 def test_depth_verdict_from_one_set_is_called_preliminary(folder):
     folder.put_depth("nyu")
     assert "| **so far confirmed** | Depth: NLL of EnD2, NWPN and DER is best |" in page(folder)

@@ -169,6 +169,38 @@ def test_earlier_depth_recipes_without_an_order_are_refused(folder):
         read_folder(folder.path)
 
 
+def test_new_seeds_are_read_beside_the_first(folder):
+    for name in ("nyu", "kitti"):
+        folder.put_depth(name)
+    folder.put_new_seeds("kitti")
+    found = read_folder(folder.path)
+    assert list(found.new_seeds) == ["kitti"]
+    assert found.new_seeds["kitti"]["config"]["seeds"] == [100, 101]
+    assert found.depth["kitti"]["config"]["seeds"] == [0, 1]
+
+
+def test_new_seeds_of_a_set_that_was_never_run_are_left_alone(folder):
+    folder.put_new_seeds("nyu")
+    assert read_folder(folder.path).new_seeds == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config": {"structure": 3.0}}, r"its settings are not those of nyu\.json"),
+        ({"config": {"seeds": [7, 1]}}, r"it shares seeds with nyu\.json"),
+        ({"digests": {"test": "other"}}, r"its test images are not those of nyu\.json"),
+        ({"preset": "smoke"}, 'its preset is "smoke"'),
+    ],
+)
+def test_new_seeds_of_another_question_are_refused(folder, changes, message):
+    folder.put_depth("nyu", depth_content("nyu") | {"digests": {"test": "these"}})
+    path = folder.put_new_seeds("nyu", **changes)
+    with pytest.raises(ResultsError, match=message) as caught:
+        read_folder(folder.path)
+    assert str(path) in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

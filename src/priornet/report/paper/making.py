@@ -44,6 +44,9 @@ def making(results: Results) -> Section:
     if results.synthetic is not None:
         rows.append(_run_line("synthetic", Run(results.synthetic, {})))
     rows += [_run_line("depth", Run(content, {})) for content in results.depth.values()]
+    rows += [
+        _run_line("depth, new seeds", Run(content, {})) for content in results.new_seeds.values()
+    ]
     header = ["preset", "data", "rows or images", "seconds", "device", "versions", "commit"]
     section.lines += table(header, rows, 2) if rows else ["", "Nothing has been run yet.", ""]
     return section

@@ -16,6 +16,7 @@ from priornet.report.paper.depth import (
     DEPTH_FIGURES,
     depth_parts,
     draw_depth,
+    new_seeds_in_short,
     published_depth,
     read_depth,
     recipes_in_short,
@@ -73,11 +74,15 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
         "Our recipe: NWPN": prior_network(results, paper),
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
-        **depth_parts(results.depth, results.recipes, notes),
+        **depth_parts(results.depth, results.recipes, results.new_seeds, notes),
         "How it was made": making(results),
     }
     goals = [goal for section in parts.values() for goal in section.goals]
-    remarks = [recipes_in_short(results.depth, results.recipes), _SPEED]
+    remarks = [
+        recipes_in_short(results.depth, results.recipes),
+        new_seeds_in_short(results.new_seeds),
+        _SPEED,
+    ]
     lines = [_HEAD, "", "## At a glance", *_summary(goals, remarks)]
     lines += ["## What the paper claims", "", *_claims(results, paper, notes)]
     for title, section in parts.items():

@@ -61,6 +61,8 @@ class Results:
         default_factory=dict[str, Mapping[str, Mapping[str, Any]]]
     )
     """Earlier files of the depth experiment by data set and name, in the order of their runs."""
+    new_seeds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """The files of ``depth`` once more, with other seeds."""
     draws: Mapping[str, list[Run]] = field(default_factory=dict[str, list[Run]])
     """``beyond`` with other folds, by data set."""
 
@@ -87,7 +89,7 @@ def read_folder(folder: Path) -> Results:
 
     Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``;
     earlier recipes of the depth experiment in ``depth/again``, whose ``order.json`` says in what
-    order they were run.
+    order they were run; the present ones with other seeds in ``depth/new-seeds``.
     """
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
@@ -104,6 +106,7 @@ def read_folder(folder: Path) -> Results:
         _read_synthetic(synthetic) if synthetic.exists() else None,
         depth,
         _read_recipes(folder / "depth" / "again"),
+        _read_new_seeds(folder / "depth" / "new-seeds", depth),
         _read_draws(folder / "uci" / "again", runs),
     )
 
@@ -124,6 +127,25 @@ def _read_recipes(folder: Path) -> dict[str, dict[str, Any]]:
         dataset: {name: _read_depth(found[name], dataset) for name in names}
         for dataset, names in order.items()
     }
+
+
+def _read_new_seeds(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs with settings that are there, on the same images, with seeds of their own."""
+    found: dict[str, Any] = {}
+    for dataset, known in first.items():
+        path = folder / f"{dataset}.json"
+        if not path.exists():
+            continue
+        content = found[dataset] = _read_depth(path, dataset)
+        was, now = known["config"], content["config"]
+        if {**was, "seeds": None} != {**now, "seeds": None}:
+            raise ResultsError(f"{path}: its settings are not those of {dataset}.json.")
+        if set(was["seeds"]) & set(now["seeds"]):
+            raise ResultsError(f"{path}: it shares seeds with {dataset}.json.")
+        for name, digest in content.get("digests", {}).items():
+            if known.get("digests", {}).get(name, digest) != digest:
+                raise ResultsError(f"{path}: its {name} images are not those of {dataset}.json.")
+    return found
 
 
 def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:

@@ -8,6 +8,7 @@ from typing import Any
 from priornet.report.paper.depth.accuracy import accuracy, likelihood
 from priornet.report.paper.depth.detection import detection, gamma_table
 from priornet.report.paper.depth.goals import find_goals
+from priornet.report.paper.depth.new_seeds import NEW_SEEDS, new_seeds
 from priornet.report.paper.depth.ranks import ranks
 from priornet.report.paper.depth.recipes import RECIPES, Earlier, recipes
 from priornet.report.paper.depth.scores import DEPTH_SETS, TITLES, published_depth, read_depth
@@ -46,6 +47,7 @@ _MISSING = (
 def depth_parts(
     contents: Mapping[str, Mapping[str, Any]],
     earlier: Earlier | None = None,
+    new: Mapping[str, Mapping[str, Any]] | None = None,
     notes: Notes | None = None,
 ) -> dict[str, Section]:
     """Sections by title; one that says so where nothing has been run.
@@ -53,7 +55,8 @@ def depth_parts(
     Args:
         contents: Results by data set.
         earlier: Those of earlier recipes, by data set and name; they have a part if there are any.
-        notes: Remarks on recipes.
+        new: The results once more with other seeds, by data set; they have a part, too.
+        notes: Remarks on both.
     """
     ours, paper = read_depth(contents), published_depth()
     goals, misses = find_goals(ours, contents)
@@ -62,10 +65,14 @@ def depth_parts(
         return {"Depth": start}
     start.lines += setting(contents)
     known = {name: found for name, found in (earlier or {}).items() if name in contents and found}
-    looked_at = {RECIPES: Section(recipes(contents, known, notes or Notes()))} if known else {}
+    notes, more = notes or Notes(), dict[str, Section]()
+    if known:
+        more[RECIPES] = Section(recipes(contents, known, notes))
+    if new:
+        more[NEW_SEEDS] = Section(new_seeds(contents, new, notes))
     return {
         "Depth: what differs from the paper": start,
-        **looked_at,
+        **more,
         "Depth: accuracy": Section(accuracy(ours, paper)),
         _LIKELIHOOD: Section(likelihood(ours)),
         _DETECTION: Section(detection(ours, paper)),
