@@ -191,7 +191,9 @@ def test_damaged_weights_are_told_from_others_whatever_the_place_is_called(
     path = tmp_path / "a: damaged (it is not one of our files).safetensors"
     path.write_bytes(change(own.read_bytes()))
     message = refused("export", path, "--onnx", tmp_path / "new.onnx")
-    assert message.startswith(f"{path}: it is no file of weights of a depth network, or damaged; ")
+    assert message.startswith(
+        f"{path}: it is a file, but no file of weights of a depth network, or damaged; "
+    )
     write_tensors(path, load_depth(own).net.state_dict(), {})
     message = refused("export", path, "--onnx", tmp_path / "new.onnx")
     assert message.startswith(f"{path}: it does not say which network it is of")

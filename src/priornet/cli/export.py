@@ -12,7 +12,7 @@ import typer
 
 from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on, one_line
-from priornet.cli.export_depth import is_network, parse_size, write_depth
+from priornet.cli.export_depth import is_network, parse_size, refuse_conformal, write_depth
 from priornet.cli.inputs import load_model
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights
 from priornet.cli.output import check_writable
@@ -94,10 +94,7 @@ def _write_network(
     """Write a depth network, without what only tables have."""
     if onnx is None or torch_export is not None:
         raise InputError(f"{model}: a depth network is written with --onnx FILE alone.")
-    if interval is not Interval.PREDICTIVE:
-        raise InputError(
-            f"{model}: a depth network has no held-out rows for --interval {interval.value}."
-        )
+    refuse_conformal(model, interval)
     return write_depth(model, onnx, size=size, coverage=coverage, opset=opset)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from priornet.cli.agreement import agreement_sentence, check_outputs, summarise
 from priornet.cli.errors import InputError, blamed_on, called, one_line
+from priornet.cli.options import Interval
 
 if TYPE_CHECKING:
     from priornet.nn import SavedDepth
@@ -18,6 +19,7 @@ __all__ = [
     "is_network",
     "load_network",
     "parse_size",
+    "refuse_conformal",
     "write_depth",
 ]
 
@@ -42,7 +44,8 @@ def load_network(path: Path) -> SavedDepth:
         return load_depth(path)
     except TensorFileError as error:
         raise InputError(
-            f"{path}: it is no file of weights of a depth network, or damaged; {_WRITERS}"
+            f"{path}: it is a file, but no file of weights of a depth network, or damaged; "
+            f"{_WRITERS} A model of tables is a folder."
         ) from error
     except ValueError as error:
         raise InputError(one_line(error)) from error
@@ -56,6 +59,14 @@ def parse_size(text: str | None) -> tuple[int, int] | None:
     if found is None:
         raise InputError(f'--size must be HEIGHTxWIDTH in pixels, as in 240x320; got "{text}".')
     return int(found[1]), int(found[2])
+
+
+def refuse_conformal(path: Path, interval: Interval) -> None:
+    """A network has learnt from images, and none of them was held out with it."""
+    if interval is not Interval.PREDICTIVE:
+        raise InputError(
+            f"{path}: a depth network has no held-out rows for --interval {interval.value}."
+        )
 
 
 def write_depth(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ __all__ = [
     "method_table",
     "print_evaluation",
     "print_lines",
+    "progress",
     "rows_without_target",
     "write_report",
 ]
@@ -121,6 +123,24 @@ def print_lines(lines: Iterable[str]) -> None:
     console = Console()
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def progress(total: int | None, unit: str, *, shown: bool) -> Generator[Callable[[int], None]]:
+    """How many are done and the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("Scoring"),
+        BarColumn(),
+        TextColumn(f"{{task.completed:>10,.0f}} {unit}  time left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.update(task, advance=count)
 
 
 def method_table(title: str, headers: Iterable[str]) -> Table:

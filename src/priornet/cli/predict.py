@@ -1,11 +1,13 @@
-"""``priornet predict``: a table in, the same table with predictions and their uncertainty out."""
+"""``priornet predict``: a table in, the same table with predictions and their uncertainty out.
+
+Of a depth network: photographs in, maps out.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +16,13 @@ import typer
 
 from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.export_depth import is_network, refuse_conformal
 from priornet.cli.inputs import check_columns, load_model, model_columns
-from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelPath, Quiet
-from priornet.cli.output import counted
+from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Quiet
+from priornet.cli.output import counted, progress
+from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from priornet.cli.scoring import Scorer
     from priornet.data.preprocessing import Tally
     from priornet.data.tables import TableReader
@@ -41,16 +43,30 @@ class Request:
 
 
 def predict(
-    model: ModelPath,
-    data: Annotated[str, typer.Argument(help='CSV or Parquet file; "-" reads CSV from stdin.')],
+    model: ModelOrWeights,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help='CSV or Parquet file; "-" reads CSV from stdin. A photograph or a folder of '
+            "photographs for a depth network."
+        ),
+    ],
     out: Annotated[
-        str, typer.Option(help='CSV or Parquet file to write; "-" writes CSV to stdout.')
+        str,
+        typer.Option(
+            help='CSV or Parquet file to write; "-" writes CSV to stdout. A folder for maps of '
+            "photographs."
+        ),
     ] = Request.out,
     coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = Request.coverage,
     interval: IntervalMethod = Request.interval,
     entropies: Annotated[
         bool, typer.Option("--entropies", help="Add the uncertainties as entropies, in nats.")
     ] = Request.entropies,
+    familiar: Annotated[
+        Path | None,
+        typer.Option(help="Images that a depth network knows, to tell strange ones by."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -66,7 +82,28 @@ def predict(
 
     With several targets the first six end in the target's name. Where the table has a column of
     such a name, all added ones begin with "priornet_". Memory does not grow with the table.
+
+    A depth network (weights that reproduce depth left in OUT/.parts/NAME/weights, or that
+    priornet.nn.save_depth wrote) looks at photographs, their middle cut out in the shape that it
+    learnt, and writes into the folder --out:
+
+    - maps/NAME.npz: depth, lower, upper, total, data and knowledge of every pixel in metres, at
+      half the resolution, and mutual_information and epkl, its knowledge uncertainty in nats;
+    - images.csv: the same for each image as a whole; with --familiar also in_domain and verdict, by
+      its information beside that of the images given there (if you can, some it has not learnt);
+    - first.png and first.svg: the first photographs with their maps.
     """
+    if is_network(model):
+        _predict_photographs(
+            PhotoRequest(model, data, Path(out), familiar, coverage),
+            interval,
+            entropies,
+            as_json,
+            quiet,
+        )
+        return
+    if familiar is not None:
+        raise InputError("--familiar is for depth networks, which are files of weights.")
     if as_json and out == "-":
         raise InputError("--json and --out - both write to standard output; name a file.")
     request = Request(model, data, out, coverage, interval, entropies)
@@ -76,6 +113,23 @@ def predict(
     elif not quiet:
         for line in _sentences(summary):
             typer.echo(line, err=out == "-")
+
+
+def _predict_photographs(
+    request: PhotoRequest, interval: Interval, entropies: bool, as_json: bool, quiet: bool
+) -> None:
+    """The same for a depth network, without what only tables have."""
+    if str(request.out) == "-":
+        raise InputError(f"{request.model}: a depth network writes maps: name a folder as --out.")
+    refuse_conformal(request.model, interval)
+    if entropies:
+        raise InputError("--entropies is for tables; maps have mutual_information in nats anyway.")
+    summary = score_photographs(request, quiet=quiet)
+    if as_json:
+        typer.echo(json.dumps(summary))
+    elif not quiet:
+        for line in photo_sentences(summary):
+            typer.echo(line)
 
 
 def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
@@ -112,7 +166,7 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
             return _score(batch, first_row, reader, columns, scorer, writer.has_types)
 
         start = time.perf_counter()
-        with blamed_on(reader.path), _progress(reader.n_rows, shown=not quiet) as advance:
+        with blamed_on(reader.path), progress(reader.n_rows, "rows", shown=not quiet) as advance:
             for scored, met in in_parallel(score, reader):
                 writer.write(scored)
                 tally.merge(met)
@@ -177,21 +231,3 @@ def _sentences(summary: dict[str, Any]) -> Generator[str]:
         yield 'The table has a column of an added name: all added ones begin with "priornet_".'
     if summary["out"] != "-":
         yield f"Written: {summary['out']}"
-
-
-@contextmanager
-def _progress(n_rows: int | None, *, shown: bool) -> Generator[Callable[[int], None]]:
-    """Rows done and the time left, on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("Scoring"),
-        BarColumn(),
-        TextColumn("{task.completed:>10,.0f} rows  time left"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:
-        task = bar.add_task("", total=n_rows)
-        yield lambda count: bar.update(task, advance=count)

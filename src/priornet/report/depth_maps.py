@@ -163,7 +163,8 @@ class _Page:
     ) -> None:
         self.is_stacked = aspect >= _WIDE
         self._left = left  # room for the names of images
-        self._wide = 2.2 if self.is_stacked else 1.15
+        # The heading of a quantity is wider than a map of one model beside others.
+        self._wide = 2.2 if self.is_stacked or n_models == 1 else 1.15
         self._high = self._wide / aspect
         self._top = 0.3 if self.is_stacked else 0.48
         self._n_models, self._n_lead = n_models, n_lead

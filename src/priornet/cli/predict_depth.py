@@ -1,0 +1,245 @@
+"""``priornet predict`` for depth networks: photographs in, maps of depth and uncertainty out."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.export_depth import load_network
+from priornet.cli.output import make_folder, progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from priornet.data.depth import DepthImages
+    from priornet.estimators.verdict import Reference
+    from priornet.nn import SavedDepth
+
+__all__ = ["PhotoRequest", "photo_sentences", "score_photographs"]
+
+_BATCH = 8
+_SHOWN = 4  # photographs in the figure
+_DEVIATIONS = {
+    "total": "total_variance",
+    "data": "data_variance",
+    "knowledge": "knowledge_variance",
+}
+_INFORMATION = ("mutual_information", "epkl")  # the first that a network has tells strange images
+_LONGEST = 24  # letters of a name in the figure
+
+
+@dataclass(frozen=True)
+class PhotoRequest:
+    """What to look at, and where to put what is seen."""
+
+    model: Path
+    data: str
+    out: Path
+    familiar: Path | None = None
+    coverage: float = 0.9
+
+
+def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str, Any]:
+    """Write maps of every photograph, a table with a row for each, and a figure of the first.
+
+    Returns:
+        What ``--json`` prints.
+    """
+    if not 0 < request.coverage < 1:
+        raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
+    if request.data == "-":
+        raise InputError("a depth network looks at photographs: name a file or a folder.")
+    saved = load_network(request.model)
+    known = None if request.familiar is None else _opened(request.familiar)
+    images = _opened(request.data)
+    _check_names(images)
+    make_folder(request.out)
+    n_images = len(images) + len(known or ())
+    start = time.perf_counter()
+    with progress(n_images, "images", shown=not quiet) as advance:
+        usual = None
+        if known is not None and request.familiar is not None:
+            with blamed_on(request.familiar):
+                usual = _usual(saved, known, request, advance)
+        with blamed_on(request.data):
+            rows = _look(saved, images, request, advance)
+    seconds = time.perf_counter() - start
+    if usual is not None:
+        _add_verdicts(rows, usual)
+    table = request.out / "images.csv"
+    _write_table(table, rows)
+    words = [row["verdict"] for row in rows if "verdict" in row]
+    return {
+        "model": str(request.model),
+        "data": request.data,
+        "out": str(request.out),
+        "n_images": len(rows),
+        "seconds": round(seconds, 3),
+        "size": list(saved.size),
+        "verdicts": {word: words.count(word) for word in dict.fromkeys(words)},
+        "table": str(table),
+        "figure": str(request.out / "first.png"),
+    }
+
+
+def photo_sentences(summary: dict[str, Any]) -> Iterator[str]:
+    """What the command says."""
+    n_images = summary["n_images"]
+    who = "1 image" if n_images == 1 else f"{n_images} images"
+    counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
+    yield f"{who} in {summary['seconds']:.1f} s{': ' if counts else ''}{counts}."
+    if not counts:
+        yield "Which of them are strange it cannot say: give images that it knows as --familiar."
+    yield f"Written: {summary['table']}, maps beside it, and {summary['figure']}"
+
+
+def _opened(path: str | Path) -> DepthImages:
+    from priornet.data.depth import open_depth
+
+    with blamed_on(path):
+        images = open_depth(path)
+        if not len(images):
+            raise InputError(f"{called(path)}: there are no images in it.")
+    return images
+
+
+def _check_names(images: DepthImages) -> None:
+    """Maps are written below the folder, whatever images are called."""
+    for name in images.names:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise InputError(
+                f"{images.name}: an image is called {name}, which is no file to write."
+            )
+
+
+def _answers(
+    saved: SavedDepth, images: DepthImages, request: PhotoRequest
+) -> Iterator[tuple[NDArray[np.uint8], dict[str, NDArray[np.float64]]]]:
+    """Each photograph as the network sees it ``(H, W, 3)``, and what it says of its pixels."""
+    import numpy as np
+    import torch
+
+    from priornet.export import depth_outputs
+
+    pictures = (
+        picture for picture, _ in images.pairs(size=saved.size, crop=True, with_depth=False)
+    )
+    while batch := list(islice(pictures, _BATCH)):
+        pixels = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2).float() / 255
+        with blamed_on(request.model):
+            found = depth_outputs(saved, pixels, request.coverage)
+        for place, picture in enumerate(batch):
+            yield picture, {name: values[place] for name, values in found.items()}
+
+
+def _usual(
+    saved: SavedDepth, known: DepthImages, request: PhotoRequest, advance: Callable[[int], object]
+) -> Reference:
+    """How uncertain the network is of images that it knows."""
+    from priornet.estimators.verdict import Reference
+
+    rows: list[dict[str, Any]] = []
+    for _, found in _answers(saved, known, request):
+        rows.append(_summary(found))
+        advance(1)
+    return Reference.of(*_compared(rows))
+
+
+def _look(
+    saved: SavedDepth, images: DepthImages, request: PhotoRequest, advance: Callable[[int], object]
+) -> list[dict[str, Any]]:
+    """Write maps and the figure; a row for each photograph."""
+    rows: list[dict[str, Any]] = []
+    shown: list[tuple[str, Any, dict[str, Any]]] = []
+    answers = _answers(saved, images, request)
+    for name, (picture, found) in zip(images.names, answers, strict=True):
+        _write_maps(request.out / "maps" / f"{name}.npz", found)
+        rows.append({"image": name, **_summary(found)})
+        if len(shown) < _SHOWN:
+            shown.append((name, picture, found))
+        advance(1)
+    _draw(request, shown)
+    return rows
+
+
+def _summary(found: dict[str, Any]) -> dict[str, float]:
+    """An image in a few numbers: deviations are roots of mean variances over its pixels."""
+    row = {"depth": float(found["mean"].mean())}
+    row |= {name: float(found[source].mean() ** 0.5) for name, source in _DEVIATIONS.items()}
+    return row | {name: float(found[name].mean()) for name in _INFORMATION if name in found}
+
+
+def _compared(rows: list[dict[str, Any]]) -> tuple[Any, Any]:
+    """What images are compared by: knowledge in nats, and the variance of the data.
+
+    Not by a variance of knowledge, which is small wherever things look near, as foreign ones do.
+    """
+    import numpy as np
+
+    name = next(name for name in _INFORMATION if name in rows[0])
+    return np.array([row[name] for row in rows]), np.array([row["data"] ** 2 for row in rows])
+
+
+def _add_verdicts(rows: list[dict[str, Any]], usual: Reference) -> None:
+    """How familiar each image is, and a word for it."""
+    knowledge, data = _compared(rows)
+    found = zip(usual.familiarity(knowledge), usual.words(knowledge, data), strict=True)
+    for row, (share, word) in zip(rows, found, strict=True):
+        row |= {"in_domain": float(share), "verdict": str(word)}
+
+
+def _write_maps(path: Path, found: dict[str, Any]) -> None:
+    """Maps in single precision, whole or not at all."""
+    import numpy as np
+
+    maps = {"depth": found["mean"], "lower": found["lower"], "upper": found["upper"]}
+    maps |= {name: np.sqrt(found[source]) for name, source in _DEVIATIONS.items()}
+    maps |= {name: found[name] for name in _INFORMATION if name in found}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(
+                {n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()}
+                for row in rows
+            )
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _draw(request: PhotoRequest, shown: list[tuple[str, Any, dict[str, Any]]]) -> None:
+    """The first photographs, and what the network says of them."""
+    import numpy as np
+
+    from priornet.report.depth_maps import DepthMaps, draw_maps
+    from priornet.report.figure_files import write_figure
+
+    names = ("mean", "total_variance", "epkl")
+    maps = DepthMaps(*(np.stack([found[name] for _, _, found in shown]) for name in names))
+    photographs = np.stack([picture for _, picture, _ in shown])
+    labels = [
+        name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}" for name, _, _ in shown
+    ]
+    figure = draw_maps({request.model.stem: maps}, None, photographs, labels)
+    write_figure(figure, request.out, "first")
