@@ -105,6 +105,34 @@ def test_time_that_is_up(smoke, tmp_path):
     assert not (tmp_path / "nyu.smoke.json").exists()
 
 
+def test_an_interrupted_run_says_how_to_go_on(smoke, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("priornet.experiments.depth.run.run", interrupted)
+    done = smoke("--methods", "single")
+    assert done.exit_code == 130
+    assert done.stderr == "Interrupted. What is finished is kept; the same command goes on.\n"
+
+
+def test_methods_may_be_named_as_in_results(smoke, tmp_path):
+    done = smoke("--methods", "Single,ENSM,EnD2-T10,NWPN-g0.05")
+    assert done.exit_code == 0, done.output
+    results = read_results(tmp_path / "nyu.smoke.json")
+    assert [*results["methods"], *results["variants"]] == [
+        "Single",
+        "ENSM",
+        "EnD2-T10",
+        "NWPN-g0.05",
+    ]
+
+
+def test_a_table_without_foreign_sets_does_not_speak_of_them(smoke, sets):
+    done = smoke("--methods", "dd", "--data", next(sets.glob("nyu*")))
+    assert done.exit_code == 0, done.output
+    assert "OOD AUC" not in done.stdout
+
+
 def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
     path = tmp_path / "nyu.smoke.json"
     path.write_text('{"config": ')

@@ -56,6 +56,24 @@ def test_figures_with_photographs_are_kept_apart(draw, finished, tmp_path):
     assert "<!-- input -->" in (finished / "photographs" / "foreign-nyu.svg").read_text()
 
 
+def test_foreign_sets_may_lie_elsewhere(draw, sets, tmp_path):
+    few = tmp_path / "few"
+    few.mkdir()
+    for path in sets.iterdir():
+        if not path.name.startswith("lsun"):
+            (few / path.name).symlink_to(path)
+    (bedrooms,) = sets.glob("lsun*")
+    done = draw(data=few)
+    assert done.exit_code == 2
+    assert "no images of lsun_bedroom there; say where they are (--foreign" in done.stderr
+    done = draw("--foreign", f"lsun_bedroom={bedrooms}", data=few)
+    assert done.exit_code == 0, done.output
+    assert "<!-- bedroom 2 -->" in (tmp_path / "images" / "depth-foreign-nyu.svg").read_text()
+    done = draw("--foreign", "bedrooms", data=few)
+    assert done.exit_code == 2
+    assert "--foreign must be NAME=PATH" in done.stderr
+
+
 def test_figures_of_another_preset_lie_beside_its_results(call, sets, finished, tmp_path):
     copy = tmp_path / "smoke"
     shutil.copytree(finished, copy, ignore=shutil.ignore_patterns("photographs"))

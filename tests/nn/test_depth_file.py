@@ -95,6 +95,16 @@ def test_a_belief_is_in_units_of_depth(images, tmp_path):
     torch.testing.assert_close(belief.loc, 3 + 2 * mean.double())
 
 
+@pytest.mark.parametrize("factor", [255.0, 255])
+def test_bytes_are_not_taken_for_images(images, tmp_path, factor):
+    save_depth(network("gaussian"), tmp_path / "net.safetensors", size=SIZE)
+    saved = load_depth(tmp_path / "net.safetensors")
+    given = images * factor if isinstance(factor, float) else (images * factor).to(torch.uint8)
+    with pytest.raises(ValueError, match=r"numbers in \[0, 1\].*divide them by 255"):
+        saved.belief(given)
+    saved.belief(1.01 * images)  # a little beyond, as where images were rescaled
+
+
 def test_a_network_without_a_head_gives_numbers(images, tmp_path):
     net = network(None)
     save_depth(net, tmp_path / "net.safetensors", size=SIZE, scale=2.0)

@@ -23,6 +23,14 @@ def test_what_was_written_comes_back(path, generator):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o644), (0o750, 0o640), (0o700, 0o600)])
+def test_a_file_may_be_read_by_those_who_may_look_into_its_folder(path, folder, file):
+    path.parent.mkdir(mode=0o700)
+    path.parent.chmod(folder)
+    write_tensors(path, {"a": torch.zeros(1)}, {})
+    assert path.stat().st_mode & 0o777 == file
+
+
 def test_damage_is_named(path):
     write_tensors(path, {"a": torch.ones(9)}, {})
     content = bytearray(path.read_bytes())

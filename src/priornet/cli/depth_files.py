@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,12 +37,15 @@ class MapsOfSet:
     """Measured depth at the maps' resolution, of the models' own set only."""
 
 
-def read_maps(path: Path, data: Path) -> dict[str, MapsOfSet]:
+def read_maps(
+    path: Path, data: Path, foreign: Mapping[str, Path] | None = None
+) -> dict[str, MapsOfSet]:
     """Maps of all sets that the models were shown, their own first.
 
     Args:
         path: A results file of the depth experiment, with ``.parts`` beside it.
         data: The folder with the sets.
+        foreign: Other sets by name, where they are not in it.
 
     Raises:
         NoMaps: Maps are missing.
@@ -56,7 +60,7 @@ def read_maps(path: Path, data: Path) -> dict[str, MapsOfSet]:
         raise InputError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
     own, models = content["dataset"], _models(path, content)
     n_images = len(next(iter(models[own].values())))
-    sets = _sets(path, content, data, n_images)
+    sets = _sets(path, content, data, dict(foreign or {}), n_images)
     pictures, depth = sets.test
     size = next(iter(models[own].values())).prediction.shape[-2:]
     found = {own: MapsOfSet(models[own], _seen(pictures), nearest(depth, size).numpy())}
@@ -89,18 +93,22 @@ def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMap
     return found
 
 
-def _sets(path: Path, content: dict[str, Any], data: Path, n_images: int) -> Sets:
+def _sets(
+    path: Path, content: dict[str, Any], data: Path, foreign: dict[str, Path], n_images: int
+) -> Sets:
     """The first images, once all are known to be those of the results."""
     from priornet.experiments.depth import Config
     from priornet.experiments.depth.sets import Sets, find_sources
 
     kept = {n: content["config"][n] for n in ("dataset", "height", "width", "n_test", "holdout")}
-    config, sources = Config(**kept), find_sources(data, content["dataset"])
+    config, sources = Config(**kept), find_sources(data, content["dataset"], foreign)
     whole, digests = Sets(config, sources), content["digests"]
     same = {"test": whole.test_print == digests["test"]}
     for name in content["foreign"]:
         if name not in sources.foreign:
-            raise InputError(f"{data}: no images of {name} there.")
+            raise InputError(
+                f"{data}: no images of {name} there; say where they are (--foreign {name}=PATH)."
+            )
         same[name] = whole.foreign_print(name) == digests[name]
     others = [name for name, is_same in same.items() if not is_same]
     if others:

@@ -32,7 +32,9 @@ _NAMES = {
     "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",
 }
+_AS_IN_RESULTS = {name.lower(): name for name in _NAMES.values()}
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
+_INTERRUPTED = 130  # what a shell says of a command that was
 _DEFAULT = "dd,single,ensemble,endd,endd-t10,rkl,der,end,md-end"
 
 
@@ -88,7 +90,11 @@ def depth(
         ),
     ] = "imagenet",
     methods: Annotated[
-        str, typer.Option(help=f"With commas between: {', '.join(_NAMES)}.")
+        str,
+        typer.Option(
+            help=f"With commas between: {', '.join(_NAMES)}; or as results call them: "
+            "ENSM is ensemble, EnD2 is endd, NWPN is rkl."
+        ),
     ] = _DEFAULT,
     ablation: Annotated[
         bool, typer.Option("--ablation", help="Also rkl with other weights of the OOD images.")
@@ -171,10 +177,16 @@ def depth(
         skips = again or nodes > 1
         results = None if skips else _known(path, lambda: finished(path, order, wanted))
         if results is None:
-            with _bars(quiet) as report:
-                results = run(order, wanted, preset, workers=workers, report=report, again=again)
+            same = "the command without --again" if again else "the same command"
+            try:
+                with _bars(quiet) as report:
+                    results = run(
+                        order, wanted, preset, workers=workers, report=report, again=again
+                    )
+            except KeyboardInterrupt:
+                _remark(f"Interrupted. What is finished is kept; {same} goes on.")
+                raise typer.Exit(_INTERRUPTED) from None
             if results is None:
-                same = "the command without --again" if again else "the same command"
                 _remark(f"The time is up. What is finished is kept; {same} goes on.")
                 return
             if not results:  # a process that helped another one
@@ -193,9 +205,9 @@ def _methods(text: str) -> list[str]:
     """Names in results of methods separated by commas."""
     found: list[str] = []
     for name in (name.strip().lower() for name in text.split(",") if name.strip()):
-        weight = name.removeprefix("rkl-g")
-        if name in _NAMES:
-            found.append(_NAMES[name])
+        weight = name.removeprefix("rkl-g").removeprefix("nwpn-g")
+        if name in _NAMES or name in _AS_IN_RESULTS:
+            found.append(_NAMES.get(name) or _AS_IN_RESULTS[name])
         elif weight != name:
             found.append(f"NWPN-g{weight}")
         else:
@@ -282,7 +294,9 @@ def _print(results: dict[str, Any], path: Path) -> None:
         numbers = (_mean(scores.get(metric)) for metric in _SHOWN)
         table.add_row(coloured(name), *numbers, *(_auc(scores, other) for other in foreign))
     Console().print(table)
-    lines = ["OOD AUC: of the EPKL, and of the total variance where there is none."]
+    lines: list[str] = []
+    if foreign:
+        lines.append("OOD AUC: of the EPKL, and of the total variance where there is none.")
     if results["preset"] == "fast":  # pages and figures are of these
         lines.append("Tables and curves: priornet reproduce page. Maps: reproduce depth-maps.")
     print_lines([*lines, f"{results['seconds']:.0f} s of work. Results: {path}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,10 @@ def depth_maps(
             "photographs are taken from it."
         ),
     ],
+    foreign: Annotated[
+        list[str] | None,
+        typer.Option(help="Another set as NAME=PATH, as for `reproduce depth`; may repeat."),
+    ] = None,
     results: Annotated[
         Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")
     ] = Path("results/depth"),
@@ -58,6 +63,7 @@ def depth_maps(
     own.
     """
     from priornet.experiments.depth.run import file_name
+    from priornet.experiments.depth.sets import named_paths
 
     files = {name: results / file_name(name, preset) for name in _SETS}
     found = {name: path for name, path in files.items() if path.exists()}
@@ -69,11 +75,15 @@ def depth_maps(
     public, private = images or (Path("docs/images") if usual else own), photographs or own
     for folder in (public, private):
         make_folder(folder)
+    try:
+        others = named_paths(foreign or [])
+    except ValueError as error:
+        raise InputError(str(error)) from error
     without: dict[str, str] = {}
     for name, path in found.items():
         try:
             with blamed_on(path):
-                paths = _draw(path, data, public, private)
+                paths = _draw(path, data, others, public, private)
         except NoMaps as error:
             without[name] = str(error)
             continue
@@ -84,7 +94,9 @@ def depth_maps(
         typer.echo(f"{name} is left out: {reason}", err=True)
 
 
-def _draw(path: Path, data: Path, images: Path, private: Path) -> list[Path]:
+def _draw(
+    path: Path, data: Path, others: Mapping[str, Path], images: Path, private: Path
+) -> list[Path]:
     """All figures of one set's models."""
     import numpy as np
 
@@ -94,7 +106,7 @@ def _draw(path: Path, data: Path, images: Path, private: Path) -> list[Path]:
     from priornet.report.depth_scale import draw_scale
     from priornet.report.figure_files import write_figure
 
-    sets = read_maps(path, data)
+    sets = read_maps(path, data, others)
     (name, own), *foreign = sets.items()
     height, width = next(iter(own.models.values())).prediction.shape[-2:]
     region = PROTOCOLS[name].region.slices(height, width)

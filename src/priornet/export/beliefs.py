@@ -111,7 +111,7 @@ def measures(
     if isinstance(head, GaussianHead):
         kind = _ensemble if is_ensemble else _gaussian
         return kind(graph, head, raw, rank, interval)
-    raise ExportError(f"a {type(head).__name__} cannot be exported: it says no uncertainty.")
+    raise ExportError("a network that says no uncertainty, such as DD, cannot be exported.")
 
 
 def _split(

@@ -37,6 +37,7 @@ _BOUNDS = {
     "initial_excess": lambda head: head._excess.initial,
 }
 _PLAIN = "plain"
+_BRIGHTEST = 1.5  # of images in [0, 1], which may overshoot where they were rescaled
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,15 @@ class SavedDepth:
         """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
 
         A distribution per pixel; numbers, if it has no head that says more.
+
+        Raises:
+            ValueError: Bytes, or numbers that are not in [0, 1]: divide them by 255.
         """
+        if not images.is_floating_point() or (images.numel() and images.max() > _BRIGHTEST):
+            raise ValueError(
+                "`images` must be numbers in [0, 1]; those of `open_depth` are bytes: divide them "
+                "by 255."
+            )
         found: Any = self.net.head.distribution(
             self.net.raw(images.to(self.net.bottom.weight)).double()
         )

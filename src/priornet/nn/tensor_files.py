@@ -48,11 +48,18 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         save_file(own, unfinished, header)
+        unfinished.chmod(_usual_mode(path.parent))  # newer versions keep it from others
         unfinished.replace(path)
     except SafetensorError as error:  # its name for what the system says
         raise OSError(f"{path}: it cannot be written ({error})") from error
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _usual_mode(folder: Path) -> int:
+    """Permissions of a file that is made in a folder: to be read by those who may look into it."""
+    readable = folder.stat().st_mode & 0o044
+    return 0o600 | readable
 
 
 def read_tensors(path: Path) -> TensorFile:

@@ -67,5 +67,8 @@ def rows_of(source: Source, part: Part) -> list[int]:
         return list(range(n_images))
     rows = [row for row in range(n_images) if part in ("all", source.parts[row])]
     if not rows:
-        raise DepthError(f"{source.name}: it has no {part} images.")
+        raise DepthError(
+            f"{source.name}: it has no {part} images; a folder names them in its split.csv, and "
+            "test images may lie elsewhere (`test`)."
+        )
     return rows

@@ -12,7 +12,7 @@ from priornet.experiments.depth.config import Config
 __all__ = ["in_options", "with_changes"]
 
 # Arguments that messages advise, and what they are called on a command line.
-_OPTIONS = {'`missing="skip"`': "`--missing skip`", "`split`": "`--split`"}
+_OPTIONS = {'`missing="skip"`': "`--missing skip`", "`split`": "`--split`", "`test`": "`--test`"}
 
 
 def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") -> Config:

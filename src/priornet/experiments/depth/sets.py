@@ -172,8 +172,8 @@ class Sets:
         other = self.sources.other(self.config)
         if foreign and other not in self.sources.foreign:
             raise DepthError(
-                f"NWPN learns {other} images as out-of-domain ones: say where they are, or leave "
-                "it out."
+                f"NWPN (rkl) learns {other} images as out-of-domain ones: give a set of other "
+                f"images by that name (`--foreign {other}=PATH`), or leave NWPN out of the methods."
             )
         self._check_images(self._strange_images if foreign else None, remark, learnt)
 
