@@ -7,6 +7,8 @@ import io
 import zipfile
 from typing import Any
 
+import h5py
+import lmdb
 import numpy as np
 from PIL import Image
 
@@ -69,6 +71,71 @@ def write_zip(path, files, compression=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, data in files.items():
             file.writestr(name, data)
+    return path
+
+
+SCENES = ("data/nyu2_train/living_room_0038_out/37", "data/nyu2_train/office_0001_out/2")
+
+
+def data_files():
+    """What ``nyu_data.zip`` holds: 8-bit depth to learn from, 16-bit depth to validate with."""
+    files = {}
+    for seed, stem in enumerate(SCENES):
+        files[f"{stem}.jpg"] = encoded(photograph(seed=seed))
+        files[f"{stem}.png"] = encoded(codes(seed=seed), "PNG")
+    files["data/nyu2_test/00000_colors.png"] = encoded(photograph(seed=5), "PNG")
+    depth = codes(seed=5, dtype=np.uint16, high=9_000)
+    files["data/nyu2_test/00000_depth.png"] = encoded(depth, "PNG")
+    train = "".join(f"{stem}.jpg,{stem}.png\n" for stem in SCENES)
+    files["data/nyu2_train.csv"] = train.encode()
+    test = b"data/nyu2_test/00000_colors.png,data/nyu2_test/00000_depth.png\r\n"
+    files["data/nyu2_test.csv"] = test
+    return files
+
+
+def eigen_arrays(n=5, shape=(12, 16)):
+    """What ``nyu_test.zip`` holds."""
+    rng = np.random.default_rng(3)
+    return {
+        "eigen_test_rgb.npy": rng.integers(0, 256, (n, *shape, 3), dtype=np.uint8),
+        "eigen_test_depth.npy": rng.uniform(0.7, 9.9, (n, *shape)).astype(np.float32),
+        "eigen_test_crop.npy": np.array([1, 10, 2, 13]),
+    }
+
+
+def write_mat(path, n=3, shape: tuple[int, int] = (6, 8), **others):
+    """MATLAB has (H, W, 3, N) and (H, W, N), the first axis fastest: HDF5 lists them reversed."""
+    images = np.stack([photograph(*shape, seed) for seed in range(n)], axis=-1)
+    depths = np.random.default_rng(0).uniform(0.7, 9.9, (*shape, n)).astype(np.float32)
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in {"images": images, "depths": depths, **others}.items():
+            if array is not None:
+                file.create_dataset(name, data=array.T, compression="gzip")
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124))
+    return images, depths
+
+
+def write_frame(
+    root, drive, frame, *, seed, raw="", depth: str | None = "train", camera="image_02", form="png"
+):
+    """A picture and its depth; ``depth=None`` leaves the depth out."""
+    shape = (12, 40 + 2 * seed)  # the drives of KITTI differ in size
+    picture = root / raw / drive / camera / "data" / f"{frame:010d}.{form}"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    picture.write_bytes(encoded(photograph(*shape, seed), "PNG" if form == "png" else "JPEG"))
+    if depth is not None:
+        name = drive.split("/")[1]
+        path = root / depth / name / "proj_depth/groundtruth" / camera / f"{frame:010d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(codes(*shape, seed, np.uint16, 20_000), "PNG"))
+
+
+def write_lmdb(path, pictures):
+    """LSUN's form: pictures by their keys."""
+    with lmdb.open(str(path), map_size=1 << 22) as environment, environment.begin(write=True) as t:
+        for key, data in pictures.items():
+            t.put(key, data)
     return path
 
 

@@ -2,10 +2,11 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from priornet.data.depth.ahead import decoded, n_workers
+from priornet.data.depth.ahead import decoded, in_order, n_workers
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -60,8 +61,32 @@ def test_an_error_arrives_at_its_place(workers):
         next(found)
 
 
+def test_what_nobody_asks_for_is_not_begun():
+    begun, late, may_end = [], [], threading.Event()
+
+    def decode(number):
+        begun.append(number)
+        if number == 1:
+            may_end.wait(30)
+        return number
+
+    with ThreadPoolExecutor(1) as pool:
+        found = in_order(pool, range(9), decode, ahead=5, late=lambda f: late.append(f.result()))
+        assert next(found) == 0
+        while begun[-1] != 1:  # the others wait
+            time.sleep(0.001)
+        found.close()
+        assert late == []
+        may_end.set()
+        assert pool.submit(abs, -3).result(timeout=30) == 3  # it is the caller's, and stays open
+    assert begun == [0, 1]
+    assert late == [1]
+
+
 def test_at_least_one_thread():
     assert n_workers() >= 1
     assert n_workers(7) == 7
     with pytest.raises(ValueError, match="`workers` must be at least 1; got 0"):
         n_workers(0)
+    with pytest.raises(TypeError, match="`workers` must be a number of threads; got '2'"):
+        n_workers("2")  # pyright: ignore[reportArgumentType]

@@ -5,26 +5,18 @@ import zipfile
 import numpy as np
 import pytest
 
-from _depth_files import codes, depth_of, encoded, npy, opened, photograph, write_zip
+from _depth_files import (
+    SCENES,
+    codes,
+    data_files,
+    depth_of,
+    eigen_arrays,
+    npy,
+    opened,
+    photograph,
+    write_zip,
+)
 from priornet.data.depth import DepthError, open_depth
-
-SCENES = ("data/nyu2_train/living_room_0038_out/37", "data/nyu2_train/office_0001_out/2")
-
-
-def data_files():
-    """What ``nyu_data.zip`` holds: 8-bit depth to learn from, 16-bit depth to validate with."""
-    files = {}
-    for seed, stem in enumerate(SCENES):
-        files[f"{stem}.jpg"] = encoded(photograph(seed=seed))
-        files[f"{stem}.png"] = encoded(codes(seed=seed), "PNG")
-    files["data/nyu2_test/00000_colors.png"] = encoded(photograph(seed=5), "PNG")
-    depth = codes(seed=5, dtype=np.uint16, high=9_000)
-    files["data/nyu2_test/00000_depth.png"] = encoded(depth, "PNG")
-    train = "".join(f"{stem}.jpg,{stem}.png\n" for stem in SCENES)
-    files["data/nyu2_train.csv"] = train.encode()
-    test = b"data/nyu2_test/00000_colors.png,data/nyu2_test/00000_depth.png\r\n"
-    files["data/nyu2_test.csv"] = test
-    return files
 
 
 def test_training_pairs_have_codes_over_ten_metres(tmp_path):
@@ -86,15 +78,6 @@ def test_a_line_must_name_a_pair(tmp_path):
     files = {**data_files(), "data/nyu2_train.csv": b"a.jpg,b.png\nc.jpg\n"}
     with pytest.raises(DepthError, match=r"nyu2_train\.csv: line 2 must name a picture"):
         open_depth(write_zip(tmp_path / "nyu_data.zip", files))
-
-
-def eigen_arrays(n=5, shape=(12, 16)):
-    rng = np.random.default_rng(3)
-    return {
-        "eigen_test_rgb.npy": rng.integers(0, 256, (n, *shape, 3), dtype=np.uint8),
-        "eigen_test_depth.npy": rng.uniform(0.7, 9.9, (n, *shape)).astype(np.float32),
-        "eigen_test_crop.npy": np.array([1, 10, 2, 13]),
-    }
 
 
 def write_test(path, arrays, compression=zipfile.ZIP_DEFLATED):

@@ -3,26 +3,11 @@
 import numpy as np
 import pytest
 
-from _depth_files import codes, encoded, opened, photograph
+from _depth_files import codes, encoded, opened, photograph, write_frame
 from priornet.data.depth import DepthError, open_depth
 
 DRIVE = "2011_09_26/2011_09_26_drive_0002_sync"
 OTHER = "2011_09_28/2011_09_28_drive_0001_sync"
-
-
-def write_frame(
-    root, drive, frame, *, seed, raw="", depth: str | None = "train", camera="image_02", form="png"
-):
-    """A picture and its depth; ``depth=None`` leaves the depth out."""
-    shape = (12, 40 + 2 * seed)  # the drives of KITTI differ in size
-    picture = root / raw / drive / camera / "data" / f"{frame:010d}.{form}"
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    picture.write_bytes(encoded(photograph(*shape, seed), "PNG" if form == "png" else "JPEG"))
-    if depth is not None:
-        name = drive.split("/")[1]
-        path = root / depth / name / "proj_depth/groundtruth" / camera / f"{frame:010d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encoded(codes(*shape, seed, np.uint16, 20_000), "PNG"))
 
 
 @pytest.fixture

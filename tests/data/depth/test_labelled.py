@@ -4,22 +4,9 @@ import h5py
 import numpy as np
 import pytest
 
-from _depth_files import photograph
+from _depth_files import write_mat
 from priornet.data.depth import DepthError, open_depth
 from priornet.data.depth.nyu_split import nyu_parts
-
-
-def write_mat(path, n=3, shape: tuple[int, int] = (6, 8), **others):
-    """MATLAB has (H, W, 3, N) and (H, W, N), the first axis fastest: HDF5 lists them reversed."""
-    images = np.stack([photograph(*shape, seed) for seed in range(n)], axis=-1)
-    depths = np.random.default_rng(0).uniform(0.7, 9.9, (*shape, n)).astype(np.float32)
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for name, array in {"images": images, "depths": depths, **others}.items():
-            if array is not None:
-                file.create_dataset(name, data=array.T, compression="gzip")
-    with path.open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124))
-    return images, depths
 
 
 def test_images_and_depths_are_turned_back(tmp_path):

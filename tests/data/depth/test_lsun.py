@@ -1,18 +1,9 @@
 """LSUN's LMDB, written with lmdb and Pillow."""
 
-import lmdb
 import pytest
 
-from _depth_files import encoded, opened, photograph
+from _depth_files import encoded, opened, photograph, write_lmdb
 from priornet.data.depth import DepthError, open_depth
-
-
-def write_lmdb(path, pictures):
-    with lmdb.open(str(path), map_size=1 << 22) as environment, environment.begin(write=True) as t:
-        for key, data in pictures.items():
-            t.put(key, data)
-    return path
-
 
 PICTURES = {
     b"00ab": encoded(photograph(seed=0)),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["decoded", "n_workers"]
+__all__ = ["decoded", "in_order", "n_workers"]
 
 _MOST = 16
 Encoded = TypeVar("Encoded")
@@ -18,6 +19,13 @@ Decoded = TypeVar("Decoded")
 def n_workers(workers: int | None = None) -> int:
     """How many threads decode: as many as asked for, else as there are processors for us."""
     if workers is not None:
+        try:
+            operator.index(workers)
+        except TypeError as error:
+            raise TypeError(
+                f"`workers` must be a number of threads; got {workers!r}. `DepthImages.batches` "
+                "also takes a concurrent.futures.Executor."
+            ) from error
         if workers < 1:
             raise ValueError(f"`workers` must be at least 1; got {workers}.")
         return workers
@@ -39,7 +47,28 @@ def decoded(
     if workers == 1:
         yield from map(decode, encoded)
         return
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="decode")
+    with ThreadPoolExecutor(workers, thread_name_prefix="decode") as pool:
+        yield from in_order(pool, encoded, decode, ahead=ahead)
+
+
+def in_order(
+    pool: Executor,
+    encoded: Iterable[Encoded],
+    decode: Callable[[Encoded], Decoded],
+    *,
+    ahead: int,
+    late: Callable[[Future[Decoded]], object] | None = None,
+) -> Generator[Decoded]:
+    """Decode things in their order, by workers that somebody else looks after.
+
+    Args:
+        pool: The workers.
+        encoded: What to decode; taken from the calling thread, in order.
+        decode: Called by the workers.
+        ahead: How many results may wait to be asked for.
+        late: Given what is done when nobody asks for it any more. What no worker has begun by then
+            is not decoded.
+    """
     waiting: deque[Future[Decoded]] = deque()
     try:
         for thing in encoded:
@@ -49,4 +78,6 @@ def decoded(
         while waiting:
             yield waiting.popleft().result()
     finally:  # also when nobody asks for the rest
-        pool.shutdown(cancel_futures=True)
+        for future in waiting:
+            if not future.cancel() and late is not None:
+                future.add_done_callback(late)

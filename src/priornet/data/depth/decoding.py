@@ -1,7 +1,8 @@
 """Pictures and depth maps as they lie in files, and what they decode to.
 
 Reading bytes and decoding them are two steps, so that one thread can read in order and many can
-decode.
+decode. What was read goes through pickle, so that these may be in other processes, which need no
+torch.
 """
 
 from __future__ import annotations
@@ -9,15 +10,25 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.data.depth.codes import decompress_codes, decompress_metres
 from priornet.data.depth.encoding import Encoding, metres
 from priornet.data.depth.errors import DepthError, need, reading
 
-__all__ = ["Picture", "Raw", "StoredDepth", "check_shapes", "depth_file"]
+__all__ = [
+    "Picture",
+    "Raw",
+    "StoredDepth",
+    "check_shapes",
+    "compressed_depth",
+    "depth_file",
+    "depth_in_metres",
+]
 
 Raw = tuple[NDArray[Any], Encoding | None]
 
@@ -93,7 +104,8 @@ class StoredDepth:
 
     Attributes:
         where: What errors call it.
-        load: Decodes it: codes and what they mean, or metres and None.
+        load: Decodes it: codes and what they mean, or metres and None. A function of a module, with
+            its arguments in a ``functools.partial``, goes through pickle; a closure does not.
     """
 
     where: str
@@ -139,18 +151,46 @@ def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> St
         where: What errors call it.
         encodings: What codes mean, by the number of bits (8, 16) that a code has.
     """
+    return StoredDepth(where, partial(_load_file, data, where, encodings))
 
-    def load() -> Raw:
-        with _opened(data) as image:
-            image.load()
-            # Older versions of Pillow widen 16 bits to 32 when they open a PNG.
-            bits = {"L": 8, "I;16": 16, "I;16B": 16, "I": 16}.get(image.mode, 0)
-            if bits not in encodings:
-                wanted = " or ".join(str(known) for known in sorted(encodings))
-                raise DepthError(
-                    f"{where}: depth must be a grey PNG of {wanted} bits; this has mode "
-                    f"{image.mode}."
-                )
-            return np.asarray(image).astype(f"u{bits // 8}", copy=False), encodings[bits]
 
-    return StoredDepth(where, load)
+def _load_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> Raw:
+    with _opened(data) as image:
+        image.load()
+        # Older versions of Pillow widen 16 bits to 32 when they open a PNG.
+        bits = {"L": 8, "I;16": 16, "I;16B": 16, "I": 16}.get(image.mode, 0)
+        if bits not in encodings:
+            wanted = " or ".join(str(known) for known in sorted(encodings))
+            raise DepthError(
+                f"{where}: depth must be a grey PNG of {wanted} bits; this has mode {image.mode}."
+            )
+        return np.asarray(image).astype(f"u{bits // 8}", copy=False), encodings[bits]
+
+
+def compressed_depth(data: bytes, where: str, encoding: Encoding | None) -> StoredDepth:
+    """A depth map as packed files have it.
+
+    Args:
+        data: The bytes.
+        where: What errors call it.
+        encoding: What codes mean; None where they are metres.
+    """
+    return StoredDepth(where, partial(_decompress, data, encoding))
+
+
+def _decompress(data: bytes, encoding: Encoding | None) -> Raw:
+    return decompress_metres(data) if encoding is None else decompress_codes(data), encoding
+
+
+def depth_in_metres(values: NDArray[Any], where: str) -> StoredDepth:
+    """A depth map that is not encoded.
+
+    Args:
+        values: Metres, shape ``(H, W)``.
+        where: What errors call it.
+    """
+    return StoredDepth(where, partial(_as_they_are, values))
+
+
+def _as_they_are(values: NDArray[Any]) -> Raw:
+    return np.ascontiguousarray(values), None

@@ -11,7 +11,7 @@ import io
 from pathlib import PurePosixPath
 
 from priornet.data.depth.arrays import ArrayFile
-from priornet.data.depth.decoding import Picture, StoredDepth, depth_file
+from priornet.data.depth.decoding import Picture, StoredDepth, depth_file, depth_in_metres
 from priornet.data.depth.encoding import MILLIMETRES, TEN_METRE_CODES, Encoding
 from priornet.data.depth.errors import DepthError, reading
 from priornet.data.depth.members import Members
@@ -132,5 +132,4 @@ class DenseDepthTest:
 
     def depth(self, index: int) -> StoredDepth:
         """Read its depth."""
-        values = self._depth.read(index)
-        return StoredDepth(f"{self._depth.where} [{index}]", lambda: (values, None))
+        return depth_in_metres(self._depth.read(index), f"{self._depth.where} [{index}]")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,14 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.data.depth.ahead import decoded, n_workers
-from priornet.data.depth.decoding import Picture, StoredDepth, check_shapes
+from priornet.data.depth.decoding import Picture, StoredDepth
 from priornet.data.depth.errors import DepthError
-from priornet.data.depth.resize import Size, check_size, resize_depth, resize_picture
+from priornet.data.depth.executor import batches_by, usual_ahead
+from priornet.data.depth.pairs import EncodedPair, Pair, decode_pair, even
+from priornet.data.depth.resize import Size, check_size
 from priornet.data.depth.source import Part, Source, rows_of
 
 __all__ = ["DepthBatch", "DepthImages"]
-
-Pair = tuple[NDArray[np.uint8], NDArray[np.float32] | None]
 
 
 class DepthBatch(NamedTuple):
@@ -115,10 +118,8 @@ class DepthImages:
         if size is not None:
             check_size(size)
         order = range(len(self)) if order is None else order
-        encoded = (
-            (self.picture(row), self.stored_depth(row) if with_depth else None) for row in order
-        )
-        decode = partial(_decode_pair, size=size, crop=crop)
+        encoded = (self._encoded(row, with_depth=with_depth) for row in order)
+        decode = partial(decode_pair, size=size, crop=crop)
         return decoded(encoded, decode, workers=n_workers(workers), ahead=ahead)
 
     def tensors(
@@ -150,27 +151,60 @@ class DepthImages:
         order: Sequence[int] | None = None,
         size: Size | None = None,
         crop: bool = False,
-        workers: int | None = None,
+        workers: int | Executor | None = None,
         dtype: torch.dtype = torch.float32,
-        ahead: int = 4,
+        ahead: int | None = None,
     ) -> Iterator[DepthBatch]:
-        """Some images at a time, for sets that do not fit into memory; decoded ahead by threads.
+        """Some images at a time, for sets that do not fit into memory; decoded ahead.
+
+        Threads of one process wait for each other. Where training waits for images, an executor
+        whose processes decode a batch each is quicker: a
+        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``, kept
+        over epochs, for it takes a moment to start. Leaving early, ``close`` the iterator or let go
+        of it: what no process has begun is not decoded then.
 
         Args:
             batch: How many; the last batch may have fewer.
             order: Which images, in which order; all by default.
             size: Height and width; by default their own, which must then be the same in a batch.
             crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
-            workers: Threads that decode; one for each processor by default.
+            workers: Threads that decode, one for each processor by default; or an executor, which
+                stays open.
             dtype: Of the depth.
-            ahead: How many batches may wait to be asked for.
+            ahead: How many batches may wait to be asked for; 4 by default, with an executor two for
+                each of its workers.
         """
         if batch < 1:
             raise ValueError(f"`batch` must be at least 1; got {batch}.")
         rows = list(range(len(self)) if order is None else order)
-        pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead * batch)
-        for start in range(0, len(rows), batch):
-            yield self._stacked(pairs, rows[start : start + batch], dtype)
+        chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
+        if isinstance(workers, Executor):
+            ahead = usual_ahead(workers) if ahead is None else ahead
+            yield from self._batches_by(workers, chunks, size, crop, dtype, ahead)
+            return
+        ahead = (4 if ahead is None else ahead) * batch
+        pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead)
+        for chunk in chunks:
+            yield self._stacked(pairs, chunk, dtype)
+
+    def _batches_by(
+        self,
+        pool: Executor,
+        chunks: Sequence[list[int]],
+        size: Size | None,
+        crop: bool,
+        dtype: torch.dtype,
+        ahead: int,
+    ) -> Iterator[DepthBatch]:
+        if size is not None:
+            check_size(size)
+        encoded = ([self._encoded(row) for row in chunk] for chunk in chunks)
+        with closing(batches_by(pool, encoded, size=size, crop=crop, ahead=ahead)) as found:
+            for chunk, (images, depth) in zip(chunks, found, strict=True):
+                yield DepthBatch(images, None if depth is None else depth.to(dtype), chunk)
+
+    def _encoded(self, row: int, *, with_depth: bool = True) -> EncodedPair:
+        return self.picture(row), self.stored_depth(row) if with_depth else None
 
     def _stacked(
         self, pairs: Iterator[Pair], rows: Sequence[int], dtype: torch.dtype
@@ -179,36 +213,13 @@ class DepthImages:
         if not rows:
             raise DepthError(f"{self.name}: there are no images to read.")
         images, depth = torch.empty(0), None
-        for place, row in enumerate(rows):
-            image, metres = next(pairs)
+        found = even(islice(pairs, len(rows)), lambda place: self.picture(rows[place]).where)
+        for place, (image, metres) in enumerate(found):
             if place == 0:
                 images = torch.empty((len(rows), 3, *image.shape[:2]), dtype=torch.uint8)
                 if metres is not None:
                     depth = torch.empty((len(rows), *image.shape[:2]), dtype=dtype)
-            if image.shape[:2] != images.shape[2:]:
-                raise self._uneven(row, image, images)
             images.numpy()[place] = image.transpose(2, 0, 1)
             if depth is not None and metres is not None:
                 depth[place] = torch.from_numpy(metres)
         return DepthBatch(images, depth, list(rows))
-
-    def _uneven(self, row: int, image: NDArray[np.uint8], images: Tensor) -> DepthError:
-        height, width = images.shape[2:]
-        return DepthError(
-            f"{self.picture(row).where}: {image.shape[0]} x {image.shape[1]} pixels, where those "
-            f"before it have {height} x {width}; give a `size` to bring all images to."
-        )
-
-
-def _decode_pair(
-    encoded: tuple[Picture, StoredDepth | None], *, size: Size | None, crop: bool
-) -> Pair:
-    picture, stored = encoded
-    image, depth = picture.decode(has_depth=stored is not None), None
-    if stored is not None:
-        depth = stored.decode()
-        check_shapes(image, stored, depth)
-    if size is not None:
-        image = resize_picture(image, size, crop=crop)
-        depth = None if depth is None else resize_depth(depth, size, crop=crop)
-    return image, depth

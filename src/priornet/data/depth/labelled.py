@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from priornet.data.depth.decoding import Picture, StoredDepth
+from priornet.data.depth.decoding import Picture, StoredDepth, depth_in_metres
 from priornet.data.depth.errors import DepthError, need, reading
 from priornet.data.depth.nyu_split import N_IMAGES, nyu_parts
 
@@ -63,7 +63,7 @@ class LabelledMat:
         where = f"{self._path}: depths [{index}]"
         with reading(where, "a depth map"):
             values = self._depths[index].T
-        return StoredDepth(where, lambda: (np.ascontiguousarray(values), None))
+        return depth_in_metres(values, where)
 
     def _dataset(self, name: str) -> Any:
         with reading(self._path, "a MATLAB file of version 7.3"):

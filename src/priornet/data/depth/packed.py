@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.data.depth.ahead import decoded, n_workers
-from priornet.data.depth.codes import (
-    compress_codes,
-    compress_metres,
-    decompress_codes,
-    decompress_metres,
+from priornet.data.depth.codes import compress_codes, compress_metres
+from priornet.data.depth.decoding import (
+    Picture,
+    Raw,
+    StoredDepth,
+    check_shapes,
+    compressed_depth,
 )
-from priornet.data.depth.decoding import Picture, Raw, StoredDepth, check_shapes
 from priornet.data.depth.encoding import Encoding, metres
 from priornet.data.depth.errors import DepthError, need, reading
 from priornet.data.depth.images import DepthImages
@@ -210,13 +211,8 @@ class PackedFile:
 
     def depth(self, index: int) -> StoredDepth:
         """Read its depth."""
-        data, encoding = self._members.read(_member("depth", index)), self._encodings[index]
-
-        def load() -> Raw:
-            values = decompress_metres(data) if encoding is None else decompress_codes(data)
-            return values, encoding
-
-        return StoredDepth(self._where(index), load)
+        data = self._members.read(_member("depth", index))
+        return compressed_depth(data, self._where(index), self._encodings[index])
 
     def _where(self, index: int) -> str:
         return f"{self._members.path}: {self.names[index]}"
