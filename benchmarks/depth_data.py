@@ -1,11 +1,12 @@
 """Images a second from file to tensor, against what a GPU consumes.
 
 Each set is packed whole, which tells the size of the file. Some of its images are decoded to
-tensors from either form, pictures and depth, with one thread and with two; then batches of 32 are
-mirrored and recoloured. Small depth networks on a fast GPU take some 2000 images of 240 x 320 a
-second, over and over (README.md): a training run decodes each image once, keeps its bytes on the
-device and augments there, so that only the last row counts in every epoch. The other rows say how
-long the start takes; whether training waits is what ``depth_feed.py`` times.
+tensors from either form, pictures and depth, with one thread and with two, and in batches with two
+threads and with two processes; then batches of 32 are mirrored and recoloured. Small depth networks
+on a fast GPU take some 2000 images of 240 x 320 a second, over and over (README.md): a training run
+decodes each image once, keeps its bytes on the device and augments there, so that only the last row
+counts in every epoch. The other rows say how long the start takes; whether training waits is what
+``depth_feed.py`` times.
 
     python benchmarks/depth_data.py [--data FOLDER] [--device cuda] [--images 200] [--json out.json]
 
@@ -19,6 +20,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +54,8 @@ def stand_in(folder: Path) -> Path:
 def rate(work: Callable[[], object], n_images: int) -> dict[str, float]:
     """Images a second: median and extremes of some repeats after a first one.
 
-    The least processor time of an image, over all threads, hardly depends on what else runs.
+    The least processor time of an image, over all threads of this process, hardly depends on what
+    else runs.
     """
     work()
     found: list[float] = []
@@ -63,6 +67,16 @@ def rate(work: Callable[[], object], n_images: int) -> dict[str, float]:
         processor.append((time.process_time() - start_processor) / n_images)
     spread = {"median": statistics.median(found), "least": min(found), "most": max(found)}
     return {**spread, "processor_ms": 1e3 * min(processor)}
+
+
+def batch_rate(images: DepthImages, workers: int | Executor) -> dict[str, float]:
+    """The same for batches, one after the other."""
+
+    def work() -> None:
+        for _ in images.batches(BATCH, workers=workers):
+            pass
+
+    return rate(work, len(images))
 
 
 def augment_rate(images: DepthImages, device: torch.device) -> dict[str, float]:
@@ -91,11 +105,12 @@ def main() -> None:
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []
     sizes: dict[str, dict[str, int]] = {}
-    with tempfile.TemporaryDirectory() as scratch:
+    processes = ProcessPoolExecutor(2, get_context("spawn"))  # forked torch threads may hang
+    with tempfile.TemporaryDirectory() as scratch, processes:
         is_real = options.data.is_dir()
         data = options.data if is_real else stand_in(Path(scratch))
         print(f"{'real sets' if is_real else 'stand-ins'}; images a second, median (least, most),")
-        print("and milliseconds of processor time an image")
+        print("and milliseconds of this process's processor time an image")
         for name in SIZES:
             whole = open_depth(data / name)
             step = max(1, len(whole) // options.images)
@@ -108,11 +123,14 @@ def main() -> None:
                 for threads in (1, 2):
                     speed = rate(lambda f=found, t=threads: f.tensors(workers=t), len(found))
                     rows.append({"set": name, "what": f"{form}, {threads} threads", **speed})
+                for what, workers in (("2 threads", 2), ("2 processes", processes)):
+                    speed = batch_rate(found, workers)
+                    rows.append({"set": name, "what": f"{form}, batches, {what}", **speed})
             device = torch.device(options.device)
             rows.append({"set": name, "what": "augmented", **augment_rate(images, device)})
-            for row in rows[-5:]:
+            for row in rows[-9:]:
                 spread = f"({row['least']:.0f}, {row['most']:.0f})"
-                what = f"{row['set']:14} {row['what']:18}"
+                what = f"{row['set']:14} {row['what']:28}"
                 figures = f"{row['median']:6.0f} {spread:14} {row['processor_ms']:6.2f} ms"
                 print(what, figures, flush=True)
     if options.json:

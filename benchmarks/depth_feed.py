@@ -5,7 +5,8 @@ One Gaussian network (EfficientNet-Lite0, batches of 16, the experiment's own lo
 1. one batch again and again: nothing is read, nothing is augmented;
 2. images that lie on the device as bytes and are augmented there, as in the experiment;
 3. the same images decoded as it goes (``DepthImages.batches``), from files and from a packed file,
-   by one thread and by as many as there are cores.
+   by one thread and by as many as there are cores, then by processes, half as many as there are
+   cores and as many. They stay over epochs; ``start_seconds`` is how long their first batch takes.
 
 Images a second over whole epochs but the first; ``waits`` is the share of the time that (1) does
 not need. Weights are random: they do not matter for that.
@@ -23,8 +24,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +65,13 @@ class DecodedAsItGoes(TrainingSet):
     """Images that are read anew in every epoch."""
 
     source: DepthImages
-    threads: int | None
+    workers: int | Executor
     size: tuple[int, int]
 
     def epoch(self, seed: int, epoch: int, batch: int, share: Share) -> Iterator[Batch]:
         draws = Generator().manual_seed(epoch_seed(seed, epoch))
         order = torch.randperm(len(self), generator=draws)[: self.n_steps(batch) * batch].tolist()
-        found = self.source.batches(batch, order=order, size=self.size, workers=self.threads)
+        found = self.source.batches(batch, order=order, size=self.size, workers=self.workers)
         for images, depth, _ in found:
             assert depth is not None
             metres = half_resolution(depth.to(self.device, non_blocking=True))
@@ -94,20 +97,33 @@ def rate(recipe: Recipe, data: TrainingSet, fabric: Any) -> dict[str, float]:
 
 def feeds(
     images: DepthImages, packed: DepthImages, recipe: Recipe, device: torch.device
-) -> Iterator[tuple[str, TrainingSet]]:
-    """What is compared, each made when it is asked for."""
+) -> Iterator[tuple[dict[str, Any], TrainingSet]]:
+    """What is compared, each made when it is asked for, and what to say of it."""
     size = (recipe.config.height, recipe.config.width)
     pixels, depth = images.tensors(size)
     assert depth is not None
     given = (pixels, depth, None, changes_for(recipe), device)
-    yield "one batch again and again", SameAgain(*given)
-    yield "on the device, augmented there", TrainingSet(*given)
-    n_cores = available_cores()
-    for form, source in (("files", images), ("a pack", packed)):
-        for threads in sorted({1, n_cores}):
-            data = DecodedAsItGoes(*given)
-            data.source, data.threads, data.size = source, threads, size
-            yield f"decoded as it goes from {form}, {threads} threads", data
+    yield {"what": "one batch again and again"}, SameAgain(*given)
+    yield {"what": "on the device, augmented there"}, TrainingSet(*given)
+    n_cores, forms = available_cores(), {"files": images, "a pack": packed}
+
+    def decoded(form: str, workers: int | Executor) -> TrainingSet:
+        data = DecodedAsItGoes(*given)
+        data.source, data.workers, data.size = forms[form], workers, size
+        return data
+
+    for form in forms:
+        for n in sorted({1, n_cores}):
+            what = f"decoded as it goes from {form}, {n} threads"
+            yield {"what": what}, decoded(form, n)
+    for n in sorted({max(1, n_cores // 2), n_cores}):
+        begin = time.perf_counter()
+        with ProcessPoolExecutor(n, get_context("spawn")) as pool:  # forked torch threads may hang
+            next(images.batches(recipe.config.batch, workers=pool))
+            start = time.perf_counter() - begin
+            for form in forms:
+                what = f"decoded as it goes from {form}, {n} processes"
+                yield {"what": what, "start_seconds": start}, decoded(form, pool)
 
 
 def settings(options: argparse.Namespace) -> Config:
@@ -138,14 +154,14 @@ def main() -> None:
         pack(images, Path(scratch) / "images.pack")
         packed = open_depth(Path(scratch) / "images.pack")
         print(f"{'real images' if is_real else 'stand-ins'}; images a second, median (least, most)")
-        for what, feed in feeds(images, packed, recipe, fabric.device):
-            row = {"what": what, **rate(recipe, feed, fabric)}
+        for about, feed in feeds(images, packed, recipe, fabric.device):
+            row = about | rate(recipe, feed, fabric)
             row["waits"] = 1 - row["median"] / (rows[0] if rows else row)["median"]
             rows.append(row)
             spread = f"({row['least']:.0f}, {row['most']:.0f})"
-            print(
-                f"{what:48} {row['median']:7.0f} {spread:16} waits {row['waits']:.1%}", flush=True
-            )
+            figures = f"{row['median']:7.0f} {spread:16} waits {row['waits']:.1%}"
+            start = f", start {row['start_seconds']:.1f} s" if "start_seconds" in row else ""
+            print(f"{row['what']:48} {figures}{start}", flush=True)
     if options.json:
         content = {"benchmark": "depth_feed", "real": is_real, "n_images": len(images)}
         content |= {"config": config.to_json(), "device": options.device, "rows": rows}
