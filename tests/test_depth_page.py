@@ -48,6 +48,7 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     assert (namespace["noise"] > 0).all()
     assert (namespace["score"] > 0).all()
     assert Path("rooms.pack").stat().st_size > 0
+    assert namespace["their_depth"].shape == namespace["their_ignorance"].shape == (2, 32, 48)
     assert namespace["is_strange"].shape == (3,)
     assert namespace["holiday_depth"].shape == (3, 32, 48, 1)
     for path in COMMITTED:  # the page says that they began with this file
@@ -65,7 +66,7 @@ def test_commands_know_their_options(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = "".join(blocks("bash")).splitlines()
     commands = [line for line in lines if line.startswith("priornet ")]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for command in commands:
         done = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
         assert done.exit_code == 2, command

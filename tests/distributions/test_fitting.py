@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -136,3 +137,20 @@ def test_fit_is_batched():
     assert_close(fit.belief[1, 2], alone.belief)
     assert_close(fit.excess[1, 2], alone.excess)
     assert_close(fit.precision_tril[1, 2], alone.precision_tril)
+
+
+@pytest.mark.parametrize(
+    ("n_members", "belief", "dof"), [(5, 2.0, 6.0), (5, 50.0, 100.0), (10, 10.0, 20.0)]
+)
+def test_few_members_make_a_fit_too_sure(n_members, belief, dof):
+    """Members drawn without the library; what is left of the bias is O(1 / M) of one degree."""
+    rng = np.random.default_rng(0)
+    precisions = rng.gamma(dof / 2, 2 / dof, (n_members, 40_000))
+    means = rng.standard_normal(precisions.shape) / np.sqrt(belief * precisions)
+    tril = torch.from_numpy(np.sqrt(precisions))[..., None, None]
+    fit = NormalWishart.fit(
+        GaussianEnsemble.from_precision_tril(torch.from_numpy(means)[..., None], tril)
+    )
+    factor = n_members / (n_members - 3)
+    assert float(fit.belief.mean()) == pytest.approx(factor * belief, rel=0.03)
+    assert float(fit.excess.mean() + 2) == pytest.approx(factor * dof, rel=0.07)

@@ -29,6 +29,8 @@ def fit_normal_wishart(
 
     Note:
         Members that coincide make the likelihood unbounded: belief and excess stop at their maxima.
+        Few members make it too sure: for K = 1 both :math:`\kappa` and :math:`\nu` of a fit are on
+        average about M / (M - 3) times those that the members were drawn from, 2.5 times for five.
 
     Args:
         ensemble: M Gaussians per input.

@@ -54,7 +54,8 @@ def open_depth(
     """Open a set of images, with depth where it has any.
 
     ===================== ==========================================================================
-    ``pairs``             a folder with ``rgb/`` and ``depth/``, and perhaps ``split.csv``
+    ``pairs``             a folder with ``rgb/`` and ``depth/``, and perhaps ``split.csv``; depth of
+                          16 bits is in millimetres, of 8 bits in codes as in the labelled NYU set
     ``dense-depth``       DenseDepth's ``nyu_data.zip``, or the folder it was unpacked to
     ``dense-depth-test``  DenseDepth's ``nyu_test.zip``, likewise
     ``labelled``          the official labelled NYU set, a ``.mat`` file of version 7.3
