@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from _onnx import short_encoder
 from priornet.data.depth import open_depth, pack
 from priornet.nn import (
     DenseDepth,
+    GaussianHead,
     GaussianMixtureHead,
     NormalWishartHead,
     load_depth,
@@ -23,6 +25,10 @@ from priornet.uncertainty import uncertainty
 
 SIZE = (32, 64)
 DEVIATIONS = ("total", "data", "knowledge")
+
+
+def table_of(folder) -> Any:
+    return pd.read_csv(folder / "images.csv")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,7 +91,7 @@ def test_maps_are_what_the_network_says(call, network, photos, tmp_path):
     }
     for name in DEVIATIONS:
         expected[name] = getattr(record, f"{name}_variance")[..., 0].sqrt()
-    table = pd.read_csv(tmp_path / "out" / "images.csv", index_col="image")
+    table = table_of(tmp_path / "out").set_index("image")
     assert list(table.index) == list(images.names)
     for row, image in enumerate(images.names):
         with np.load(tmp_path / "out" / "maps" / f"{image}.npz") as maps:
@@ -107,12 +113,12 @@ def test_maps_are_what_the_network_says(call, network, photos, tmp_path):
 def test_what_is_familiar_is_told_by_images_that_it_knows(call, network, photos, known, tmp_path):
     done = call("predict", network, known, "--out", tmp_path / "usual")
     assert "give images that it knows as --familiar" in done.output
-    usual = pd.read_csv(tmp_path / "usual" / "images.csv")
+    usual = table_of(tmp_path / "usual")
     done = call(
         "predict", network, photos, "--out", tmp_path / "out", "--familiar", known, "--json"
     )
     summary = json.loads(done.stdout)
-    table = pd.read_csv(tmp_path / "out" / "images.csv", index_col="image")
+    table = table_of(tmp_path / "out").set_index("image")
     for _, row in table.iterrows():
         as_strange = (usual["mutual_information"] >= row["mutual_information"]).sum()
         assert row["in_domain"] == pytest.approx((1 + as_strange) / 13, rel=1e-4)
@@ -123,21 +129,43 @@ def test_what_is_familiar_is_told_by_images_that_it_knows(call, network, photos,
     assert summary["n_images"] == 5
 
 
-def test_its_own_images_are_familiar_and_others_are_not(call, network, known, tmp_path):
+def test_its_own_images_are_familiar(call, network, known, tmp_path):
     done = call("predict", network, known, "--out", tmp_path / "out", "--familiar", known)
     assert done.exit_code == 0
-    own = pd.read_csv(tmp_path / "out" / "images.csv")
+    assert "With 12 images to compare with, one in 13 of the same kind" in done.stdout
+    own = table_of(tmp_path / "out")
     assert (own["in_domain"] > 1 / 13).all()
+    assert sorted(own["in_domain"]) == pytest.approx([(2 + k) / 13 for k in range(12)], rel=1e-4)
     assert "unfamiliar" not in set(own["verdict"])
-    noise = tmp_path / "noise"
-    noise.mkdir()
-    rng = np.random.default_rng(0)
-    for k in range(3):
-        pixels = rng.integers(0, 256, (48, 80, 3), dtype=np.uint8)
-        (noise / f"{k}.png").write_bytes(encoded(pixels, "PNG"))
-    call("predict", network, noise, "--out", tmp_path / "other", "--familiar", known)
-    other = pd.read_csv(tmp_path / "other" / "images.csv")
-    assert other["in_domain"].mean() != own["in_domain"].mean()
+
+
+def test_one_gaussian_tells_no_strange_images(call, photos, known, tmp_path):
+    weights = saved(tmp_path / "single.safetensors", lambda n: GaussianHead(n, per_pixel=True))
+    done = call("predict", weights, photos, "--out", tmp_path / "out", "--familiar", known)
+    assert done.exit_code == 2
+    assert "single.safetensors: it has no knowledge uncertainty" in done.stderr
+    done = call("predict", weights, photos, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "one Gaussian has no knowledge uncertainty" in done.stdout
+    assert "--familiar" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["cost$1_$.jpg", "$b$_x.jpg"])
+def test_names_are_not_mathematics(call, network, tmp_path, name):
+    (tmp_path / "bills").mkdir()
+    (tmp_path / "bills" / name).write_bytes(encoded(photograph(48, 80)))
+    done = call("predict", network, tmp_path / "bills", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert list(table_of(tmp_path / "out")["image"]) == [name]
+    assert f"<!-- {name} -->" in (tmp_path / "out" / "first.svg").read_text()
+
+
+@pytest.mark.parametrize("below", ["", "more/maps"])
+def test_maps_do_not_go_among_photographs(call, network, photos, known, below):
+    for options in (("--out", photos / below), ("--out", known / below, "--familiar", known)):
+        done = call("predict", network, photos, *options)
+        assert done.exit_code == 2
+        assert "it lies among the images of" in done.stderr
 
 
 def test_one_photograph_is_enough(call, network, photos, tmp_path):
@@ -154,7 +182,7 @@ def test_a_network_without_closed_form_is_told_by_epkl(call, photos, known, tmp_
     weights = saved(tmp_path / "md.safetensors", head)
     done = call("predict", weights, photos, "--out", tmp_path / "out", "--familiar", known)
     assert done.exit_code == 0, done.output
-    table = pd.read_csv(tmp_path / "out" / "images.csv")
+    table = table_of(tmp_path / "out")
     assert list(table)[5:] == ["epkl", "in_domain", "verdict"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 
 import pytest
@@ -95,14 +96,15 @@ def test_a_belief_is_in_units_of_depth(images, tmp_path):
     torch.testing.assert_close(belief.loc, 3 + 2 * mean.double())
 
 
-@pytest.mark.parametrize("factor", [255.0, 255])
-def test_bytes_are_not_taken_for_images(images, tmp_path, factor):
+def test_other_numbers_are_not_taken_for_images(images, tmp_path):
     save_depth(network("gaussian"), tmp_path / "net.safetensors", size=SIZE)
     saved = load_depth(tmp_path / "net.safetensors")
-    given = images * factor if isinstance(factor, float) else (images * factor).to(torch.uint8)
-    with pytest.raises(ValueError, match=r"numbers in \[0, 1\].*divide them by 255"):
-        saved.belief(given)
-    saved.belief(1.01 * images)  # a little beyond, as where images were rescaled
+    with pytest.raises(ValueError, match=r"not torch\.uint8; divide bytes by 255"):
+        saved.belief((255 * images).to(torch.uint8))
+    for other in (255 * images, 4 * (images - 0.5), images * math.nan):
+        with pytest.raises(ValueError, match=r"numbers in \[0, 1\]: bytes divided by 255, and not"):
+            saved.belief(other)
+    saved.belief(1.04 * images - 0.02)  # a little beyond, as where images were rescaled
 
 
 def test_a_network_without_a_head_gives_numbers(images, tmp_path):

@@ -1,5 +1,7 @@
 """What was written comes back; another kind of file is named."""
 
+import os
+
 import pytest
 import torch
 
@@ -23,12 +25,24 @@ def test_what_was_written_comes_back(path, generator):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o644), (0o750, 0o640), (0o700, 0o600)])
-def test_a_file_may_be_read_by_those_who_may_look_into_its_folder(path, folder, file):
-    path.parent.mkdir(mode=0o700)
-    path.parent.chmod(folder)
-    write_tensors(path, {"a": torch.zeros(1)}, {})
-    assert path.stat().st_mode & 0o777 == file
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_a_file_has_the_permissions_of_any_other(path, mask, mode):
+    before = os.umask(mask)
+    try:
+        write_tensors(path, {"a": torch.zeros(1)}, {})
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == mode
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_place_without_permissions_is_no_reason_to_lose_a_file(path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr("pathlib.Path.chmod", refused)
+    write_tensors(path, {"a": torch.ones(1)}, {})
+    assert read_tensors(path).tensors["a"] == 1
 
 
 def test_damage_is_named(path):

@@ -6,6 +6,7 @@ import csv
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -33,7 +34,12 @@ _DEVIATIONS = {
     "knowledge": "knowledge_variance",
 }
 _INFORMATION = ("mutual_information", "epkl")  # the first that a network has tells strange images
+_ENOUGH = 100  # familiar images, for a share of one in a hundred
 _LONGEST = 24  # letters of a name in the figure
+
+
+_Shown = tuple[str, Any, dict[str, Any]]
+"""A photograph's name, its pixels, and what the network says of them."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str,
     known = None if request.familiar is None else _opened(request.familiar)
     images = _opened(request.data)
     _check_names(images)
+    _check_apart(request)
     make_folder(request.out)
     n_images = len(images) + len(known or ())
     start = time.perf_counter()
@@ -70,12 +77,13 @@ def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str,
             with blamed_on(request.familiar):
                 usual = _usual(saved, known, request, advance)
         with blamed_on(request.data):
-            rows = _look(saved, images, request, advance)
+            rows, shown = _look(saved, images, request, advance)
     seconds = time.perf_counter() - start
     if usual is not None:
         _add_verdicts(rows, usual)
     table = request.out / "images.csv"
     _write_table(table, rows)
+    _draw(request, shown)
     words = [row["verdict"] for row in rows if "verdict" in row]
     return {
         "model": str(request.model),
@@ -84,6 +92,8 @@ def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str,
         "n_images": len(rows),
         "seconds": round(seconds, 3),
         "size": list(saved.size),
+        "has_knowledge": any(_strangeness(row) > 0 for row in rows),
+        "n_familiar": None if known is None else len(known),
         "verdicts": {word: words.count(word) for word in dict.fromkeys(words)},
         "table": str(table),
         "figure": str(request.out / "first.png"),
@@ -96,8 +106,17 @@ def photo_sentences(summary: dict[str, Any]) -> Iterator[str]:
     who = "1 image" if n_images == 1 else f"{n_images} images"
     counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
     yield f"{who} in {summary['seconds']:.1f} s{': ' if counts else ''}{counts}."
-    if not counts:
+    n_known = summary["n_familiar"]
+    if not summary["has_knowledge"]:
+        yield "Which of them are strange it cannot say: one Gaussian has no knowledge uncertainty."
+    elif n_known is None:
         yield "Which of them are strange it cannot say: give images that it knows as --familiar."
+    elif n_known < _ENOUGH:
+        known = "1 image" if n_known == 1 else f"{n_known} images"
+        yield (
+            f"With {known} to compare with, one in {n_known + 1} of the same kind is called "
+            f"unfamiliar; with {_ENOUGH} or more, one in a hundred."
+        )
     yield f"Written: {summary['table']}, maps beside it, and {summary['figure']}"
 
 
@@ -118,6 +137,15 @@ def _check_names(images: DepthImages) -> None:
             raise InputError(
                 f"{images.name}: an image is called {name}, which is no file to write."
             )
+
+
+def _check_apart(request: PhotoRequest) -> None:
+    """The figure that is written would be one of the photographs the next time."""
+    out = request.out.resolve()
+    for path in filter(None, (request.data, request.familiar)):
+        folder = Path(path).resolve()
+        if folder.is_dir() and out.is_relative_to(folder):
+            raise InputError(f"{request.out}: it lies among the images of {path}; name another.")
 
 
 def _answers(
@@ -150,15 +178,21 @@ def _usual(
     for _, found in _answers(saved, known, request):
         rows.append(_summary(found))
         advance(1)
-    return Reference.of(*_compared(rows))
+    usual = Reference.of(*_compared(rows))
+    if not usual.has_knowledge:
+        raise InputError(
+            f"{request.model}: it has no knowledge uncertainty by which to tell strange images, as "
+            "one Gaussian has none; leave --familiar out, or use EnD2's weights."
+        )
+    return usual
 
 
 def _look(
     saved: SavedDepth, images: DepthImages, request: PhotoRequest, advance: Callable[[int], object]
-) -> list[dict[str, Any]]:
-    """Write maps and the figure; a row for each photograph."""
+) -> tuple[list[dict[str, Any]], list[_Shown]]:
+    """Write maps; a row for each photograph, and the first ones to be drawn."""
     rows: list[dict[str, Any]] = []
-    shown: list[tuple[str, Any, dict[str, Any]]] = []
+    shown: list[_Shown] = []
     answers = _answers(saved, images, request)
     for name, (picture, found) in zip(images.names, answers, strict=True):
         _write_maps(request.out / "maps" / f"{name}.npz", found)
@@ -166,8 +200,7 @@ def _look(
         if len(shown) < _SHOWN:
             shown.append((name, picture, found))
         advance(1)
-    _draw(request, shown)
-    return rows
+    return rows, shown
 
 
 def _summary(found: dict[str, Any]) -> dict[str, float]:
@@ -184,8 +217,13 @@ def _compared(rows: list[dict[str, Any]]) -> tuple[Any, Any]:
     """
     import numpy as np
 
-    name = next(name for name in _INFORMATION if name in rows[0])
-    return np.array([row[name] for row in rows]), np.array([row["data"] ** 2 for row in rows])
+    return np.array([_strangeness(row) for row in rows]), np.array(
+        [row["data"] ** 2 for row in rows]
+    )
+
+
+def _strangeness(row: dict[str, Any]) -> float:
+    return next(row[name] for name in _INFORMATION if name in row)
 
 
 def _add_verdicts(rows: list[dict[str, Any]], usual: Reference) -> None:
@@ -204,31 +242,31 @@ def _write_maps(path: Path, found: dict[str, Any]) -> None:
     maps |= {name: np.sqrt(found[source]) for name, source in _DEVIATIONS.items()}
     maps |= {name: found[name] for name in _INFORMATION if name in found}
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with _whole(path) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
 
 
 def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    with _whole(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(
+            {n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()} for row in rows
+        )
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file to write, in its place when all of it is there."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(
-                {n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()}
-                for row in rows
-            )
+        yield unfinished
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def _draw(request: PhotoRequest, shown: list[tuple[str, Any, dict[str, Any]]]) -> None:
+def _draw(request: PhotoRequest, shown: list[_Shown]) -> None:
     """The first photographs, and what the network says of them."""
     import numpy as np
 
@@ -238,8 +276,12 @@ def _draw(request: PhotoRequest, shown: list[tuple[str, Any, dict[str, Any]]]) -
     names = ("mean", "total_variance", "epkl")
     maps = DepthMaps(*(np.stack([found[name] for _, _, found in shown]) for name in names))
     photographs = np.stack([picture for _, picture, _ in shown])
-    labels = [
-        name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}" for name, _, _ in shown
-    ]
-    figure = draw_maps({request.model.stem: maps}, None, photographs, labels)
+    labels = [_label(name) for name, _, _ in shown]
+    figure = draw_maps({_label(request.model.stem): maps}, None, photographs, labels)
     write_figure(figure, request.out, "first")
+
+
+def _label(name: str) -> str:
+    """A name for the figure: its end, and no signs that Matplotlib reads as mathematics."""
+    end = name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"
+    return end.replace("$", r"\$")

@@ -37,7 +37,7 @@ _BOUNDS = {
     "initial_excess": lambda head: head._excess.initial,
 }
 _PLAIN = "plain"
-_BRIGHTEST = 1.5  # of images in [0, 1], which may overshoot where they were rescaled
+_DARKEST, _BRIGHTEST = -0.5, 1.5  # of images in [0, 1], which may overshoot where rescaled
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,16 @@ class SavedDepth:
         A distribution per pixel; numbers, if it has no head that says more.
 
         Raises:
-            ValueError: Bytes, or numbers that are not in [0, 1]: divide them by 255.
+            ValueError: Bytes, or numbers of which one lies far outside [0, 1].
         """
-        if not images.is_floating_point() or (images.numel() and images.max() > _BRIGHTEST):
+        if not images.is_floating_point():
             raise ValueError(
-                "`images` must be numbers in [0, 1]; those of `open_depth` are bytes: divide them "
-                "by 255."
+                f"`images` must be numbers in [0, 1], not {images.dtype}; divide bytes by 255."
+            )
+        if images.numel() and not bool(((images > _DARKEST) & (images < _BRIGHTEST)).all()):
+            raise ValueError(
+                "`images` must be numbers in [0, 1]: bytes divided by 255, and not normalised, "
+                f"which the network does; these lie in [{images.min():g}, {images.max():g}]."
             )
         found: Any = self.net.head.distribution(
             self.net.raw(images.to(self.net.bottom.weight)).double()

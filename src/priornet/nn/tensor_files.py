@@ -11,6 +11,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         save_file(own, unfinished, header)
-        unfinished.chmod(_usual_mode(path.parent))  # newer versions keep it from others
+        _make_usual(unfinished)
         unfinished.replace(path)
     except SafetensorError as error:  # its name for what the system says
         raise OSError(f"{path}: it cannot be written ({error})") from error
@@ -56,10 +57,15 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
         unfinished.unlink(missing_ok=True)
 
 
-def _usual_mode(folder: Path) -> int:
-    """Permissions of a file that is made in a folder: to be read by those who may look into it."""
-    readable = folder.stat().st_mode & 0o044
-    return 0o600 | readable
+def _make_usual(path: Path) -> None:
+    """Give a file the permissions of any other: newer versions of safetensors keep it to us."""
+    plain = path.with_name(f"{path.name}.mode")
+    with suppress(OSError):  # some places know no permissions
+        try:
+            plain.touch()
+            path.chmod(plain.stat().st_mode & 0o777)
+        finally:
+            plain.unlink(missing_ok=True)
 
 
 def read_tensors(path: Path) -> TensorFile:

@@ -74,10 +74,17 @@ def in_order(
         for thing in encoded:
             waiting.append(pool.submit(decode, thing))
             if len(waiting) > ahead:
-                yield waiting.popleft().result()
+                yield _first(waiting)
         while waiting:
-            yield waiting.popleft().result()
+            yield _first(waiting)
     finally:  # also when nobody asks for the rest
         for future in waiting:
             if not future.cancel() and late is not None:
                 future.add_done_callback(late)
+
+
+def _first(waiting: deque[Future[Decoded]]) -> Decoded:
+    """The first result; one that was not waited for to its end stays among the others."""
+    result = waiting[0].result()
+    waiting.popleft()
+    return result

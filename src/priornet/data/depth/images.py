@@ -157,11 +157,11 @@ class DepthImages:
     ) -> Iterator[DepthBatch]:
         """Some images at a time, for sets that do not fit into memory; decoded ahead.
 
-        Threads of one process wait for each other. Where training waits for images, an executor
-        whose processes decode a batch each is quicker: a
+        Threads of one process wait for each other. Where training waits for images, try an executor
+        whose processes decode a batch each and leave this one to the training: a
         ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``, kept
         over epochs, for it takes a moment to start. Leaving early, ``close`` the iterator or let go
-        of it: what no process has begun is not decoded then.
+        of it: what was not sent to a process is not decoded then.
 
         Args:
             batch: How many; the last batch may have fewer.

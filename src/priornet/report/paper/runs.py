@@ -142,10 +142,14 @@ def _read_new_seeds(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
             raise ResultsError(f"{path}: its settings are not those of {dataset}.json.")
         if set(was["seeds"]) & set(now["seeds"]):
             raise ResultsError(f"{path}: it shares seeds with {dataset}.json.")
-        for name, digest in content.get("digests", {}).items():
-            if known.get("digests", {}).get(name, digest) != digest:
+        for name in ("train", "test", *known["foreign"]):
+            if _digest(content, name) != _digest(known, name):
                 raise ResultsError(f"{path}: its {name} images are not those of {dataset}.json.")
     return found
+
+
+def _digest(content: Mapping[str, Any], name: str) -> str | None:
+    return content.get("digests", {}).get(name)
 
 
 def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:

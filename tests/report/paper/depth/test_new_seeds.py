@@ -2,7 +2,10 @@
 
 from itertools import pairwise
 
+from typer.testing import CliRunner
+
 from _depth_results import depth_content, seeds
+from priornet.cli import app
 from priornet.report.paper.compare import FAILS, HOLDS
 from priornet.report.paper.depth.new_seeds import new_seeds, new_seeds_in_short
 from priornet.report.paper.notes import Notes
@@ -35,7 +38,8 @@ def test_numbers_of_both_stand_below_each_other():
     assert [row[-1].split("<br>") for row in rows] == [["-1.470 ± 0.001", "9.000 ± 0.000"]]
 
 
-def test_the_command_makes_what_stands_there():
+def test_the_command_makes_what_stands_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     first, new = both()
     new["nyu"]["methods"] = {name: new["nyu"]["methods"][name] for name in ("Single", "ENSM")}
     (line,) = [line for line in new_seeds(first, new, Notes()) if line.startswith("- NYU")]
@@ -46,6 +50,8 @@ def test_the_command_makes_what_stands_there():
     assert (options["--dataset"], options["--seeds"]) == ("nyu", "10,11,12")
     assert options["--methods"] == ",".join(["Single", "ENSM", *new["nyu"]["variants"]])
     assert options["--out"] == "results/depth/new-seeds"
+    done = CliRunner().invoke(app, command.split()[1:])
+    assert "depth: there is no such file or folder" in done.output  # all that it misses here
 
 
 def test_one_set_alone_is_compared_with_its_own_first_seeds():

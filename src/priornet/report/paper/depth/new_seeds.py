@@ -68,7 +68,7 @@ def new_seeds_in_short(new: Contents) -> str:
 
 def _listed(first: Mapping[str, Any], new: Mapping[str, Any], name: str) -> str:
     was, now = (",".join(map(str, content["config"]["seeds"])) for content in (first, new))
-    command = f"priornet reproduce depth --dataset {name} --seeds {now} "
+    command = f"priornet reproduce depth --data depth/ --dataset {name} --seeds {now} "
     command += f"--methods {','.join(every_method(new))} --out results/depth/new-seeds"
     return f"{TITLES[name]}, beside seeds {was}: `{command}`"
 
