@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -256,7 +256,7 @@ def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def _whole(path: Path) -> Generator[Path]:
     """A file to write, in its place when all of it is there."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
