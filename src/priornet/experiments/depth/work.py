@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import shutil
 import time
@@ -71,6 +72,8 @@ class Workshop:
             fabric = make_fabric(self.order.device, **self.order.fabric)
             fabric.launch()
             torch.empty(1, device=fabric.device)  # a GPU that others hold says so now
+        if fabric.world_size > 1:
+            atexit.register(_leave_group)
         return fabric
 
     @property
@@ -324,6 +327,15 @@ class Workshop:
 
     def _own_trainings(self, task: Task) -> list[Task]:
         return task.needs if task.recipe.method == "ENSM" else task.needs[:1]
+
+
+def _leave_group() -> None:
+    """Part from the other processes before this one ends.
+
+    Fabric does so on GPUs only; on a CPU a process whose threads still listen may abort instead.
+    """
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 class _TooManyTogether(Exception):
