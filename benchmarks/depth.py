@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from depth_goals import GOALS, summary
 from depth_steps import SEED, How, Make, Run, Size, Steps
 from depth_time import OutOfTime, time_limit
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from priornet.experiments.results import provenance, write_results
@@ -61,10 +62,6 @@ def work_of(what: str, members: int) -> float:
     if what.startswith("ensemble"):
         return members / 3
     return 1 + members / 3 if "live teachers" in what else 1.0
-
-
-def weights_bytes(net: nn.Module) -> int:
-    return sum(t.numel() * t.element_size() for t in (*net.parameters(), *net.buffers()))
 
 
 # -- timing ---------------------------------------------------------------------------------------
@@ -237,19 +234,23 @@ def distillation_part(b: Bench) -> None:
 
 
 def inference_part(b: Bench) -> None:
-    for how in (HALF, GRAPH):
-        b.measure("inference", STUDENT, b.steps.student_inference, how)
-        b.measure("inference", ENSEMBLE.format("in turn"), b.steps.ensemble_inference, how)
-    b.measure("inference", ENSEMBLE.format("streams"), b.steps.ensemble_inference, STREAMS)
+    b.measure("inference", STUDENT, b.steps.student_inference, HALF)
+    b.measure("inference", ENSEMBLE.format(HALF.teachers), b.steps.ensemble_inference, HALF)
+    asked(b, GRAPH, STREAMS)
 
 
 def inference_batches_part(b: Bench) -> None:
     """With more images at a time one network fills the device as well as several do."""
     for batch in b.size.batches:
-        b.measure("inference", STUDENT, b.steps.student_inference, GRAPH, batch)
-        for how in (GRAPH, STREAMS):
-            what = ENSEMBLE.format(how.teachers)
-            b.measure("inference", what, b.steps.ensemble_inference, how, batch)
+        asked(b, GRAPH, STREAMS, batch)
+
+
+def asked(b: Bench, how: How, streams: How, batch: int = 0, limit: float = 40) -> None:
+    """The student, and the ensemble in turn and on streams."""
+    b.measure("inference", STUDENT, b.steps.student_inference, how, batch, limit)
+    for way in (how, streams):
+        what = ENSEMBLE.format(way.teachers)
+        b.measure("inference", what, b.steps.ensemble_inference, way, batch, limit)
 
 
 def batches_part(b: Bench) -> None:
@@ -270,10 +271,7 @@ def compiled_part(b: Bench) -> None:
 
 
 def compiled_inference_part(b: Bench) -> None:
-    b.measure("inference", STUDENT, b.steps.student_inference, COMPILED, limit=90)
-    for how in (COMPILED, COMPILED_STREAMS):
-        what = ENSEMBLE.format(how.teachers)
-        b.measure("inference", what, b.steps.ensemble_inference, how, limit=90)
+    asked(b, COMPILED, COMPILED_STREAMS, limit=90)
 
 
 def compiled_learners(b: Bench, batch: int) -> None:
@@ -318,55 +316,6 @@ RUNS = {
     "tuned": tuned_part,
 }
 USUAL = [name for name in RUNS if name != "compiled-inference"]  # which "compiled" contains
-GOALS = {
-    "training, batch 8, times public code": "goal 2",
-    "distillation, batch 8, times public code": "goal 4",
-    "training, best batch, times public code": "goal 3",
-    "distillation, best batch, times public code": "goal 5",
-    "training, peak GB at batch 8": "goal below 18",
-    "training, reserved GB at batch 8": "goal below 18",
-    "distillation, peak GB at batch 8": "goal below 18",
-    "distillation, reserved GB at batch 8": "goal below 18",
-    "inference, batch 8, student over ensemble in turn": "goal 4.5",
-    "inference, batch 8, student over ensemble on streams": "goal 4.5",
-    "inference, best batches, student over ensemble": "goal 4.5",
-    "weights, ensemble over student": "goal 5",
-}
-
-
-def summary(b: Bench) -> dict[str, float | None]:
-    """The figures that have goals; each the best of the ways tried."""
-
-    def over(one: dict[str, Any], two: dict[str, Any]) -> float | None:
-        return one["images_per_second"] / two["images_per_second"] if one and two else None
-
-    batch, found = b.size.batch, {}
-    for part, words in (("training", "Gaussian"), ("distillation", "live teachers")):
-        here, best = b.best(part, words, batch=batch), b.best(part, words)
-        found |= {
-            f"{part}, batch {batch}, times public code": here.get("times_public_code"),
-            f"{part}, best batch, times public code": best.get("times_public_code"),
-            f"{part}, best batch": best.get("batch"),
-            f"{part}, best batch, share of the ceiling": best.get("share_of_ceiling"),
-            f"{part}, peak GB at batch {batch}": here.get("peak_gb"),
-            f"{part}, reserved GB at batch {batch}": here.get("reserved_gb"),
-        }
-    kept, live = b.best("distillation", "kept"), b.best("distillation", "live")
-    found["distillation, kept averages over live teachers"] = over(kept, live)
-    asked = "inference, best batches, student over ensemble"
-    found[asked] = over(b.best("inference", "student"), b.best("inference", "ensemble"))
-    for way, words in (("in turn", "in turn"), ("streams", "on streams")):
-        found[f"inference, batch {batch}, student over ensemble {words}"] = over(
-            b.best("inference", "student", batch=batch),
-            b.best("inference", "ensemble", way, batch=batch),
-        )
-    student, ensemble = b.steps.served, b.steps.teachers
-    found["weights, student MB"] = weights_bytes(student) / 1e6
-    found["weights, ensemble MB"] = sum(map(weights_bytes, ensemble)) / 1e6
-    found["weights, ensemble over student"] = (
-        found["weights, ensemble MB"] / found["weights, student MB"]
-    )
-    return found
 
 
 def main() -> None:
