@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -242,28 +240,27 @@ def _write_maps(path: Path, found: dict[str, Any]) -> None:
     maps |= {name: np.sqrt(found[source]) for name, source in _DEVIATIONS.items()}
     maps |= {name: found[name] for name in _INFORMATION if name in found}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _whole(path) as unfinished, unfinished.open("wb") as file:
-        np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
-
-
-def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    with _whole(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(
-            {n: f"{v:.6g}" if isinstance(v, float) else v for n, v in row.items()} for row in rows
-        )
-
-
-@contextmanager
-def _whole(path: Path) -> Generator[Path]:
-    """A file to write, in its place when all of it is there."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        yield unfinished
+        with unfinished.open("wb") as file:
+            np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Six figures of every number: more are not known of an image."""
+    import pyarrow as pa
+
+    from priornet.data.table_writer import TableWriter
+
+    rounded = [
+        {n: float(f"{v:.6g}") if isinstance(v, float) else v for n, v in row.items()}
+        for row in rows
+    ]
+    with TableWriter(path) as writer:
+        writer.write(pa.RecordBatch.from_pylist(rounded))
 
 
 def _draw(request: PhotoRequest, shown: list[_Shown]) -> None:
