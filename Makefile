@@ -2,6 +2,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 PYTEST_ARGS ?=
+ATTACK_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint types-of-src types-of-tests format bench clean
+.PHONY: help setup demo test lint types-of-src types-of-tests format attack bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ types-of-tests:
 format: setup ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+attack: setup ## Attack every promise with generated input (about an hour)
+	PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK_ARGS)
 
 bench: setup ## Run the benchmarks
 	@set -e; for script in $(wildcard benchmarks/[a-z]*.py); do \
