@@ -24,6 +24,7 @@ MEASURES = {
     "variance_of_mean",
 }
 SUMMARY = {"mean", "std", "sem", "values"}
+SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def smoke():
 def measured(results):
     """Everything but the clock."""
     return {
-        name: {key: value for key, value in method.items() if key != "seconds"}
+        name: {key: value for key, value in method.items() if key not in SIGNATURE}
         for name, method in results["methods"].items()
     }
 
@@ -57,6 +58,12 @@ def test_every_method_has_every_metric(smoke, method):
     for name in ("rmse", "nll", "crps", "miscalibration_area"):
         assert found[name]["mean"] is not None
     assert set(found["coverage"]) == {"0.5", "0.8", "0.9", "0.95"}
+
+
+def test_every_method_is_signed(smoke):
+    for method in smoke.results["methods"].values():
+        for name in SIGNATURE - {"seconds"}:
+            assert method[name] == smoke.results[name]
 
 
 def test_results_are_those_of_the_evaluations(smoke):

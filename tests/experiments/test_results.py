@@ -11,6 +11,7 @@ from priornet.experiments.results import (
     provenance,
     provenance_of,
     read_results,
+    signature_of,
     summary,
     write_results,
 )
@@ -128,3 +129,10 @@ def test_results_of_several_commits_name_them_all():
     assert moved["processor"] == "X, Y"
     unknown = {**part, "commit": None, "dirty": None}
     assert (provenance_of([unknown])["commit"], provenance_of([unknown])["dirty"]) == (None, None)
+
+
+def test_a_method_without_a_signature_has_that_of_its_file():
+    file = {"commit": "a, b", "dirty": False, "versions": {"torch": "2"}, "device": "cpu"}
+    assert signature_of(file, {"seconds": 1.0}) == file
+    signed = signature_of(file, {"commit": "b", "processor": "X", "nll": {}})
+    assert signed == {**file, "commit": "b", "processor": "X"}

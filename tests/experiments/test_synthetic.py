@@ -38,6 +38,9 @@ MEASURES = {
 }
 
 
+SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
+
+
 @pytest.fixture(scope="module")
 def smoke():
     return run(PRESETS["smoke"])
@@ -74,6 +77,12 @@ def test_every_method_has_every_metric(smoke, method):
     assert ("against_ensemble" in found) == method.startswith("EnD2")
 
 
+def test_every_method_is_signed(smoke):
+    for found in (*smoke["methods"].values(), *smoke["variants"].values()):
+        for name in SIGNATURE - {"seconds"}:
+            assert found[name] == smoke[name]
+
+
 def test_variant_says_what_it_changes_and_why(smoke):
     for name, found in smoke["variants"].items():
         assert found["of"] == name.partition("-")[0]
@@ -85,8 +94,7 @@ def test_variant_says_what_it_changes_and_why(smoke):
 
 def test_every_number_is_finite(smoke):
     json.dumps(smoke, allow_nan=False)
-    measured = {key: smoke[key] for key in ("methods", "curves", "train", "truth")}
-    assert not [path for path, leaf in numbers(measured) if leaf is None]
+    assert not [path for path, leaf in numbers(measured(smoke)) if leaf is None]
 
 
 def test_total_variance_is_data_plus_knowledge_along_the_curves(smoke):
@@ -107,7 +115,7 @@ def measured(results):
     kept = {key: results[key] for key in ("curves", "train", "truth")}
     for group in ("methods", "variants"):
         for name, found in results[group].items():
-            kept[name] = {key: value for key, value in found.items() if key != "seconds"}
+            kept[name] = {key: value for key, value in found.items() if key not in SIGNATURE}
     return kept
 
 

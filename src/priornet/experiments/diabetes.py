@@ -95,6 +95,7 @@ def study(config: Config, *, verbose: bool = False) -> Study:
     started = time.perf_counter()
     rows = _split(config)
     methods: dict[str, Any] = {}
+    origin = {"device": "cpu", **provenance()}
     evaluations: dict[str, Evaluation] = {}
     models: dict[str, Any] = {}
     for name in METHODS:
@@ -103,7 +104,7 @@ def study(config: Config, *, verbose: bool = False) -> Study:
         seconds = time.perf_counter() - begun
         evaluations[name] = evaluation = evaluate(model, rows.X_test, rows.y_test, rows.X_out)
         foreign = (model.predict_verdict(rows.X_out) == "unfamiliar").mean()
-        methods[name] = _metrics(evaluation, float(foreign), seconds)
+        methods[name] = {**_metrics(evaluation, float(foreign), seconds), **origin}
     results = {
         "dataset": "diabetes",
         "preset": preset_of(config, PRESETS),
@@ -112,8 +113,7 @@ def study(config: Config, *, verbose: bool = False) -> Study:
         "n_test": len(rows.y_test),
         "methods": methods,
         "seconds": round(time.perf_counter() - started, 2),
-        "device": "cpu",
-        **provenance(),
+        **origin,
     }
     return Study(results, evaluations)
 

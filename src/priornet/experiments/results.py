@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from priornet._version import __version__
-from priornet.report.summaries import summary
+from priornet.report.summaries import signature_of, summary
 
 __all__ = [
     "preset_of",
     "provenance",
     "provenance_of",
     "read_results",
+    "signature_of",
     "summary",
     "write_results",
 ]

@@ -251,9 +251,10 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
         measure(config, seed, {name: each[i] for name, each in predictors.items()})
         for i, seed in enumerate(config.seeds)
     ]
+    origin = {"device": "cpu", **provenance()}
     methods = {name: summarise([found[name] for found, _ in measured]) for name in predictors}
     for name, found in methods.items():
-        found["seconds"] = seconds[name]
+        found |= {"seconds": seconds[name], **origin}
         if _method(name) == "EnD2":
             found["against_ensemble"] = summarise(
                 [
@@ -271,8 +272,7 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
         "curves": trace(config, {name: each[0] for name, each in predictors.items()}),
         "train": {"x": numbers(data.x[0]), "y": numbers(data.y[0])},
         "seconds": round(time.perf_counter() - started, 2),
-        "device": "cpu",
-        **provenance(),
+        **origin,
     }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-__all__ = ["check_scores", "check_summaries", "summary"]
+__all__ = ["check_scores", "check_summaries", "signature_of", "summary"]
+
+_SIGNATURE = ("device", "versions", "processor", "commit", "dirty")
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:
@@ -76,6 +78,20 @@ def check_scores(
         if not isinstance(content.get(name), dict):
             raise ValueError(f"{name}: no scores in it")
     check_summaries(content, n_values)
+
+
+def signature_of(results: Mapping[str, Any], method: Mapping[str, Any]) -> dict[str, Any]:
+    """Origin of one method in a results file: its own signature, or the file's where it has none.
+
+    Args:
+        results: A whole results file, which older versions signed once for all methods.
+        method: What it holds of one method.
+    """
+    return {
+        name: method.get(name, results.get(name))
+        for name in _SIGNATURE
+        if name in method or name in results
+    }
 
 
 def _check_summary(found: dict[str, Any], n_values: int | None, where: str) -> None:

@@ -55,6 +55,29 @@ def test_other_methods_are_kept_in_the_usual_order(joined):
     assert found["seconds"] == 30 + 2 * 10 / 2
 
 
+def test_kept_methods_keep_their_own_signature(joined):
+    old = results("Single", "NWPN", "DER", commit="a, b, c")
+    for name, commit in (("Single", "a"), ("NWPN", "b"), ("DER", "c")):
+        old["methods"][name] |= {"commit": commit, "dirty": name == "DER", "device": "cpu"}
+    new = results("DER", commit="d")
+    new["methods"]["DER"] |= {"commit": "d", "dirty": False, "device": "cpu"}
+    found = joined(old, new)
+    signed = {
+        name: (scores["commit"], scores["dirty"]) for name, scores in found["methods"].items()
+    }
+    assert signed == {"Single": ("a", False), "NWPN": ("b", False), "DER": ("d", False)}
+    assert (found["commit"], found["dirty"]) == ("a, b, d", False)  # nothing of c is left
+
+
+def test_kept_methods_of_an_unsigned_file_get_the_files_signature(joined):
+    new = results("DER", commit="b")
+    new["methods"]["DER"] |= {"commit": "b", "dirty": False}
+    found = joined(results("Single", "DER", dirty=True), new)
+    single = found["methods"]["Single"]
+    assert (single["commit"], single["dirty"], single["device"]) == ("a", True, "cpu")
+    assert (found["commit"], found["dirty"]) == ("a, b", True)
+
+
 @pytest.mark.parametrize(("old", "new"), [("EnD2", "ENSM"), ("ENSM", "EnD"), ("MD-EnD", "EnD2")])
 def test_students_and_ensembles_of_different_runs_are_not_put_together(joined, old, new):
     assert joined(results(old, "DER"), results(new))["methods"].keys() == {new, "DER"}

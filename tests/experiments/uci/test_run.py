@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from priornet.data.uci import load_uci
-from priornet.experiments.results import read_results, write_results
+from priornet.experiments.results import provenance, read_results, write_results
 from priornet.experiments.scores import SCORES
 from priornet.experiments.uci import (
     METHODS,
@@ -25,6 +25,7 @@ from priornet.experiments.uci import (
 )
 from priornet.report.spread import MEASURES
 
+SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 RESULTS = Path(__file__).parents[3] / "results" / "uci"
 
 pytestmark = pytest.mark.usefixtures("real")
@@ -53,6 +54,14 @@ def test_results_have_the_agreed_form(kept):
         assert len(method["chosen"]) == 2
     assert results["methods"]["Single"]["prr"]["epkl"] is None
     assert results["methods"]["ENSM"]["prr"]["epkl"]["sem"] > 0
+
+
+def test_every_method_is_signed(kept):
+    results = smoke_run(kept)
+    for method in results["methods"].values():
+        assert method.keys() >= SIGNATURE
+        assert method["device"] == "cpu"
+        assert method["commit"] == provenance()["commit"]
 
 
 def test_finished_parts_are_not_done_again(kept):

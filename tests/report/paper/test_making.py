@@ -61,6 +61,14 @@ def test_commits_of_several_parts_are_all_named(folder):
     assert "aaaaaaa, bbbbbbb |" in "\n".join(section(folder).lines)
 
 
+def test_methods_of_different_commits_stand_beside_their_own(folder):
+    methods = paper_methods("boston")
+    methods["NWPN"] |= {"commit": "cccccccccc", "dirty": True}
+    folder.put("boston", methods, commit="aaaaaaaaaa")
+    (line,) = [text for text in section(folder).lines if text.startswith("| paper | boston |")]
+    assert line.endswith("| aaaaaaa: Single, ENSM, EnD2<br>ccccccc, changed: NWPN |")
+
+
 def test_further_draws_are_listed_with_their_seed(folder):
     folder.put("boston", paper_methods("boston"), "beyond")
     config = {**CONFIG, "seed": 7}

@@ -1,4 +1,4 @@
-"""Methods of an earlier run that a new one, of some methods only, leaves standing."""
+"""Merge new results into an existing file, and keep the methods that were not run again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from priornet.experiments.depth.config import METHODS, STUDENTS, Config
 from priornet.experiments.depth.digests import same_digests
-from priornet.experiments.results import provenance_of, read_results
+from priornet.experiments.results import provenance_of, read_results, signature_of
 from priornet.report.summaries import check_summaries
 
 __all__ = ["total_seconds", "with_others"]
@@ -54,25 +54,15 @@ def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     }
     if not any(kept.values()):
         return new
+    signatures = [signature_of(old, found) for group in kept.values() for found in group.values()]
     groups = {group: _in_order(kept[group] | new[group]) for group in _GROUPS}
     return {
         **new,
         **groups,
         "digests": old["digests"],  # no more than is known of all methods
         "seconds": total_seconds(groups),
-        **provenance_of([new, *_signatures(old, kept)]),
+        **provenance_of([new, *signatures]),
     }
-
-
-def _signatures(
-    old: Mapping[str, Any], kept: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Of methods that stay: their own commits, or all of the file where it does not tell them."""
-    methods = [found for group in kept.values() for found in group.values()]
-    return [
-        {**old, **{name: found[name] for name in ("commit", "dirty") if name in found}}
-        for found in methods
-    ]
 
 
 def _in_order(methods: dict[str, Any]) -> dict[str, Any]:

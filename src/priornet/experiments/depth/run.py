@@ -258,7 +258,8 @@ def _results(
             "training": [piece["training"] for piece in own],
             "settings": _changes(recipe, config),
             "seconds": round(sum(_seconds(piece) for piece in own), 1),
-            **_commit_of(own),
+            "device": _device_of(own),
+            **provenance_of(own),
         }
     return {
         "dataset": config.dataset,
@@ -269,7 +270,7 @@ def _results(
         **workshop.sets.record(),
         **groups,
         "seconds": total_seconds(groups),
-        "device": ", ".join(sorted({piece["device"] for piece in scores.values()})),
+        "device": _device_of(list(scores.values())),
         **provenance_of(list(scores.values())),
     }
 
@@ -283,10 +284,9 @@ def _seconds(piece: dict[str, Any]) -> float:
     return piece["seconds"] + sum(training["seconds"] for training in piece["training"])
 
 
-def _commit_of(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Which commit a method is of, several where its pieces differ, and whether it was changed."""
-    signed = provenance_of(pieces)
-    return {name: signed[name] for name in ("commit", "dirty")}
+def _device_of(pieces: Sequence[Mapping[str, Any]]) -> str:
+    """Where pieces ran; all devices, where there are several."""
+    return ", ".join(sorted({piece["device"] for piece in pieces}))
 
 
 def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:

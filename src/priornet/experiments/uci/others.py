@@ -1,4 +1,4 @@
-"""Methods of an earlier run that a new one, of some methods only, leaves standing."""
+"""Merge new results into an existing file, and keep the methods that were not run again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from priornet.experiments.results import provenance_of, read_results
+from priornet.experiments.results import provenance_of, read_results, signature_of
 from priornet.experiments.scores import SCORES
 from priornet.experiments.uci.config import METHODS, STUDENTS, own_settings
 from priornet.report.summaries import check_scores
@@ -25,8 +25,9 @@ def with_others(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[s
         new: The results.
 
     Returns:
-        The results for the file, and the methods that it loses: damaged ones, those of other
-        settings, and students and ensembles where others of these are new.
+        The results for the file, every method with its own signature, and the methods that it
+        loses: damaged ones, those of other settings, and students and ensembles where others of
+        these are new.
     """
     try:
         old = read_results(path)
@@ -48,7 +49,7 @@ def _is_sound(scores: Any) -> bool:
 def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     taught_anew = any(name in new["methods"] for name in _TOGETHER)
     kept = {
-        name: scores
+        name: {**scores, **signature_of(old, scores)}
         for name, scores in old["methods"].items()
         if name not in new["methods"]
         and not (taught_anew and name in _TOGETHER)
@@ -62,5 +63,5 @@ def _merged(old: Mapping[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         **new,
         "methods": {name: methods[name] for name in sorted(methods, key=METHODS.index)},
         "seconds": round(new["seconds"] + earlier, 1),
-        **provenance_of((new, old)),
+        **provenance_of([signature_of(new, scores) for scores in methods.values()]),
     }

@@ -193,6 +193,7 @@ class _Run:
     def results(self, workers: int, beside: Sequence[str]) -> dict[str, Any]:
         """Ready for JSON."""
         table, config, methods = self.request.table, self.request.config, self.request.methods
+        device = torch.cuda.get_device_name() if self.device == "cuda" else self.device
         done = [
             kept | {m: part for p in block for m, part in self.made[p.name].parts.items()}
             for kept, block in zip(self.kept, self._blocks, strict=True)
@@ -204,11 +205,14 @@ class _Run:
             "n_rows": len(table.targets),
             "n_features": table.inputs.shape[1],
             "config": _as_json(config),
-            "methods": {method: _summary([part[method] for part in done]) for method in methods},
+            "methods": {
+                method: {**_summary([part[method] for part in done]), "device": device}
+                for method in methods
+            },
             "workers": workers,
             "beside": list(beside),
             "seconds": round(self._seconds(workers), 1),
-            "device": torch.cuda.get_device_name() if self.device == "cuda" else self.device,
+            "device": device,
             **provenance_of([part for parts in done for part in parts.values()]),
         }
 
@@ -229,7 +233,7 @@ def _as_json(config: Config) -> dict[str, Any]:
 
 
 def _summary(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """One method over all folds."""
+    """One method over all folds, signed by the versions and commits that ran it."""
     records: list[dict[str, Any]] = [record for part in parts for record in part["records"]]
 
     def over_folds(kind: str, name: str) -> dict[str, Any] | None:
@@ -252,4 +256,4 @@ def _summary(parts: list[dict[str, Any]]) -> dict[str, Any]:
             "latency_ms": round(float(np.median([r["cost"]["latency_ms"] for r in records])), 4),
         }
     found["seconds"] = round(sum(part["seconds"] for part in parts), 1)
-    return found
+    return found | provenance_of(parts)

@@ -10,6 +10,7 @@ from priornet.report.paper.markdown import folded, shown, table
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import SETS
 from priornet.report.paper.section import Section
+from priornet.report.summaries import signature_of
 
 __all__ = ["making"]
 
@@ -109,8 +110,6 @@ def _plain(value: Any) -> str:
 def _run_line(kind: str, run: Run) -> list[str]:
     content = run.content
     versions = ", ".join(f"{name} {v}" for name, v in (content.get("versions") or {}).items())
-    commits = (content.get("commit") or "unknown").split(", ")
-    commit = ", ".join(name[:7] for name in commits)
     n_rows = content.get("n_rows", content.get("n_train"))
     rows = "" if n_rows is None else f"{n_rows:,}"
     if not content.get("complete", True):
@@ -122,5 +121,22 @@ def _run_line(kind: str, run: Run) -> list[str]:
         f"{content['seconds']:,.0f}",
         content["device"],
         versions,
-        f"{commit}, changed" if content.get("dirty") else commit,
+        _commits(content),
     ]
+
+
+def _commits(content: Mapping[str, Any]) -> str:
+    """The commit of the run; where methods differ, each commit with its methods."""
+    groups: dict[str, list[str]] = {}
+    for group in ("methods", "variants"):
+        for name, method in content.get(group, {}).items():
+            groups.setdefault(_commit(signature_of(content, method)), []).append(name)
+    if len(groups) < 2:
+        return next(iter(groups), _commit(content))
+    return "<br>".join(f"{commit}: {', '.join(names)}" for commit, names in groups.items())
+
+
+def _commit(signed: Mapping[str, Any]) -> str:
+    commits = (signed.get("commit") or "unknown").split(", ")
+    text = ", ".join(name[:7] for name in commits)
+    return f"{text}, changed" if signed.get("dirty") else text
