@@ -78,6 +78,31 @@ def test_provenance_is_ready_for_json():
     assert set(origin["versions"]) == {"priornet", "python", "torch", "numpy"}
 
 
+CPUINFO = """\
+processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model\t\t: 143
+model name\t: Intel(R) Xeon(R), Processor
+processor\t: 1
+model\t\t: 9
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (CPUINFO, "Intel(R) Xeon(R) Processor (family 6 model 143)"),
+        ("", None),
+        ("Features\t: fp asimd\n", None),
+    ],
+)
+def test_processor_is_told_from_others_of_its_name(monkeypatch, text, name):
+    monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: text)
+    monkeypatch.setattr("platform.processor", lambda: "")
+    assert results.provenance()["processor"] == name
+
+
 def git(folder, *arguments):
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     command = ["git", *identity, "-C", str(folder), *arguments]

@@ -26,6 +26,7 @@ __all__ = [
     "write_results",
 ]
 
+_KINDS = {"family": "cpu family", "model": "model"}
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
 
@@ -78,13 +79,18 @@ def _is_dirty(parts: Iterable[Mapping[str, Any]]) -> bool | None:
 
 
 def _processor() -> str | None:
-    """What the system calls it."""
+    """The name that the system gives it, with family and model: hosts of virtual ones hide more."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return (next(names, "") or platform.processor()).replace(",", "") or None
+    first: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        first.setdefault(name.strip(), value.strip())
+    name = first.get("model name", "") or platform.processor()
+    kind = [f"{word} {first[key]}" for word, key in _KINDS.items() if key in first]
+    return " ".join([name, *([f"({' '.join(kind)})"] if kind else [])]).replace(",", "") or None
 
 
 def _commit() -> tuple[str | None, bool | None]:
