@@ -17,6 +17,7 @@ REQUIREMENTS = [
     for group in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     for text in group
 ]
+EXTRAS = set(PROJECT["optional-dependencies"])
 PINS = {
     canonicalize_name(line.split("==")[0]): line.split("==")[1]
     for line in (ROOT / "constraints.txt").read_text().split("\n")
@@ -40,3 +41,19 @@ def test_citation_names_the_current_version():
 def test_changelog_has_an_unreleased_section_on_top():
     sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert sections[0] == "[Unreleased]"
+
+
+TEXTS = [
+    *ROOT.glob("*.md"),
+    *(path for name in ("docs", "benchmarks") for path in (ROOT / name).rglob("*.md")),
+    *(path for name in ("src", "examples") for path in (ROOT / name).rglob("*.py")),
+]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_extras_are_installed_from_a_checkout(path):
+    """The package is on no index: by its name pip finds nothing, or something else."""
+    text = path.read_text("utf-8")
+    assert not re.search(r"pip install\s+[\"'`]*priornet", text)
+    named = set(re.findall(r"pip install '\.\[([a-z,]+)\]'", text))
+    assert {extra for names in named for extra in names.split(",")} <= EXTRAS

@@ -57,7 +57,7 @@ def test_no_model_no_folder_no_permission(refused, models, tmp_path):
 def test_a_missing_extra_names_the_command(refused, models, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     message = refused("export", models / "one", "--onnx", tmp_path / "m.onnx")
-    assert message.endswith("install it with `pip install 'priornet[onnx]'`.")
+    assert message.endswith("install it with `pip install '.[onnx]'` in a checkout of priornet.")
 
 
 def test_two_files_of_one_name_are_refused(refused, models, tmp_path):

@@ -13,6 +13,8 @@ def test_a_package_that_is_there_is_given():
 
 def test_a_missing_one_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    wanted = r"Pillow is needed to decode; install it with `pip install 'priornet\[depth\]'`."
+    wanted = (
+        r"Pillow is needed to decode; install it with `pip install '\.\[depth\]'` in a checkout"
+    )
     with pytest.raises(KeyError, match=wanted):
         need_for("PIL.Image", "decode", "depth", KeyError)

@@ -211,5 +211,5 @@ def test_a_missing_package_names_its_extra(monkeypatch):
         return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install priornet\[depth\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[depth\]'"):
         packaged_weights()

@@ -16,7 +16,7 @@ def need_for(module: str, purpose: str, extra: str, error: type[Exception]) -> A
     Args:
         module: Its name.
         purpose: Ends the sentence "``module`` is needed to ...".
-        extra: Of ours, that brings it.
+        extra: The extra of priornet that brings it.
         error: What is raised.
     """
     try:
@@ -25,5 +25,5 @@ def need_for(module: str, purpose: str, extra: str, error: type[Exception]) -> A
         top = module.partition(".")[0]
         raise error(
             f"{_NAMES.get(top, top)} is needed to {purpose}; install it with "
-            f"`pip install 'priornet[{extra}]'`."
+            f"`pip install '.[{extra}]'` in a checkout of priornet."
         ) from missing

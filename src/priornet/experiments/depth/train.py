@@ -119,7 +119,10 @@ def _fabric_class() -> Any:
             continue
         logging.getLogger(f"{package}.utilities.rank_zero").addFilter(_is_news)
         return found
-    raise ImportError("training needs Lightning Fabric: pip install priornet[depth]")
+    raise ImportError(
+        "training needs Lightning Fabric; install it with `pip install '.[depth]'` in a checkout "
+        "of priornet."
+    )
 
 
 def _is_news(record: logging.LogRecord) -> bool:
