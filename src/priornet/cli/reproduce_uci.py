@@ -61,8 +61,8 @@ def uci(
     preset: Annotated[
         Preset,
         typer.Option(
-            help="paper: its networks, with a grid search. beyond: the estimators as they come. "
-            "smoke: seconds, too short to learn."
+            help="paper: its networks, with a grid search, and choices of our own where it is "
+            "silent. beyond: the estimators as they come. smoke: seconds, too short to learn."
         ),
     ] = Preset.PAPER,
     splits: Annotated[

@@ -46,10 +46,11 @@ def test_summary_counts_goals(folder):
         methods["EnD2"]["nll"] = around(9.0)
         folder.put(name, methods)
     text = page(folder)
-    assert "| **✗ missed** | 30 of 40 |" in text
-    assert "| ✓ reached | 130 of 130 |" in text
+    assert "| **✗ missed** | 30 of 40; " in text
+    assert "| ✓ reached | 130 of 130: " in text
     assert "| ✓ reached | 5.0 min, 5 of 5 sets (cpu) |" in text
     assert "goals: 2 reached, 1 missed, " in text
+    assert "changed when their scores had been seen (last column): 1." in text
 
 
 def test_verdict_on_some_of_the_sets_is_called_preliminary(folder):

@@ -14,7 +14,9 @@ from priornet.report.paper.section import in_part, over_draws
     ],
 )
 def test_draws_are_told_of_where_the_first_differs(cells, first, found):
-    assert over_draws("both", cells, first).found == found
+    goal = over_draws("both", cells, first)
+    assert goal.found == found
+    assert bool(goal.caveat) == ("first draw" in found)
 
 
 def test_cells_of_a_part_say_so_unless_they_are_empty():

@@ -136,5 +136,7 @@ def test_a_prior_that_is_not_the_papers_is_named_with_what_the_papers_gives():
         "3 of 3; 3 with the paper's own prior",
         "3 of 3; 2 with the paper's own prior",
     ]
+    assert all(goal.caveat for goal in goals)
+    assert not any(goal.caveat for goal in section(content()).goals)
     assert "Eq. (10)" not in section(content()).lines[0]
     assert not any("matched" in goal.wanted for goal in section(content()).goals)

@@ -43,12 +43,18 @@ class Goal(NamedTuple):
     wanted: str
     found: str
     state: str
+    caveat: str = ""
+    """Rule or settings that were changed after its scores had been seen."""
 
     @classmethod
-    def counted(cls, wanted: str, count: Tally, needed: int) -> Goal:
-        """A goal about a number of cells."""
-        found = f"{count.good} of {count.measured}" if count.measured else ""
+    def counted(cls, wanted: str, count: Tally, needed: int, more: str = "") -> Goal:
+        """A goal about a number of cells, with more counts of the same cells."""
+        found = f"{count.good} of {count.measured}{more}" if count.measured else ""
         return cls(wanted, found, state_of(count, needed))
+
+    def after_scores(self, caveat: str) -> Goal:
+        """The same with its caveat, where something was found."""
+        return self._replace(caveat=caveat) if self.found else self
 
 
 class Tally(NamedTuple):

@@ -20,6 +20,7 @@ from priornet.report.paper.depth import (
     published_depth,
     read_depth,
     recipes_in_short,
+    setting_in_short,
 )
 from priornet.report.paper.depth.scores import DEPTH_SETS
 from priornet.report.paper.detection import detection
@@ -79,6 +80,7 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
     }
     goals = [goal for section in parts.values() for goal in section.goals]
     remarks = [
+        setting_in_short(results.depth, read_depth(results.depth), published_depth()),
         recipes_in_short(results.depth, results.recipes),
         new_seeds_in_short(results.new_seeds),
         _SPEED,
@@ -125,9 +127,14 @@ def _summary(goals: list[Goal], remarks: Iterable[str]) -> list[str]:
     }
     counts["not run in full"] = len(goals) - sum(counts.values())
     line = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    rows = [(goal.state, goal.found, goal.wanted) for goal in goals]
-    text = " ".join([f"Of {len(goals)} goals: {line}.", *filter(None, remarks)])
-    return ["", text, *table(["", "found", "goal"], rows, left=3)]
+    rows = [(goal.state, goal.found, goal.wanted, goal.caveat) for goal in goals]
+    n_late = sum(goal.state == HOLDS and bool(goal.caveat) for goal in goals)
+    late = "Reached with a rule or settings that were changed when their scores had been seen "
+    late = f"{late}(last column): {n_late}." if n_late else ""
+    text = f"Of {len(goals)} goals: {line}."
+    points = [f"- {remark}" for remark in (late, *remarks) if remark]
+    header = ["", "found", "goal", "changed when scores had been seen"]
+    return ["", text, "", *points, *table(header, rows, left=4)]
 
 
 class _Judged(NamedTuple):

@@ -73,7 +73,9 @@ def over_draws(wanted: str, cells: Sequence[bool | None], first: Sequence[bool |
     if list(cells) == list(first) or not goal.found:
         return goal
     text = f"{goal.found} over all folds, {tally(first).good} with those of the first draw"
-    return goal._replace(found=text)
+    return goal._replace(found=text).after_scores(
+        "further draws of the folds count since the first draw had missed"
+    )
 
 
 def is_good(

@@ -68,6 +68,8 @@ def test_an_ensemble_is_judged_by_all_of_its_members_and_the_first_are_shown():
     single["delta1"] = seeds(0.9, 3, 0.0)  # a lucky first member
     states, goals, misses = judged(given)
     assert (set(states.values()), misses) == ({HOLDS}, [])
+    assert goals[1].caveat.startswith("the mean of the members counts")
+    assert goals[4].caveat == ""  # of KITTI, whose members have no scores
     assert goals[1].found == (
         "ENSM better than a member on average in 8 of 8 metrics; than the first, Single, in 7 of 8 "
         "metrics (not: δ1 0.862 against 0.900)"
@@ -99,6 +101,9 @@ def test_the_student_as_it_comes_is_judged_and_the_other_temperature_shown():
     states, goals, misses = judged(given)
     assert (set(states.values()), misses) == ({HOLDS}, [])
     assert "; 9.000 (T = 1); ENSM" in goals[3].found
+    assert [goals[i].caveat.startswith("which temperature") for i in (0, 2, 3, -1)] == [
+        False, True, True, True
+    ]  # fmt: skip
     assert goals[-1].found.endswith("; at the other temperature 0 of 4: 0.100; 0.100; 0.100; 0.100")
     for content in given.values():  # the cold one is the method's own now, and as bad as before
         content["config"]["temperature"] = 1.0

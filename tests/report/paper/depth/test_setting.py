@@ -1,7 +1,8 @@
 """What differs from the paper comes from the settings in the results."""
 
 from _depth_results import depth_content
-from priornet.report.paper.depth.setting import setting
+from priornet.report.paper.depth.scores import published_depth, read_depth
+from priornet.report.paper.depth.setting import setting, setting_in_short
 
 
 def text(*contents):
@@ -100,3 +101,17 @@ def test_a_student_that_is_not_annealed_is_not_called_so():
     content = depth_content("nyu")
     content["config"]["temperature"] = 1.0
     assert row(text(content), "EnD2").count("annealed") == 1  # the paper's
+
+
+def test_distance_from_the_paper_stands_beside_the_goals():
+    content = depth_content("nyu")
+    content["config"] |= {"strange": 0.25, "height": 96, "width": 128}
+    scores = read_depth({"nyu": content})
+    short = setting_in_short({"nyu": content}, scores, published_depth())
+    assert f"NYU is {content['n_train']:,} training images at 96 x 128" in short
+    own = scores.mean("nyu", "EnD2", "delta1")
+    assert f"(EnD2's δ1: {own:.3f} here, 0.855 in the paper)" in short
+    assert short.endswith("students see 25 % made-up out-of-domain images, the paper's none.")
+    del content["config"]["strange"]  # as in older files
+    assert "made-up" not in setting_in_short({"nyu": content}, scores, published_depth())
+    assert setting_in_short({}, read_depth({}), published_depth()) == ""

@@ -6,6 +6,7 @@ from priornet.report.paper.depth.half import DEPTH_FIGURES, depth_parts
 from priornet.report.paper.depth.new_seeds import new_seeds_in_short
 from priornet.report.paper.depth.recipes import recipes_in_short
 from priornet.report.paper.depth.scores import published_depth, read_depth
+from priornet.report.paper.depth.setting import setting_in_short
 
 __all__ = [
     "DEPTH_CLAIMS",
@@ -16,4 +17,5 @@ __all__ = [
     "published_depth",
     "read_depth",
     "recipes_in_short",
+    "setting_in_short",
 ]

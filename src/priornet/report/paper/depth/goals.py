@@ -44,6 +44,9 @@ _EVERY = {
     "nll": ("NLL", 1),
 }
 
+_MEMBERS = "the mean of the members counts since first members alone had been better on KITTI"
+_TEMPERATURE = "which temperature counts was changed, and changed back, with both scores known"
+
 
 class Verdict(NamedTuple):
     """A goal about one set or one pair of sets: None where it was not measured."""
@@ -62,14 +65,23 @@ class _Ledger:
         self.misses: list[Miss] = []
         self.verdicts: dict[tuple[str, str], Verdict] = {}
 
-    def add(self, dataset: str, key: str, wanted: str, found: str, is_good: bool | None) -> None:
+    def add(
+        self,
+        dataset: str,
+        key: str,
+        wanted: str,
+        found: str,
+        is_good: bool | None,
+        caveat: str = "",
+    ) -> None:
         """A goal about one set: None where a number is missing."""
         self.verdicts[dataset, key] = Verdict(wanted, found, is_good)
         state = NOT_RUN if is_good is None else HOLDS if is_good else FAILS
         if is_good is not None and not self.has_seeds(dataset):
             state = UNFINISHED
         wanted = f"Depth, {TITLES[dataset]}, {self.n_seeds(dataset)} seeds: {wanted}"
-        self.goals.append(Goal(wanted, found if is_good is not None else "", state))
+        goal = Goal(wanted, found if is_good is not None else "", state)
+        self.goals.append(goal.after_scores(caveat))
         if state == FAILS:
             self.misses.append(Miss(f"depth/{dataset}/{key}", f"{TITLES[dataset]}, {found}"))
 
@@ -147,12 +159,13 @@ def _ensemble(ledger: _Ledger, dataset: str) -> None:
     single = _compared(ledger, dataset, lambda metric: ("Single", metric))
     n_known, worse = members if members[0] else single
     found, wanted = f"ENSM better than Single in {_won(single)}", "ENSM better than Single"
+    caveat = _MEMBERS if members[0] else ""
     if members[0]:
         wanted = f"{wanted} (the mean of its members)"
         found = f"ENSM better than a member on average in {_won(members)}; "
         found += f"than the first, Single, in {_won(single)}"
     is_good = None if n_known < len(_EVERY) else not worse
-    ledger.add(dataset, "ENSM", f"{wanted} on every metric", found, is_good)
+    ledger.add(dataset, "ENSM", f"{wanted} on every metric", found, is_good, caveat)
 
 
 def _won(compared: tuple[int, list[str]]) -> str:
@@ -193,7 +206,8 @@ def _student(ledger: _Ledger, dataset: str) -> None:
         is_good = gap >= -_DELTA_GAP - ROUNDING and ratio <= _RMSE_RATIO + ROUNDING
         verdicts[warmth] = is_good
     found = f"EnD2 to ENSM: {_by_warmth(texts)}"
-    ledger.add(dataset, "EnD2/accuracy", wanted, found, verdicts.get(next(iter(students))))
+    is_good = verdicts.get(next(iter(students)))
+    ledger.add(dataset, "EnD2/accuracy", wanted, found, is_good, _caveat(texts))
 
 
 def _likelihood(ledger: _Ledger, dataset: str) -> None:
@@ -211,7 +225,13 @@ def _likelihood(ledger: _Ledger, dataset: str) -> None:
     found += "" if moments is None else f" (by its moments {shown(moments[0], 3)})"
     found += f", Single {shown(others[1], 3)}"
     judged = own[next(iter(students))]
-    ledger.add(dataset, "EnD2/nll", wanted, found, None if judged is None else judged < min(others))
+    is_good = None if judged is None else judged < min(others)
+    ledger.add(dataset, "EnD2/nll", wanted, found, is_good, _caveat(texts))
+
+
+def _caveat(texts: Mapping[str, str]) -> str:
+    """What to know of a goal about students at several temperatures."""
+    return _TEMPERATURE if len(texts) > 1 else ""
 
 
 def _by_warmth(texts: Mapping[str, str]) -> str:
@@ -253,11 +273,12 @@ def _knowledge(ledger: _Ledger) -> None:
     known = count.measured > 0
     state = state_of(count, _PAIRS_NEEDED) if is_whole or not known else UNFINISHED
     found = _counted(judged, lambda pair: f"{pair.title} {pair.text}") if known else ""
-    if known and any(pair is not None for _, pair in other):
+    is_compared = known and any(pair is not None for _, pair in other)
+    if is_compared:
         found += (
             f"; at the other temperature {_counted(other, lambda pair: shown(pair.student, 3))}"
         )
-    ledger.goals.append(Goal(wanted, found, state))
+    ledger.goals.append(Goal(wanted, found, state).after_scores(_TEMPERATURE * is_compared))
 
 
 def _note_pairs(

@@ -12,7 +12,7 @@ from priornet.report.paper.depth.new_seeds import NEW_SEEDS, new_seeds
 from priornet.report.paper.depth.ranks import ranks
 from priornet.report.paper.depth.recipes import RECIPES, Earlier, recipes
 from priornet.report.paper.depth.scores import DEPTH_SETS, TITLES, published_depth, read_depth
-from priornet.report.paper.depth.setting import setting
+from priornet.report.paper.depth.setting import SETTING, setting
 from priornet.report.paper.notes import Notes
 from priornet.report.paper.section import Section
 
@@ -71,7 +71,7 @@ def depth_parts(
     if new:
         more[NEW_SEEDS] = Section(new_seeds(contents, new, notes))
     return {
-        "Depth: what differs from the paper": start,
+        SETTING: start,
         **more,
         "Depth: accuracy": Section(accuracy(ours, paper)),
         _LIKELIHOOD: Section(likelihood(ours)),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from priornet.report.paper.depth.scores import TITLES
-from priornet.report.paper.markdown import table
+from priornet.report.paper.depth.scores import TITLES, DepthScores
+from priornet.report.paper.markdown import link, shown, table
 
-__all__ = ["setting"]
+__all__ = ["SETTING", "setting", "setting_in_short"]
+
+SETTING = "Depth: what differs from the paper"
+"""Title of the part."""
 
 Content = Mapping[str, Any]
 
@@ -167,7 +170,11 @@ _ROWS: tuple[tuple[str, str, Callable[[Content], str]], ...] = (
     ("precision", "float32", _precision),
     ("augmentation", "mirrored (0.5), channels swapped (0.25)", _augmentation),
     ("Single, members of ENSM", "likelihood", _gaussian),
-    ("students (EnD2, EnD, MD-EnD)", "start and length not given", _students),
+    (
+        "students (EnD2, EnD, MD-EnD)",
+        "start and length not given; no out-of-domain images",
+        _students,
+    ),
     ("EnD2", "members' likelihood, T = 10 annealed", _endd),
     ("NWPN", "gamma = 0.05 rising over 5 epochs, 10 more epochs; beta not given", _nwpn),
     ("DER", "weight not given", _der),
@@ -212,3 +219,22 @@ def _protocols(contents: Mapping[str, Content]) -> list[str]:
         "",
         *lines,
     ]
+
+
+def setting_in_short(contents: Mapping[str, Content], ours: DepthScores, paper: DepthScores) -> str:
+    """Sentences beside the goals: how far NYU and the students are from the paper's."""
+    content = contents.get("nyu")
+    if content is None:
+        return ""
+    config = content["config"]
+    found = [scores.mean("nyu", "EnD2", "delta1") for scores in (ours, paper)]
+    text = (
+        f"Depth is {link('not set up', SETTING)} as in the paper: NYU is {content['n_train']:,} "
+        f"training images at {config['height']} x {config['width']} with {_encoder(content)}, "
+        "where the paper has 50,000 at 480 x 640 with DenseNet-169"
+    )
+    if found[0] is not None and found[1] is not None:
+        text += f" (EnD2's δ1: {shown(found[0], 3)} here, {shown(found[1], 3)} in the paper)"
+    share = config.get("strange", 0.0)
+    strange = f", and students see {100 * share:g} % made-up out-of-domain images, the paper's none"
+    return f"{text}{strange if share else ''}."
