@@ -2,9 +2,10 @@
 
 One run prints ratios: EnD2 with the teacher's averages included, on 8 x 240 x 320 pixels and five
 members, against (a) the same loss composed of ``torch.distributions``, with its log-gammas (in
-matrix form, as one would write it for any K, and at K = 1 also as a Normal and a Gamma), and (b) a
-Gaussian negative log-likelihood against the same five targets, from ``torch.distributions`` too.
-Gradients go to every parameter of the prediction.
+matrix form, as one would write it for any K, and at K = 1 also as a Normal and a Gamma), (b) a
+Gaussian negative log-likelihood against the same five targets, from ``torch.distributions`` too,
+and (c) the library's own Gaussian negative log-likelihood against one target, which is what a
+single network pays. Gradients go to every parameter of the prediction.
 
     python benchmarks/losses.py [--device cuda] [--compile] [--threads 2] [--json out.json]
 
@@ -119,6 +120,12 @@ def gaussian_nll(p: dict[str, Tensor]) -> Tensor:
     return -gaussian.log_prob(p["means"]).mean(0)
 
 
+def gaussian_nll_of_one(p: dict[str, Tensor]) -> Tensor:
+    """A Gaussian's NLL against one target, as in training without a teacher."""
+    gaussian = Gaussian(p["loc"], p["precision_tril"], validate_args=False)
+    return losses.gaussian_nll(gaussian, p["means"][0])
+
+
 def step(loss: Loss, p: dict[str, Tensor]) -> list[Tensor | None]:
     """Forward and backward: the gradient in every parameter of the student."""
     parameters = [p[name] for name in STUDENT]
@@ -183,14 +190,15 @@ def contenders(p: dict[str, Tensor], device: str, with_compile: bool) -> dict[st
     rows: dict[str, Run] = {
         "EnD2": lambda: step(endd, p),
         "(a) composed, matrices": lambda: step(endd_composed_matrix, p),
-        "(b) Gaussian NLL": lambda: step(gaussian_nll, p),
+        "(b) Gaussian NLL, five targets": lambda: step(gaussian_nll, p),
+        "(c) Gaussian NLL, one target": lambda: step(gaussian_nll_of_one, p),
     }
     if p["loc"].shape[-1] == 1:
         rows["(a) composed, Normal + Gamma"] = lambda: step(endd_composed, p)
     if with_compile:
         compiled, compiled_nll = torch.compile(endd), torch.compile(gaussian_nll)
         rows["EnD2, compiled"] = lambda: step(compiled, p)
-        rows["(b) Gaussian NLL, compiled"] = lambda: step(compiled_nll, p)
+        rows["(b) Gaussian NLL, five targets, compiled"] = lambda: step(compiled_nll, p)
         compiled_gradient = torch.compile(gradient(endd))
         plain = {name: value.detach() for name, value in p.items()}
         rows["EnD2, compiled gradient"] = lambda: compiled_gradient(plain)

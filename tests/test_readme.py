@@ -33,6 +33,20 @@ def test_python_blocks_run_one_after_the_other(page, tmp_path, monkeypatch):
             exec(compile(block, f"{page} python block {number}", "exec"), namespace)
 
 
+def test_counts_are_those_of_the_page_of_results():
+    page = ROOT / "docs" / "results.md"
+    rows = re.findall(r"^\| [^|]+ \| (\d+ of \d+[;:][^|]+) \|", page.read_text(), re.MULTILINE)
+    accuracy, detection = rows[:2]
+    good, _, strict, below = re.findall(r"\d+", accuracy)
+    not_below, cells, within, above, worse = re.findall(r"\d+", detection)
+    text = " ".join(README.split())
+    assert f"all {good} cells of RMSE and NLL lie within two combined standard errors" in text
+    assert f"(by the paper's errors alone {strict}; {below} means are at or below" in text
+    assert f"Of the {cells} cells of error and out-of-domain detection {within} lie within" in text
+    assert f"{above} above by more, {worse} below." in text
+    assert f"from 101 to {not_below}, across a goal of 104" in text
+
+
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z]+)\b(?=[`\n ])", README))))
 def test_make_target_exists(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
