@@ -161,3 +161,5 @@ def test_a_method_without_a_signature_has_that_of_its_file():
     assert signature_of(file, {"seconds": 1.0}) == file
     signed = signature_of(file, {"commit": "b", "processor": "X", "nll": {}})
     assert signed == {**file, "commit": "b", "processor": "X"}
+    other = signature_of({**file, "processor": "Y"}, {"commit": "b", "dirty": False})
+    assert other == {**file, "commit": "b", "processor": None}  # Y may be that of other methods

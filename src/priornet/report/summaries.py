@@ -83,15 +83,16 @@ def check_scores(
 def signature_of(results: Mapping[str, Any], method: Mapping[str, Any]) -> dict[str, Any]:
     """Origin of one method in a results file: its own signature, or the file's where it has none.
 
+    Of a signed method the file tells device and versions, which all of its methods share, but not
+    the processor, which may be that of others.
+
     Args:
         results: A whole results file, which older versions signed once for all methods.
         method: What it holds of one method.
     """
-    return {
-        name: method.get(name, results.get(name))
-        for name in _SIGNATURE
-        if name in method or name in results
-    }
+    known = {**results, "processor": None} if "commit" in method else results
+    found = {**known, **method}
+    return {name: found[name] for name in _SIGNATURE if name in found}
 
 
 def _check_summary(found: dict[str, Any], n_values: int | None, where: str) -> None:

@@ -3,12 +3,13 @@
 from _results import CONFIG, paper_methods
 from priornet.report.paper.compare import FAILS, HOLDS, UNFINISHED
 from priornet.report.paper.making import making
+from priornet.report.paper.notes import Notes
 from priornet.report.paper.runs import read_folder
 from priornet.report.paper.scores import SETS
 
 
 def section(folder):
-    return making(read_folder(folder.path))
+    return making(read_folder(folder.path), Notes())
 
 
 def put_all(folder, **more):
@@ -51,8 +52,8 @@ def test_run_that_was_changed_or_cut_short_says_so(folder):
     folder.put("msd", paper_methods("msd"), complete=False, n_rows=1176, dirty=True)
     text = "\n".join(section(folder).lines)
     assert (
-        "| paper | msd | first 1,176 | 60 | cpu | priornet 0.1, torch 2.8 | 0123456, changed |"
-        in (text)
+        "| paper | msd | first 1,176 | 60 | cpu | priornet 0.1, torch 2.8 | unknown | 0123456, "
+        "changed |" in text
     )
 
 
@@ -67,6 +68,21 @@ def test_methods_of_different_commits_stand_beside_their_own(folder):
     folder.put("boston", methods, commit="aaaaaaaaaa")
     (line,) = [text for text in section(folder).lines if text.startswith("| paper | boston |")]
     assert line.endswith("| aaaaaaa: Single, ENSM, EnD2<br>ccccccc, changed: NWPN |")
+
+
+def test_methods_of_different_processors_stand_beside_their_own(folder):
+    methods = paper_methods("boston")
+    methods["Single"]["processor"] = "X (family 1 model 2)"
+    folder.put("boston", methods, commit="aaaaaaaaaa")
+    (line,) = [text for text in section(folder).lines if text.startswith("| paper | boston |")]
+    assert "| X (family 1 model 2): Single<br>unknown: ENSM, EnD2, NWPN | aaaaaaa |" in line
+
+
+def test_what_is_to_be_known_of_the_runs_is_printed_above_them(folder):
+    notes = Notes({"making": ["one", "two"]})
+    assert "- one" not in making(read_folder(folder.path), notes).lines
+    folder.put("boston", paper_methods("boston"))
+    assert {"- one", "- two"} <= set(making(read_folder(folder.path), notes).lines)
 
 
 def test_further_draws_are_listed_with_their_seed(folder):

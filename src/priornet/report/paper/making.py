@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from priornet.report.paper.compare import FAILS, HOLDS, NOT_RUN, UNFINISHED, Goal
 from priornet.report.paper.markdown import folded, shown, table
+from priornet.report.paper.notes import Notes
 from priornet.report.paper.runs import Results, Run
 from priornet.report.paper.scores import SETS
 from priornet.report.paper.section import Section
@@ -24,8 +25,13 @@ _KINDS = {
 }
 
 
-def making(results: Results) -> Section:
-    """Settings of each preset, one line per run, and the time the paper preset took."""
+def making(results: Results, notes: Notes) -> Section:
+    """Settings of each preset, one line per run, and the time the paper preset took.
+
+    Args:
+        results: What was measured.
+        notes: What is to be known of the runs has the key ``making``.
+    """
     section = Section([], [_time(results)])
     for kind, title in _KINDS.items():
         runs = {name: run for (k, name), run in results.runs.items() if k == kind}
@@ -48,7 +54,9 @@ def making(results: Results) -> Section:
     rows += [
         _run_line("depth, new seeds", Run(content, {})) for content in results.new_seeds.values()
     ]
-    header = ["preset", "data", "rows or images", "seconds", "device", "versions", "commit"]
+    header = ["preset", "data", "rows or images", "seconds", "device", "versions", "processor"]
+    header.append("commit")
+    section.lines += ["", *(f"- {text}" for text in notes.about("making"))] if rows else []
     section.lines += table(header, rows, 2) if rows else ["", "Nothing has been run yet.", ""]
     return section
 
@@ -121,22 +129,27 @@ def _run_line(kind: str, run: Run) -> list[str]:
         f"{content['seconds']:,.0f}",
         content["device"],
         versions,
-        _commits(content),
+        _by_methods(content, _processor),
+        _by_methods(content, _commit),
     ]
 
 
-def _commits(content: Mapping[str, Any]) -> str:
-    """The commit of the run; where methods differ, each commit with its methods."""
+def _by_methods(content: Mapping[str, Any], text_of: Callable[[Mapping[str, Any]], str]) -> str:
+    """What the signature of the run says; where methods differ, each text with its methods."""
     groups: dict[str, list[str]] = {}
     for group in ("methods", "variants"):
         for name, method in content.get(group, {}).items():
-            groups.setdefault(_commit(signature_of(content, method)), []).append(name)
+            groups.setdefault(text_of(signature_of(content, method)), []).append(name)
     if len(groups) < 2:
-        return next(iter(groups), _commit(content))
-    return "<br>".join(f"{commit}: {', '.join(names)}" for commit, names in groups.items())
+        return next(iter(groups), text_of(content))
+    return "<br>".join(f"{text}: {', '.join(names)}" for text, names in groups.items())
 
 
 def _commit(signed: Mapping[str, Any]) -> str:
     commits = (signed.get("commit") or "unknown").split(", ")
     text = ", ".join(name[:7] for name in commits)
     return f"{text}, changed" if signed.get("dirty") else text
+
+
+def _processor(signed: Mapping[str, Any]) -> str:
+    return signed.get("processor") or "unknown"

@@ -76,7 +76,7 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
         **depth_parts(results.depth, results.recipes, results.new_seeds, notes),
-        "How it was made": making(results),
+        "How it was made": making(results, notes),
     }
     goals = [goal for section in parts.values() for goal in section.goals]
     remarks = [
