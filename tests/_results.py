@@ -1,7 +1,10 @@
 """Results made by hand, in the form that the experiments write."""
 
-from priornet.experiments.results import summary
+import pytest
+
+from priornet.experiments.results import provenance, summary
 from priornet.report.paper.scores import MEASURES, METHODS, Key, published
+from priornet.report.summaries import signature_of
 
 CONFIG = {"seed": 0, "n_folds": 2, "grids": {"Single": {"learning_rate": [0.001, 0.01]}}}
 
@@ -43,3 +46,28 @@ def content(dataset, methods, *, preset="paper", complete=True, n_rows=100, **mo
         "dirty": False,
         **more,
     }
+
+
+def assert_reproduced(now, committed, method, scores, *, fold=0, loose):
+    """Fail where a method does not repeat what a committed file says of it.
+
+    On the processor and with the torch and numpy that the file names, numbers repeat bit for bit.
+    Others round differently, and training carries that as far as another seed would: there only
+    what is plainly wrong is found.
+
+    Args:
+        now: Results of this run.
+        committed: The file.
+        method: Name of the method.
+        scores: Scores to compare, the first value of each of ``now``.
+        fold: Which value of the file it repeats.
+        loose: How far a score may lie off elsewhere.
+    """
+    own, known = (results["methods"][method] for results in (now, committed))
+    here, there = provenance(), signature_of(committed, known)
+    is_same = here["processor"] == there["processor"] and all(
+        here["versions"][name] == there["versions"][name] for name in ("torch", "numpy")
+    )
+    found = {name: own[name]["values"][0] for name in scores}
+    wanted = {name: known[name]["values"][fold] for name in scores}
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9 if is_same else loose), method

@@ -5,14 +5,16 @@ import inspect
 import json
 from dataclasses import fields, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from _results import assert_reproduced
 from priornet.data.diabetes import load_diabetes
 from priornet.experiments import diabetes
 from priornet.experiments.diabetes import METHODS, PRESETS, Config, run, study
-from priornet.experiments.results import preset_of
+from priornet.experiments.results import preset_of, read_results
 from priornet.report import write_comparison
 
 MEASURES = {
@@ -24,6 +26,8 @@ MEASURES = {
     "variance_of_mean",
 }
 SUMMARY = {"mean", "std", "sem", "values"}
+SCORES = ("rmse", "nll", "crps", "miscalibration_area")
+COMMITTED = Path(__file__).parents[2] / "results" / "diabetes.json"
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 
 
@@ -143,9 +147,18 @@ def test_every_setting_is_explained_on_the_line_under_it():
     assert explained == [field.name for field in fields(Config)]
 
 
+def test_methods_repeat_the_committed_results(monkeypatch):
+    quick = [method for method in METHODS if method != "EnD2"]
+    monkeypatch.setattr(diabetes, "METHODS", quick)
+    now = run(PRESETS["demo"])
+    for method in quick:
+        assert_reproduced(now, read_results(COMMITTED), method, SCORES, loose=5.0)
+
+
 @pytest.mark.slow
 def test_ensemble_and_student_know_which_rows_were_tampered_with():
     results, evaluations = study(PRESETS["demo"])
+    assert_reproduced(results, read_results(COMMITTED), "EnD2", SCORES, loose=5.0)
     found = results["methods"]
     for method in ("ENSM", "EnD2"):
         assert found[method]["ood_auc"]["variance_of_mean"]["mean"] > 0.8

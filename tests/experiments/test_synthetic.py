@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from _asserts import assert_close
+from _results import assert_reproduced
 from priornet.data.synthetic import true_std
 from priornet.experiments.results import preset_of, read_results
 from priornet.experiments.synthetic import METHODS, PRESETS, VARIANTS, Config, run
@@ -253,6 +254,13 @@ def test_committed_results_are_those_of_a_preset_and_a_clean_checkout(name):
     assert found["preset"] == preset
     assert found["config"] == json.loads(json.dumps(asdict(PRESETS[preset])))
     assert found["dirty"] is False
+
+
+def test_a_run_of_the_demo_repeats_the_committed_one():
+    now, committed = run(PRESETS["demo"]), read_results(COMMITTED / "synthetic.demo.json")
+    scores = ("rmse", "nll", "crps", "coverage90", "data_std_error_median")
+    for method in METHODS:
+        assert_reproduced(now, committed, method, scores, loose=0.1)
 
 
 @pytest.mark.parametrize("method", [*METHODS, "EnD2-bounded", "NWPN-decayed"])

@@ -85,7 +85,7 @@ def run(config: Config, *, verbose: bool = False) -> dict[str, Any]:
         verbose: Show a progress bar for each training.
 
     Returns:
-        The results, ready for JSON. One seed gives one set of numbers.
+        The results, ready for JSON. One seed gives one set of numbers on one processor.
     """
     return study(config, verbose=verbose).results
 

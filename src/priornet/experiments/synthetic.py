@@ -242,7 +242,7 @@ def run(config: Config, progress: Report | None = None) -> dict[str, Any]:
     Returns:
         The results, ready for JSON: metrics of each method and variant over the repetitions, the
         curves behind the figure and the training data of the first one, and what it took to make
-        them. One seed gives one set of numbers.
+        them. One seed gives one set of numbers on one processor.
     """
     started = time.perf_counter()
     data = Data(config)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from _results import assert_reproduced
 from priornet.data.uci import load_uci
 from priornet.experiments.results import provenance, read_results, write_results
 from priornet.experiments.scores import SCORES
@@ -195,3 +196,13 @@ def test_committed_results_answer_the_plain_command(path):
         config = replace(config, splits="canonical")
     n_rows = len(load_uci(dataset).targets)
     assert finished(path, config, usual_methods(config), n_rows) is not None
+
+
+@pytest.mark.parametrize(
+    "method", ["Single", "ENSM", "NWPN", "DER", pytest.param("EnD2", marks=pytest.mark.slow)]
+)
+def test_a_fold_of_every_method_repeats_the_committed_one(method):
+    config = replace(config_for("boston", "beyond"), folds=(2,))
+    now = run(load_uci("boston"), "beyond", config, methods=[method])
+    committed = read_results(RESULTS / "boston.beyond.json")
+    assert_reproduced(now, committed, method, SCORES, fold=2, loose=0.5)
