@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from _results import assert_reproduced
 from priornet.experiments import results
 from priornet.experiments.results import (
     provenance,
@@ -163,3 +164,18 @@ def test_a_method_without_a_signature_has_that_of_its_file():
     assert signed == {**file, "commit": "b", "processor": "X"}
     other = signature_of({**file, "processor": "Y"}, {"commit": "b", "dirty": False})
     assert other == {**file, "commit": "b", "processor": None}  # Y may be that of other methods
+
+
+def test_a_repeated_run_is_held_to_the_file_of_its_own_processor(monkeypatch):
+    here = {**provenance(), "processor": "this one"}
+    monkeypatch.setattr("_results.provenance", lambda: here)
+    committed = {"methods": {"DER": {"nll": summary([1.0, 2.0]), **here}}}
+    now = {"methods": {"DER": {"nll": summary([2.0])}}}
+    assert_reproduced(now, committed, "DER", ["nll"], fold=1, loose=0.5)
+    off = {"methods": {"DER": {"nll": summary([2.0 + 1e-6])}}}
+    with pytest.raises(AssertionError):
+        assert_reproduced(off, committed, "DER", ["nll"], fold=1, loose=0.5)
+    committed["methods"]["DER"]["processor"] = "another"
+    assert_reproduced(off, committed, "DER", ["nll"], fold=1, loose=0.5)
+    with pytest.raises(AssertionError):
+        assert_reproduced(now, committed, "DER", ["nll"], fold=0, loose=0.5)

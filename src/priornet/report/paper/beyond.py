@@ -91,7 +91,8 @@ def beyond(results: Results) -> Section:
             "are also the foreign rows of the evaluation. Target, steps and rate of students would "
             "be the same without it (`benchmarks/README.md`), but for the number of rows up to "
             "which they learn the likelihood, on which little hangs. How students do on 27 other "
-            "tables is told there too (`benchmarks/unseen.py`).",
+            "tables (`benchmarks/unseen.py`), and that this does not carry over to 18 more, is "
+            "told there too.",
         ]
     )
     datasets = names_of(BEYOND_SETS, results.datasets("beyond"))
