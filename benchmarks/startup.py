@@ -32,14 +32,14 @@ app(["nothing", "--help"], standalone_mode=False)
 """
 NAMES = (
     "import torch, priornet; [getattr(priornet, name) for name in priornet.__all__ if name not in "
-    "{'estimators', 'load', 'report', *(n for n in priornet.__all__ if 'Regressor' in n)}]"
+    "{'estimators', 'export', 'load', *(n for n in priornet.__all__ if 'Regressor' in n)}]"
 )
 CASES = {  # name: (code, the same without priornet)
     "--help": (CLI.format(arguments=["--help"]), EMPTY),
     "--version": (CLI.format(arguments=["--version"]), EMPTY),
     "fit --help": (CLI.format(arguments=["fit", "--help"]), EMPTY),
     "import priornet": ("import priornet", "pass"),
-    "every name but estimators and report": (NAMES, "import torch"),
+    "every name but estimators and export": (NAMES, "import torch"),
     "estimators": ("import torch, sklearn; import priornet.estimators", "import torch, sklearn"),
 }
 

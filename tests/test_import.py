@@ -8,7 +8,8 @@ import pytest
 
 # Every public name but the tool for tables, so that lazily loaded modules are held to the same
 # promises. The estimators bring scikit-learn along, which is heavy, and sets a warning filter.
-TABLES = "{'estimators', 'load', *(name for name in priornet.__all__ if 'Regressor' in name)}"
+ESTIMATORS = "name for name in priornet.__all__ if 'Regressor' in name"
+TABLES = f"{{'estimators', 'export', 'load', *({ESTIMATORS})}}"
 LOAD_ALL = (
     "import priornet; "
     f"[getattr(priornet, name) for name in priornet.__all__ if name not in {TABLES}]"
@@ -110,6 +111,11 @@ def test_loading_every_name_changes_no_global_state(changes):
 
 def test_snapshot_notices_planted_changes(changes):
     assert set(changes["planting"]) == set(PLANTED)
+
+
+def test_submodules_are_there_after_importing_the_package():
+    code = "import priornet; priornet.export.to_onnx; priornet.report.write_report; print('true')"
+    assert run(code)
 
 
 def test_unknown_name_raises_attribute_error():
