@@ -57,7 +57,7 @@ def assert_scores(exported, command):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     scored = pd.read_csv(io.StringIO(done.stdout))
     expected = outputs_of(model, rows, {"coverage": 0.9, "interval": "predictive"})

@@ -76,7 +76,7 @@ def killed(tmp_path_factory):
         [sys.executable, "-c", KILLED, str(tmp_path_factory.mktemp("killed"))],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

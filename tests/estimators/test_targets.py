@@ -39,6 +39,24 @@ def test_a_constant_target_is_called_constant(value):
         GaussianRegressor(**QUICK).fit(X, np.full(len(X), value))
 
 
+def test_values_that_differ_by_rounding_are_constant():
+    y = np.array([0.1 + 0.2, 0.3, 0.15 + 0.15])[np.arange(len(X)) % 3]
+    assert len(np.unique(y)) > 1
+    with pytest.raises(ValueError, match="'y' is constant"):
+        GaussianRegressor(**QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize("offset", [1e13, 1e15, -1e15])
+def test_a_large_offset_is_not_a_constant_target(offset):
+    """Whole numbers up to 9e15 are exact: there one more is one more."""
+    y = np.sign(X[:, 0])
+    shift, scale = target_scaling((offset + y)[:, None], None, ("y",))
+    assert shift == pytest.approx([offset + y.mean()], abs=0.2)
+    assert scale == pytest.approx([y.std()])
+    model = GaussianRegressor(hidden=(16,), epochs=30, random_state=0).fit(X, offset + y)
+    assert np.mean(np.sign(model.predict(X) - offset) == y) > 0.9
+
+
 @pytest.mark.parametrize("factor", [1e-130, 1e130])
 def test_units_do_not_matter(factor):
     plain = DeepEnsembleRegressor(2, **QUICK).fit(X, Y)

@@ -49,7 +49,7 @@ def run(name, *arguments):
         [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,7 @@ from priornet.estimators.plan import (
     validation_split,
     weight_decay_for,
 )
-from priornet.estimators.prepared import Prepared, standardised
+from priornet.estimators.prepared import Prepared, chosen_device, standardised
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
 from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
@@ -125,7 +125,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "`learning_rate` and `weight_decay` must not be negative; got "
                 f"{self.learning_rate} and {self.weight_decay}."
             )
-        torch.device(self.device)
+        chosen_device(self.device)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         table = check_inputs(self, X, reset=True)

@@ -34,7 +34,8 @@ class GaussianRegressor(BaseRegressor):
         calibration_fraction: Share of the rows that no training sees, for conformal intervals;
             ``"auto"`` for a tenth, at most 1000, and none of fewer than 100 rows.
         random_state: Seed of splits, first weights and batches.
-        device: Where to train and predict: ``"cpu"``, ``"cuda"``.
+        device: Where to train and predict: ``"cpu"``, ``"cuda"``, or ``"auto"`` for a GPU where
+            there is one.
         verbose: Show a progress bar.
 
     Example:

@@ -14,7 +14,7 @@ from priornet.data.preprocessing import TablePreprocessor
 from priornet.estimators.plan import SMALL, Split
 from priornet.estimators.targets import FloatArray, TargetColumns
 
-__all__ = ["Prepared", "standardised"]
+__all__ = ["Prepared", "chosen_device", "standardised"]
 
 
 @dataclass
@@ -33,6 +33,33 @@ class Prepared:
     rng: np.random.RandomState
 
 
+def chosen_device(device: Any) -> torch.device:
+    """Find the device that a name stands for, and see that it can be used here.
+
+    Args:
+        device: ``"auto"`` for the GPU where there is one and the processor elsewhere, or a name
+            that torch knows, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+    """
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f'`device` must be "auto", "cpu", "cuda" or "cuda:1", for example; got {device!r}.'
+        ) from error
+    try:
+        torch.zeros(1, device=found).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        n_found = torch.cuda.device_count()
+        seen = {0: "no GPU", 1: "one GPU"}.get(n_found, f"{n_found} GPUs")
+        raise ValueError(
+            f"`device` is {str(device)!r}, which cannot be used here (torch {torch.__version__} "
+            f'sees {seen}): give "cpu", or "auto" for the GPU where there is one.'
+        ) from error
+    return found
+
+
 def standardised(
     preprocessor: TablePreprocessor,
     columns: TargetColumns,
@@ -41,15 +68,16 @@ def standardised(
     weight: FloatArray,
     split: Split,
     rng: np.random.RandomState,
-    device: str,
+    device: Any,
 ) -> Prepared:
     """Checked rows and targets ``(N, K)`` in the units of a preprocessor and of target columns."""
     # Tables of a few rows afford double precision: weighting and repeating a row then agree.
     dtype = torch.float64 if len(values) < SMALL else torch.float32
     shift, scale = columns.scaling
+    where = chosen_device(device)
 
     def tensor(array: NDArray[Any]) -> Tensor:
-        return torch.as_tensor(array, dtype=dtype, device=device)
+        return torch.as_tensor(array, dtype=dtype, device=where)
 
     return Prepared(
         preprocessor,

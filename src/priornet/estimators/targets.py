@@ -22,6 +22,7 @@ FloatArray = NDArray[np.float64]
 
 # Squares, and sums of squares over many rows, stay far from the ends of double precision.
 LARGEST, SMALLEST = 1e140, 1e-140
+_ROUNDING = 4 * np.finfo(float).eps  # values closer than this, relative to their size, are equal
 
 
 class Scaling(NamedTuple):
@@ -62,8 +63,15 @@ def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, .
     """Scaling of training targets ``(N, K)``; a constant one cannot be learnt from."""
     shift = np.average(y, axis=0, weights=weight)
     scale = np.sqrt(np.average((y - shift) ** 2, axis=0, weights=weight))
+    constant = np.ptp(y, axis=0) <= _ROUNDING * np.abs(y).max(axis=0)
+    far = ~constant & (scale <= 1e-12 * np.abs(shift))
+    if far.any():  # the sum of such values is rounded by more than they differ: add differences
+        differences = y - y[0]
+        mean = np.average(differences, axis=0, weights=weight)
+        spread = np.sqrt(np.average((differences - mean) ** 2, axis=0, weights=weight))
+        shift, scale = np.where(far, y[0] + mean, shift), np.where(far, spread, scale)
     apart = np.abs(y - shift).max(axis=0)
-    too_close = (apart < SMALLEST) & (apart > 1e-12 * np.abs(shift))  # their squares vanish
+    too_close = (apart < SMALLEST) & ~constant  # their squares vanish
     if too_close.any():
         k = int(np.argmax(too_close))
         raise ValueError(
@@ -71,7 +79,6 @@ def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, .
             f"least {SMALLEST:g} is needed), and their variance would be zero: multiply it by a "
             "power of ten, and fit again."
         )
-    constant = scale <= 1e-12 * np.maximum(np.abs(shift), np.finfo(float).tiny)
     if constant.any():
         k = int(np.argmax(constant))
         raise ValueError(

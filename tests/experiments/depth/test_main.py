@@ -170,7 +170,7 @@ def test_two_processes_share_every_batch(photographs, tmp_path, capsys):
         [*command, str(tmp_path / "2"), "--devices", "2"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert together.returncode == 0, together.stderr
@@ -208,7 +208,7 @@ def on_machines(*commands):
         for rank, command in enumerate(commands)
     ]
     try:
-        said = [process.communicate(timeout=200)[0] for process in running]
+        said = [process.communicate(timeout=600)[0] for process in running]
     finally:
         for process in running:
             process.kill()

@@ -25,7 +25,7 @@ def call_helper(*arguments):
     path = os.pathsep.join([str(HELPER.parent), os.environ["PYTHONPATH"]])
     environment = os.environ | {"PYTHONPATH": path}
     command = [sys.executable, str(HELPER), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def assert_same_weights(one, other):
