@@ -34,8 +34,8 @@ SETTLED = (
 )
 
 _OWN_CHOICES = (
-    "Preset `paper` has the paper's networks, folds and budget of settings. Where the paper is "
-    "silent it makes choices of its own: the learning rate falls along half a cosine, long "
+    "Preset `paper` has the paper's networks, folds and epochs. Where the paper is silent it "
+    "makes choices of its own: the learning rate falls along half a cosine, long "
     "gradients are clipped, students start as a member of their ensemble, EnD2 and NWPN have one "
     "output for belief and excess, and settings that the NLL cannot tell apart are chosen by "
     "generated rows. Another reading of the paper gives other numbers."
