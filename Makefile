@@ -3,6 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 PYTEST_ARGS ?=
 ATTACK_ARGS ?=
+MUTANT_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint types-of-src types-of-tests format attack bench clean
+.PHONY: help setup demo test lint types-of-src types-of-tests format attack mutants bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +57,9 @@ format: setup ## Format the code and apply safe lint fixes
 
 attack: setup ## Attack every promise with generated input (about an hour)
 	PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK_ARGS)
+
+mutants: setup ## Plant mistakes, and see whether the tests find them (about half an hour)
+	PYTHONPATH=tests $(BIN)/python -m mutants $(MUTANT_ARGS)
 
 bench: setup ## Run the benchmarks
 	@set -e; for script in $(wildcard benchmarks/[a-z]*.py); do \
