@@ -59,6 +59,24 @@ def test_scores_match_a_loop_over_pixels(over, dtype, tolerance):
     assert {n: s.item() for n, s in scores.items()} == pytest.approx(expected, rel=tolerance)
 
 
+def test_scores_of_two_images_by_hand():
+    """Eq. (45): the scores of each image, averaged over the images."""
+    target = torch.tensor([[[1.0, 10.0, 100.0, 1.0]], [[1.0, 2.0, 4.0, 3.0]]], dtype=torch.float64)
+    ratio = torch.tensor([[[10.0, 1.0, 0.1, 1.0]], [[1.2, 1.5, 1 / 1.9, 2.0]]], dtype=torch.float64)
+    scores = depth_metrics(ratio * target, target)
+    # Limits 1.25, 1.5625 and 1.953...: two of the first image's four pixels are below all of them,
+    # and of the second image's one, two and three.
+    assert [scores[f"delta{k}"].item() for k in (1, 2, 3)] == [3 / 8, 4 / 8, 5 / 8]
+    # |ratio - 1|: 9, 0, 0.9, 0 and 0.2, 0.5, 0.9/1.9, 1.
+    rel = (9.9 / 4 + (1.7 + 9 / 19) / 4) / 2
+    assert scores["rel"].item() == pytest.approx(rel, rel=1e-12)
+    # Logarithms of the ratios: 1, 0, -1, 0 in the first image.
+    other = [math.log10(1.2), math.log10(1.5), math.log10(1.9), math.log10(2)]
+    root = (math.sqrt(2 / 4) + math.sqrt(sum(x * x for x in other) / 4)) / 2
+    assert scores["rmse_log10"].item() == pytest.approx(root, rel=1e-12)
+    assert scores["log10"].item() == pytest.approx((2 / 4 + sum(other) / 4) / 2, rel=1e-12)
+
+
 def test_the_two_readings_differ_where_images_do():
     prediction, target = map(torch.tensor, maps())
     images, pixels = (depth_metrics(prediction, target, over=over) for over in ("images", "pixels"))

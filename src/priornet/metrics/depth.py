@@ -1,6 +1,7 @@
 r"""How good are depth maps? The scores that the literature agrees on, and where its codes differ.
 
-With prediction :math:`\hat y` and target :math:`y` at the valid pixels of an image:
+With prediction :math:`\hat y` and target :math:`y` at the valid pixels of an image, Eq. (45),
+arXiv:2006.11590v2:
 
 .. math::
     \delta_k = P\left[\max\left(\tfrac{\hat y}{y}, \tfrac{y}{\hat y}\right) < 1.25^k\right] \qquad
@@ -8,9 +9,9 @@ With prediction :math:`\hat y` and target :math:`y` at the valid pixels of an im
     \mathrm{rmse} = \sqrt{E(\hat y - y)^2} \qquad
     \log_{10} = E\,|\log_{10}\hat y - \log_{10} y|
 
-``rmse_log10``, :math:`\sqrt{E(\log_{10}\hat y - \log_{10} y)^2}`, is what the appendix of
-arXiv:2006.11590v2 writes for "log10"; its public code, and DenseDepth's, compute the mean of
-absolute differences, and so do the numbers in its tables. Both are given.
+``rmse_log10``, :math:`\sqrt{E(\log_{10}\hat y - \log_{10} y)^2}`, is what the paper's equation
+has for "log10"; its public code, and DenseDepth's, compute the mean of absolute differences, and so
+do the numbers in its tables. Both are given.
 
 Over a set there are two readings, which differ for the roots, and where images differ in their
 number of valid pixels. ``over="images"`` averages the scores of the images: the paper, its code,
