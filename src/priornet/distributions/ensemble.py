@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, NoReturn, Self
 
 import torch
@@ -345,22 +344,6 @@ class GaussianEnsemble(Distribution):
         centred = self._centred()
         knowledge = centred.square().sum(-1).mean(0)
         return Decomposition(total=data + knowledge, data=data, knowledge=knowledge)
-
-    def tempered(self, temperature: float) -> GaussianEnsemble:
-        r"""Members moved towards their average, Eq. (16).
-
-        Means and covariances become :math:`\frac{2}{T+1}` of their own plus
-        :math:`\frac{T-1}{T+1}` of the average.
-        """
-        if not 1 <= temperature < math.inf:
-            raise ValueError(f"`temperature` must be finite and at least 1; got {temperature:g}.")
-        keep = 2 / (temperature + 1)
-        offsets = self.means - self.means[0]
-        means = self.means[0] + torch.lerp(offsets.mean(0), offsets, keep)
-        covariances = torch.lerp(self.data_covariance(), self.covariances, keep)
-        new = type(self).__new__(type(self))
-        new._init(means, covariances, None, self.is_diagonal)
-        return new
 
     def moment_matched(self) -> Gaussian:
         """The Gaussian with the mixture's mean and covariance: the optimum of EnD, Eq. (12)."""
