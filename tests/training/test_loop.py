@@ -139,3 +139,61 @@ def test_threads_are_put_back():
     before = torch.get_num_threads()
     train([0], [torch.arange(60)], 1e-3, 0.0)
     assert torch.get_num_threads() == before
+
+
+class Recorded(StackedAdam):
+    """Keeps the weights after every step."""
+
+    def __init__(self, weights, learning_rate):
+        super().__init__(weights, learning_rate)
+        self.seen = [weights.detach().clone()]
+
+    def step(self, factor=1.0, active=None):
+        super().step(factor, active)
+        self.seen.append(self.weights.detach().clone())
+
+
+def recorded(sizes, **options):
+    """Train networks on so many rows each, 16 a step; all weights on the way, and the last."""
+    stack = StackedMLP(3, (16,), GaussianHead(16), range(len(sizes)), torch.float64)
+    batches = Batches(TABLE, [torch.arange(n) for n in sizes], range(len(sizes)), batch_size=16)
+    optimizer = Recorded(stack.weights, 1e-2)
+    fit(stack, nll, batches, optimizer, **options)
+    return optimizer.seen, stack.weights.detach()
+
+
+def test_weights_are_averaged_over_steps():
+    """By hand: the n-th step has a share of 1 / (1 + n / 10): 10/11, then 10/12.
+
+    The second network has no rows in the second step, and keeps the average that it has.
+    """
+    (w0, w1, w2), kept = recorded([32, 16], epochs=1, average=10)
+    assert not torch.equal(w1[0], w2[0])
+    assert torch.equal(w1[1], w2[1])
+    torch.testing.assert_close(kept[0], (w0[0] + 10 * w1[0] + 55 * w2[0]) / 66)
+    torch.testing.assert_close(kept[1], (w0[1] + 10 * w1[1]) / 11)
+
+
+@pytest.mark.parametrize("with_validation", [False, True])
+def test_a_share_is_never_less_than_that_of_the_horizon(with_validation):
+    """By hand: over 1.5 epochs of a step each, from the fifth step on the share is 1 / 1.5."""
+    judged: list[torch.Tensor] = []
+
+    def validation(stack):
+        judged.append(stack.weights.detach().clone())
+        return -torch.full((1,), float(len(judged)), dtype=torch.float64)  # the last is the best
+
+    options = {"validation": validation} if with_validation else {}
+    seen, kept = recorded([16], epochs=7, average=1.5, **options)
+    shares = [10 / 11, 10 / 12, 10 / 13, 10 / 14, 2 / 3, 2 / 3, 2 / 3]
+    expected = seen[0]
+    for weights, share in zip(seen[1:], shares, strict=True):
+        expected = (1 - share) * expected + share * weights
+    torch.testing.assert_close(kept, expected)
+    if with_validation:  # the averages are judged, not the weights themselves
+        torch.testing.assert_close(judged[-1], expected)
+
+
+def test_no_average_keeps_the_last_weights():
+    seen, kept = recorded([16], epochs=3)
+    assert torch.equal(kept, seen[-1])

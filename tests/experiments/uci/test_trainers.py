@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from priornet import losses
 from priornet.experiments.uci.config import STUDENTS
 from priornet.experiments.uci.rows import FoldRows
 from priornet.experiments.uci.tasks import Task, members_of
@@ -72,3 +73,22 @@ def test_the_rate_falls_after_the_first_step(stack_of, smoke, epochs):
 
     falls, stays = trained("cosine").weights, trained("constant").weights
     assert torch.equal(falls, stays) == (epochs == 1)
+
+
+def test_the_temperature_is_held_then_falls_to_one(stack_of, smoke, teachers, monkeypatch):
+    """By hand, for ten epochs: T for 20 %, a straight line to 1 over 60 %, then 1."""
+    asked: list[torch.Tensor] = []
+    own = losses.endd
+
+    def spied(nw, teacher, temperature, tempering):
+        asked.append(torch.as_tensor(temperature).expand(2, 1).flatten())
+        return own(nw, teacher, temperature, tempering)
+
+    monkeypatch.setattr(losses, "endd", spied)
+    config = replace(smoke, epochs=10, batch_size=200)  # a step each
+    tasks = [Task(0, {**STILL, "temperature": start}) for start in (10.0, 4.0)]
+    trainers = Trainers(FoldRows(stack_of((0,)), config), lambda: None)
+    trainers.of("EnD2", teachers)(tasks, "inner")
+    from_ten = [10, 10, 10, 8.5, 7, 5.5, 4, 2.5, 1, 1]
+    from_four = [4, 4, 4, 3.5, 3, 2.5, 2, 1.5, 1, 1]
+    torch.testing.assert_close(torch.stack(asked).T, torch.tensor([from_ten, from_four]))
