@@ -129,6 +129,17 @@ def test_initial_evidence_is_an_argument():
     assert_close(first.excess, torch.full((2,), 7.0), rel=1e-12)
 
 
+@pytest.mark.parametrize(("name", "k_dim", "n"), [("normal-wishart", 2, 1), ("product", 3, 3)])
+def test_beliefs_come_before_excesses(name, k_dim, n):
+    """Saved weights and exports rely on it: the last outputs are beliefs, then excesses."""
+    head = make(name, k_dim, initial_belief=2.0, initial_excess=3.0)
+    raw = torch.zeros(head.n_outputs, dtype=torch.float64)
+    raw[-2 * n : -n] = 1.0
+    found = head.distribution(raw)
+    assert bool((found.belief > 2.1).all())
+    assert_close(found.excess, torch.full_like(found.excess, 3.0), rel=1e-12)
+
+
 def test_weights_receive_gradient_from_the_start():
     # Zero weights are no dead end: the features' own gradient waits only for the first step.
     for name, (kind, own) in HEADS.items():

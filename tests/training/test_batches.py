@@ -80,3 +80,11 @@ def test_no_rows_and_no_batch_are_refused():
         Batches(table(), [torch.arange(0)], [0], 16)
     with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
         Batches(table(), [torch.arange(3)], [0], 0)
+
+
+def test_short_epochs_go_on_where_the_last_one_ended():
+    """By hand: of ten rows, four an epoch, each comes once in ten and twice in five epochs."""
+    batches = Batches(table(), [torch.arange(10)], [0], batch_size=4, epoch_rows=4)
+    order = [row for _ in range(5) for step in seen(batches, 0) for row in step]
+    assert sorted(order[:10]) == list(range(10))
+    assert sorted(order[10:]) == list(range(10))

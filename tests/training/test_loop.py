@@ -197,3 +197,24 @@ def test_a_share_is_never_less_than_that_of_the_horizon(with_validation):
 def test_no_average_keeps_the_last_weights():
     seen, kept = recorded([16], epochs=3)
     assert torch.equal(kept, seen[-1])
+
+
+def test_rates_fall_with_the_steps_and_losses_hear_of_the_epochs():
+    """By hand: three epochs of four steps; a rate's share counts steps, a loss's whole epochs."""
+    factors: list[float] = []
+    shares: list[float] = []
+
+    class Listening(StackedAdam):
+        def step(self, factor=1.0, active=None):
+            factors.append(float(factor))
+            super().step(factor, active)
+
+    def loss(gaussian, batch, share):
+        shares.append(share)
+        return losses.gaussian_nll(gaussian, batch.targets)
+
+    stack = StackedMLP(3, (16,), GaussianHead(16), [0], torch.float64)
+    batches = Batches(TABLE, [torch.arange(60)], [0], batch_size=16)
+    fit(stack, loss, batches, Listening(stack.weights, 1e-3), epochs=3, schedule=lambda done: done)
+    assert factors == pytest.approx([step / 12 for step in range(12)])
+    assert shares == pytest.approx([0.0] * 4 + [1 / 3] * 4 + [2 / 3] * 4)
