@@ -124,6 +124,15 @@ def test_mixed_rows_lie_between_any_two_and_take_the_labels_of_the_nearer():
     assert 0.4 < float((drawn.labels != drawn.centre).float().mean()) < 0.6
 
 
+def test_mixed_rows_have_the_labels_of_the_nearer_row():
+    """Two rows, at 0 and at 1, with a label each: below 1/2 the first is nearer."""
+    inputs = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    transfer = TransferSet(far_share=0.0, mixup_share=1.0)
+    drawn = transfer.draw(inputs, 200, torch.Generator().manual_seed(0), [True, False, False])
+    assert torch.equal(drawn.labels, (drawn.inputs[:, 0] > 0.5).long())
+    assert (drawn.labels != drawn.centre).any()
+
+
 def test_generated_rows_have_the_widened_spread_and_labels_of_rows():
     transfer = TransferSet(far_share=0.0, generator_share=1.0)
     drawn = transfer.draw(INPUTS, 20_000, torch.Generator().manual_seed(0), CONTINUOUS)
