@@ -14,9 +14,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet.distill import TransferSet
 from priornet.distill.targets import Objective
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.estimators.recipe import train_stack
 from priornet.estimators.student import Target
+from priornet.training import Rows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
@@ -113,6 +116,29 @@ def test_targets_calibrate():
     assert len(model.fitted_.calibration_scores) == 40
     lower, upper = model.predict_interval(X, 0.9, method="conformal")
     assert np.mean((lower <= Y) & (upper >= Y)) > 0.8
+
+
+def test_a_student_asks_at_training_rows_alone_and_weighs_each_by_its_own(monkeypatch):
+    """Without noise the inputs are those of the rows; calibration rows are not among them."""
+    learnt: list[Rows] = []
+
+    def spied(stack, data, *others, **named):
+        learnt.append(data)
+        return train_stack(stack, data, *others, **named)
+
+    monkeypatch.setattr("priornet.estimators.student.train_stack", spied)
+    weight = np.linspace(0.5, 1.5, len(X))
+    still = TransferSet(far_share=0.0, neighbours=0)
+    settings: dict[str, Any] = {**QUICK, "n_transfer": 1000, "student_epochs": 2, "hidden": (32,)}
+    model = DistilledRegressor(teacher(), transfer=still, **settings).fit(X, Y, weight)
+    (data,) = learnt
+    inputs = torch.as_tensor(teacher().fitted_.preprocessor.transform(X)).to(data.inputs)
+    rows = torch.cdist(data.inputs, inputs).argmin(1)
+    assert torch.equal(data.inputs, inputs[rows])
+    n_held = len(model.fitted_.calibration_scores)
+    assert n_held == 40
+    assert len(rows.unique()) == len(X) - n_held
+    torch.testing.assert_close(data.weight, torch.as_tensor(weight).to(data.weight)[rows])
 
 
 def test_the_teacher_survives_clone_and_grid_search_unchanged():

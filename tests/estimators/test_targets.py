@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from torch.distributions import MultivariateNormal
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.estimators.targets import target_scaling
@@ -64,6 +65,15 @@ def test_units_do_not_matter(factor):
     np.testing.assert_allclose(scaled.predict(X), factor * plain.predict(X), rtol=1e-3)
     one, other = (m.predict_uncertainty(X).knowledge_variance for m in (plain, scaled))
     np.testing.assert_allclose(other, factor * one * factor, rtol=1e-2)
+
+
+def test_entropies_grow_by_the_logarithm_of_every_scale():
+    """Of two targets: as the members say whose covariances were moved to their units."""
+    model = DeepEnsembleRegressor(2, **QUICK).fit(X, np.column_stack([Y, 1000 * X[:, 1]]))
+    found = model.predict_uncertainty(X).data_entropy
+    ensemble = model.predict_belief(X)
+    members = MultivariateNormal(ensemble.means, ensemble.covariances)
+    np.testing.assert_allclose(found, members.entropy().mean(0), rtol=1e-9)
 
 
 def test_an_offset_does_not_cost_members_their_differences():

@@ -1,0 +1,43 @@
+"""What a training of a stack reports of the rows that it holds out."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from priornet import losses
+from priornet.estimators.plan import Plan
+from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
+from priornet.nn import GaussianHead
+from priornet.nn.stacked import StackedMLP
+from priornet.training import Rows
+
+
+def nll(gaussian, batch, share):
+    return losses.gaussian_nll(gaussian, batch.targets)
+
+
+def test_the_validation_loss_is_that_of_weighted_rows():
+    """By hand: at a rate of zero a network says N(0, 1), and a target y costs (y^2 + ln 2 pi) / 2.
+
+    Each network holds out two rows, with targets 0 and 2, of weights 1 and 3; or 2 and 4, 3 and 0.
+    """
+    targets = torch.tensor([[0.0], [2.0], [4.0], [1.0]])
+    data = Rows(torch.zeros(4, 1), targets, torch.tensor([1.0, 3.0, 0.0, 1.0]))
+    held = [torch.tensor([0, 1]), torch.tensor([1, 2])]
+    stack = StackedMLP(1, (4,), GaussianHead(4), [0, 1])
+    found = train_stack(
+        stack,
+        data,
+        [torch.tensor([3])] * 2,
+        held,
+        nll,
+        predictive_nll,
+        [0, 1],
+        Recipe(0.0, 0.0, Plan(1, 4, None)),
+    )
+    squares = [(1 * 0 + 3 * 4) / 4, (3 * 4 + 0 * 16) / 3]
+    expected = [0.5 * (square + math.log(2 * math.pi)) for square in squares]
+    assert found["validation_loss"] == pytest.approx(expected, rel=1e-5)
