@@ -9,6 +9,7 @@ from priornet.data.synthetic import true_mean, true_std
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.experiments.synthetic import PRESETS
 from priornet.experiments.synthetic_metrics import against, measure, numbers, summarise, trace
+from priornet.experiments.synthetic_training import Data
 
 CONFIG = replace(PRESETS["smoke"], n_test=500, n_curve=5)
 
@@ -36,6 +37,20 @@ def test_the_truth_is_measured_as_the_truth():
     assert found["data_std_slope"] == pytest.approx(1, abs=1e-5)
     assert found["out_of_domain"]["variance_of_mean"] == 0
     assert found["ood_auc"]["variance_of_mean"] == 0.5  # it cannot tell inside from outside
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_test_points_are_drawn_apart_from_the_training(seed):
+    config = replace(CONFIG, n_runs=2, n_train=CONFIG.n_test)
+    asked: list[torch.Tensor] = []
+
+    def listener(x):
+        asked.append(x)
+        return oracle(x)
+
+    measure(config, seed, {"listener": listener})
+    trained = Data(config).x[config.seeds.index(seed)]
+    assert not torch.isin(asked[0], trained).any()
 
 
 def test_noise_that_is_not_seen_has_slope_zero():
