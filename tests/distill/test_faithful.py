@@ -11,7 +11,14 @@ import pandas as pd
 import pytest
 import torch
 
-from priornet.distill.faithful import Agreement, agreement, join_ensembles, problems, worst_place
+from priornet.distill.faithful import (
+    Agreement,
+    Faithfulness,
+    agreement,
+    join_ensembles,
+    problems,
+    worst_place,
+)
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -136,3 +143,20 @@ def test_a_column_of_holes_alone_is_no_place():
     X = np.column_stack([np.full(40, np.nan), np.arange(40.0)])
     place = worst_place(X, np.r_[np.zeros(30), np.ones(10)])
     assert place == "worst where column 1 is above 29.25 (4.0 times the average error)"
+
+
+def test_costs_are_the_teachers_over_the_students():
+    """By hand: a tenth of the bytes, and five times the rows per second."""
+    found = Faithfulness(
+        inside=GOOD,
+        outside=None,
+        everywhere=GOOD,
+        truth=None,
+        bytes_student=20,
+        bytes_teacher=200,
+        rows_per_second_student=10.0,
+        rows_per_second_teacher=2.0,
+        n_dropped=0,
+        problems=(),
+    )
+    assert (found.times_smaller, found.times_faster) == (10, 5)

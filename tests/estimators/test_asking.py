@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.ensemble import RandomForestRegressor
 
 from priornet import DistilledRegressor
 from priornet.distill import TeacherError
+from priornet.distill.teachers.protocol import Answers
+from priornet.distributions import GaussianEnsemble
+from priornet.estimators.asking import teacher_scaling
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -35,3 +39,13 @@ def test_a_forest_of_constant_targets_says_so(given):
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"constant \(3\.5 in every leaf\)"):
         ForestTeacher(forest, *((X, y) if given else ()))
+
+
+def test_targets_that_a_teacher_expects_vary_by_all_its_uncertainty():
+    """By hand: means 0 and 4 vary by 4; at each row members say 2 on average, and differ by 1."""
+    means = torch.tensor([[-1.0, 3.0], [1.0, 5.0]], dtype=torch.float64)[..., None]
+    variances = torch.tensor([[1.0, 1.0], [3.0, 3.0]], dtype=torch.float64)[..., None]
+    answers = Answers(GaussianEnsemble(means, variances), torch.ones(2, dtype=torch.bool))
+    shift, scale = teacher_scaling(answers)
+    assert shift == pytest.approx([2.0])
+    assert scale == pytest.approx([np.sqrt(4 + 2 + 1)])

@@ -24,6 +24,7 @@ from priornet.distill import (
     TransferSet,
     draw_inputs,
 )
+from priornet.estimators.recipe import train_stack
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))
@@ -202,6 +203,31 @@ def test_a_forest_is_distilled(tmp_path):
     assert (model.faithfulness_.times_smaller or 0) > 5
     model.save(tmp_path / "student")
     np.testing.assert_array_equal(load(tmp_path / "student").predict(X), model.predict(X))
+
+
+@pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
+def test_a_forests_answers_count_by_their_rows_and_three_tenths_teach_a_gaussian(monkeypatch):
+    """Every row comes twice, with weights 1 and 3, and the teacher says the same of both."""
+    learnt = []
+
+    def spied(stack, data, *others, **named):
+        learnt.append(data)
+        return train_stack(stack, data, *others, **named)
+
+    monkeypatch.setattr("priornet.estimators.student.train_stack", spied)
+    forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0).fit(X[:50], Y[:50])
+    options = {"hidden": (8,), "n_transfer": 100, "student_epochs": 10, "random_state": 0}
+    still = TransferSet(far_share=0.0, neighbours=0)
+    model = DistilledRegressor(ForestTeacher(forest, X[:50], Y[:50]), transfer=still, **options)
+    rows = np.concatenate([X[:50], X[:50]])
+    weight = np.repeat([1.0, 3.0], 50)
+    model.set_params(calibration_fraction=0.0).fit(rows, np.concatenate([Y[:50]] * 2), weight)
+    data = learnt[-1]
+    _, place = data.inputs.unique(dim=0, return_inverse=True)
+    for one in range(50):
+        low, high = data.weight[place == one].sort().values
+        assert float(high / low) == pytest.approx(3, rel=1e-5)
+    assert [len(learnt), model.fitted_.training["epochs"]] == [2, 7]
 
 
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from priornet import PriorNetRegressor
+from priornet.distributions import NormalWishart
+from priornet.estimators import base
+from priornet.training import Batch
 
 RNG = np.random.default_rng(0)
 
@@ -44,3 +48,26 @@ def test_a_given_prior_is_taken():
 def test_a_warm_up_must_leave_time_for_targets(share):
     with pytest.raises(ValueError, match=r"`warm_up` must lie in \[0, 1\)"):
         PriorNetRegressor(warm_up=share).fit(np.zeros((50, 2)), np.arange(50.0))
+
+
+def test_rows_outside_count_gamma_times(monkeypatch):
+    """Three times as much at three times the gamma; rows inside as before."""
+    learnt = []
+    plain = base.train_stack
+
+    def spied(stack, data, rows, held, loss, *others):
+        learnt.append(loss)
+        return plain(stack, data, rows, held, loss, *others)
+
+    monkeypatch.setattr(base, "train_stack", spied)
+    X = RNG.uniform(-1, 1, (60, 2))
+    for gamma in (0.5, 1.5):
+        PriorNetRegressor(gamma=gamma, prior_belief=0.1, epochs=1, random_state=0).fit(X, X[:, 0])
+    y_and_mark = torch.tensor([[[2.0, 1.0], [0.0, 0.0]]])  # a row inside, a row outside
+    batch = Batch(torch.empty(0), y_and_mark, torch.ones(1, 2), None)
+    nw = NormalWishart.from_excess(
+        torch.ones(1, 2, 1), torch.ones(1, 2, 1, 1), torch.tensor(4.0), torch.tensor(3.0)
+    )
+    one, three = (loss(nw, batch, 0.5) for loss in learnt)
+    assert bool((one > 0).all())
+    torch.testing.assert_close(three, one * torch.tensor([1.0, 3.0]))

@@ -15,8 +15,11 @@ import torch
 from _asserts import assert_close
 from _results import assert_reproduced
 from priornet.data.synthetic import true_std
+from priornet.distributions import NormalWishart
+from priornet.experiments import synthetic_training
 from priornet.experiments.results import preset_of, read_results
 from priornet.experiments.synthetic import METHODS, PRESETS, VARIANTS, Config, run
+from priornet.training import Batch
 
 COMMITTED = Path(__file__).parents[2] / "results"
 TINY = replace(
@@ -57,6 +60,28 @@ def numbers(tree):
             yield from numbers(value)
     elif tree is None or isinstance(tree, (int, float)):
         yield "", tree
+
+
+def test_rows_outside_count_gamma_times_and_all_come_in_an_epoch(monkeypatch):
+    """Three times as much at three times the gamma; rows inside as before."""
+    learnt = []
+
+    def listening(stack, loss, batches, *_, **__):
+        learnt.append(loss)
+        assert batches.extra_size * batches.n_steps == TINY.n_out
+
+    monkeypatch.setattr(synthetic_training, "fit", listening)
+    for gamma in (0.5, 1.5):
+        config = replace(TINY, gamma=gamma)
+        synthetic_training.train_prior_networks(synthetic_training.Data(config), config, None)
+    y_and_mark = torch.tensor([[[2.0, 1.0], [0.0, 0.0]]])  # a row inside, a row outside
+    batch = Batch(torch.empty(0), y_and_mark, torch.ones(1, 2), None)
+    nw = NormalWishart.from_excess(
+        torch.ones(1, 2, 1), torch.ones(1, 2, 1, 1), torch.tensor(4.0), torch.tensor(3.0)
+    )
+    one, three = (loss(nw, batch, 0.5) for loss in learnt)
+    assert bool((one > 0).all())
+    torch.testing.assert_close(three, one * torch.tensor([1.0, 3.0]))
 
 
 def test_results_have_the_documented_form(smoke):

@@ -2,7 +2,12 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+
+from priornet.experiments.uci import beyond
 from priornet.experiments.uci.beyond import latencies
+from priornet.experiments.uci.config import Beyond
+from priornet.experiments.uci.folds import make_fold
 
 
 class Recorder:
@@ -32,3 +37,23 @@ def test_models_take_turns_at_the_clock():
     assert turns == ["ENSM", "EnD2"] * 3
     assert list(found) == ["ENSM", "EnD2"]
     assert min(found.values()) > 0
+
+
+def test_estimators_see_the_training_rows_alone(monkeypatch):
+    seen = []
+
+    class Listener:
+        def set_params(self, **_):
+            return self
+
+        def fit(self, X, y):
+            seen.append((X, y))
+            return self
+
+    monkeypatch.setattr(beyond, "_make", lambda *_: Listener())
+    inputs, targets = np.arange(20.0).reshape(10, 2), np.arange(10.0)
+    fold = make_fold(0, np.array([3, 7]), 10)
+    beyond.solve(inputs, targets, fold, Beyond(), ["Single"])
+    ((X, y),) = seen
+    assert y.tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
+    assert X[:, 0].tolist() == [0, 2, 4, 8, 10, 12, 16, 18]

@@ -98,3 +98,12 @@ def test_teachers_answer_on_a_gpu_as_they_do_here(smoke, teachers):
     assert there.means.dtype == torch.float64
     torch.testing.assert_close(there.means, here.means, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(there.covariances, here.covariances, rtol=1e-5, atol=1e-6)
+
+
+def test_noise_does_not_depend_on_the_company_of_a_fold(stack_of, smoke, teachers):
+    targets = targets_for("endd", 1, smoke.n_members, proxy=False, annealed=False)
+    tasks, found = [Task(1, {"noise": 0.1}), Task(0, {"noise": 0.1})], []
+    for numbers, task in (((0, 1), tasks[0]), ((1,), tasks[1])):
+        rows = FoldRows(stack_of(numbers), smoke)
+        found.append(rows.asked(targets, [task], "train", teachers).data.inputs)
+    assert torch.equal(*found)

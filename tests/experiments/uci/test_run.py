@@ -24,6 +24,7 @@ from priornet.experiments.uci import (
     run_all,
     usual_methods,
 )
+from priornet.experiments.uci.run import _summary
 from priornet.report.spread import MEASURES
 
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
@@ -208,3 +209,20 @@ def test_a_fold_of_every_method_repeats_the_committed_one(method):
     now = run(load_uci("boston"), "beyond", config, methods=[method])
     committed = read_results(RESULTS / "boston.beyond.json")
     assert_reproduced(now, committed, method, SCORES, fold=2, loose=0.5)
+
+
+def test_scores_and_curves_are_means_over_the_folds_of_all_parts():
+    def part(*values):
+        records = [
+            dict.fromkeys(SCORES, value)
+            | {kind: dict.fromkeys(MEASURES, value) for kind in ("prr", "ood_auc")}
+            | {"rejection": {"fraction": [0.0, 1.0], "random": [value, 0.0]}}
+            for value in values
+        ]
+        return {"records": records, "seconds": 2.0}
+
+    found = _summary([part(1.0, 2.0), part(6.0)])
+    assert found["rmse"]["mean"] == 3
+    assert found["prr"]["epkl"]["mean"] == 3
+    assert found["rejection"] == {"fraction": [0.0, 1.0], "random": [3.0, 0.0]}
+    assert found["seconds"] == 4

@@ -6,10 +6,13 @@ import pytest
 import torch
 
 from priornet import losses
+from priornet.distributions import NormalWishart
+from priornet.experiments.uci import trainers as module
 from priornet.experiments.uci.config import STUDENTS
 from priornet.experiments.uci.rows import FoldRows
 from priornet.experiments.uci.tasks import Task, members_of
 from priornet.experiments.uci.trainers import Trainers
+from priornet.training import Batch
 
 STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "noise": 0.1, "temperature": 1.0}
 
@@ -92,3 +95,22 @@ def test_the_temperature_is_held_then_falls_to_one(stack_of, smoke, teachers, mo
     from_ten = [10, 10, 10, 8.5, 7, 5.5, 4, 2.5, 1, 1]
     from_four = [4, 4, 4, 3.5, 3, 2.5, 2, 1.5, 1, 1]
     torch.testing.assert_close(torch.stack(asked).T, torch.tensor([from_ten, from_four]))
+
+
+def test_rows_outside_count_gamma_times(trainers, monkeypatch):
+    """By hand: over beta; inside as Eq. (11) has it, outside the divergence from the prior."""
+    learnt = []
+    monkeypatch.setattr(module, "fit", lambda stack, loss, *_, **__: learnt.append(loss))
+    setting = {**STILL, "beta": 100.0, "prior_belief": 0.1}
+    tasks = [Task(0, {**setting, "gamma": gamma}) for gamma in (0.5, 3.0)]
+    trainers.of("NWPN", {})(tasks, "inner")
+    (loss,) = learnt
+    y_and_mark = torch.tensor([[2.0, 1.0], [0.0, 0.0]]).expand(2, 2, 2)  # rows inside and outside
+    batch = Batch(torch.empty(0), y_and_mark, torch.ones(2, 2), None)
+    nw = NormalWishart.from_excess(
+        torch.ones(2, 2, 1), torch.ones(2, 2, 1, 1), torch.tensor(4.0), torch.tensor(3.0)
+    )
+    prior = trainers._priors(tasks, "inner")
+    inside = losses.reverse_kl(nw, torch.full((2, 2, 1), 2.0), prior, 100.0)[:, 0] / 100
+    outside = losses.reverse_kl(nw, None, prior, 0.0)[:, 1] / 100 * torch.tensor([0.5, 3.0])
+    torch.testing.assert_close(loss(nw, batch, 0.5), torch.stack([inside, outside], 1))
