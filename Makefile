@@ -58,7 +58,7 @@ format: setup ## Format the code and apply safe lint fixes
 attack: setup ## Attack every promise with generated input (about an hour)
 	PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK_ARGS)
 
-mutants: setup ## Plant mistakes, and see whether the tests find them (about half an hour)
+mutants: setup ## Plant mistakes, and see what the tests find (about ten minutes)
 	PYTHONPATH=tests $(BIN)/python -m mutants $(MUTANT_ARGS)
 
 bench: setup ## Run the benchmarks
