@@ -9,6 +9,9 @@ import torch
 from priornet.estimators.fitted import stack_belief
 from priornet.experiments.uci import paper
 from priornet.experiments.uci.config import METHODS, STUDENTS
+from priornet.experiments.uci.rows import FoldRows
+from priornet.experiments.uci.tasks import Task
+from priornet.experiments.uci.trainers import Trainers
 
 
 @pytest.fixture
@@ -86,6 +89,37 @@ def test_a_fold_alone_is_the_fold_in_company(stack_of, smoke, method):
     one, other, stranger = alone.networks[0], among.networks[1], among.networks[0]
     gap = (one.weights - other.weights).abs().mean()
     assert gap < 0.05 * (one.weights - stranger.weights).abs().mean()
+
+
+def test_teachers_of_a_search_have_learnt_the_inner_rows_alone(stack_of, smoke):
+    """What a search asks must not have seen the validation rows either."""
+    stack = stack_of((0, 1))
+    found, teachers = paper.solve_gaussians(stack, smoke, ("ENSM", "EnD2"))
+    chosen = found["ENSM"].chosen
+    tasks = [Task(p, chosen[p], m) for p in range(2) for m in range(smoke.n_members)]
+    trainers = Trainers(FoldRows(stack, smoke), lambda: None)
+    inner, train = (trainers.gaussian(tasks, part).weights.detach() for part in ("inner", "train"))
+    assert not torch.equal(inner, train)
+    assert np.array_equal(teachers["inner"], inner)
+    assert np.array_equal(teachers["train"], train)
+
+
+def test_settings_are_judged_on_the_validation_rows(stack_of, smoke, monkeypatch):
+    judged = []
+    plain = paper.validation_nll
+
+    def spied(networks, inputs, targets, n_each):
+        judged.append((inputs, targets))
+        return plain(networks, inputs, targets, n_each)
+
+    monkeypatch.setattr(paper, "validation_nll", spied)
+    stack = stack_of((0, 1))
+    paper.solve(stack, smoke, ["DER"])
+    for place, (inputs, targets) in enumerate(judged):
+        rows = stack.rows(place, stack.folds[place].validation)
+        assert torch.equal(inputs, stack.inputs[rows])
+        assert torch.equal(targets, stack.targets[rows])
+    assert len(judged) == 2
 
 
 def test_the_setting_of_lowest_validation_nll_is_chosen(stack_of, smoke):
