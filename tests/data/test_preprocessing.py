@@ -138,11 +138,11 @@ def test_missing_value_is_imputed_where_training_had_none_and_counted():
     rows = prep.transform({"a": [NAN, 1.0], "b": ["x", None]}, tally=tally)
     assert rows[0, 0] * prep.columns_[0].scale == pytest.approx(2 - 3)
     np.testing.assert_array_equal(rows[:, 1:], [[1, 0], [0, 0]])
-    assert tally == Tally(2, {"a": 1, "b": 1}, {})
+    assert tally == Tally(2, {"a": 1, "b": 1}, {}, unseen=2)
     plain = TablePreprocessor().fit(np.array([[1.0], [2.0], [6.0]]))
     tally = Tally()
     np.testing.assert_array_equal(plain.transform([[NAN], [1.0]], tally=tally)[0], rows[0, 0])
-    assert tally == Tally(2, {"0": 1}, {})
+    assert tally == Tally(2, {"0": 1}, {}, unseen=1)
 
 
 def test_unknown_labels_are_all_zeros_and_counted():
@@ -150,13 +150,13 @@ def test_unknown_labels_are_all_zeros_and_counted():
     tally = Tally()
     rows = prep.transform({"b": ["new", "x", "newer"]}, tally=tally)
     np.testing.assert_array_equal(rows, [[0, 0], [1, 0], [0, 0]])
-    assert tally == Tally(3, {}, {"b": 2})
+    assert tally == Tally(3, {}, {"b": 2}, unseen=2)
 
 
 def test_tallies_add_up():
-    both = Tally(2, {"a": 1}, {})
-    both.merge(Tally(3, {"a": 1, "b": 2}, {"c": 4}))
-    assert both == Tally(5, {"a": 2, "b": 2}, {"c": 4})
+    both = Tally(2, {"a": 1}, {}, {"d": 1}, bare=1, unseen=2)
+    both.merge(Tally(3, {"a": 1, "b": 2}, {"c": 4}, {}, bare=1, unseen=3))
+    assert both == Tally(5, {"a": 2, "b": 2}, {"c": 4}, {"d": 1}, bare=2, unseen=5)
 
 
 def test_rare_labels_are_pooled_and_unknown_ones_join_them():

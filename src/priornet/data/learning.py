@@ -17,6 +17,7 @@ __all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_colum
 
 FloatArray = NDArray[np.float64]
 _LARGEST = float(np.finfo(np.float64).max)
+_ROUNDING = 1e-9  # a constant may come in other digits
 Parser = Literal["number", "comma", "boolean", "date"]
 
 
@@ -57,6 +58,15 @@ class RawColumn:
     def is_plain(self) -> bool:
         """Whether it holds just numbers: no labels, no dates, no decimal commas."""
         return self.kind == "numeric" and self.parser in ("number", "boolean")
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far numbers may go: from the training range as far again as that range is wide."""
+        if self.kind == "categorical":
+            return -math.inf, math.inf
+        low, high = self.minimum, self.maximum
+        width = max(high - low, _ROUNDING * max(abs(low), abs(high)))
+        return low - width, high + width
 
     @property
     def width(self) -> int:

@@ -7,13 +7,13 @@ never saw stays visible: an unknown label is all zeros, a far value stays far.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.data.columns import CellError, Column, Table
+from priornet.data.columns import CellError, Column, Numbers, Table
 from priornet.data.containers import read_table
 from priornet.data.learning import (
     RawColumn,
@@ -24,6 +24,7 @@ from priornet.data.learning import (
     read_column,
 )
 from priornet.data.matching import as_labels, as_numbers
+from priornet.data.unseen import Tally, Unseen, most_missing
 
 __all__ = ["LIMIT", "CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
 
@@ -53,33 +54,6 @@ class OutputColumn:
         return self.role == "value"
 
 
-@dataclass
-class Tally:
-    """Counts what :meth:`TablePreprocessor.transform` met that training had not.
-
-    Attributes:
-        n_rows: Rows seen.
-        imputed: Missing values per column in which training had none.
-        unknown: Labels per column that training had not.
-    """
-
-    n_rows: int = 0
-    imputed: dict[str, int] = field(default_factory=dict[str, int])
-    unknown: dict[str, int] = field(default_factory=dict[str, int])
-
-    def add(self, counts: dict[str, int], column: str | int, count: int) -> None:
-        """Add to one of the two."""
-        if count:
-            counts[str(column)] = counts.get(str(column), 0) + count
-
-    def merge(self, other: Tally) -> None:
-        """Add what another one counted."""
-        self.n_rows += other.n_rows
-        for mine, theirs in ((self.imputed, other.imputed), (self.unknown, other.unknown)):
-            for column, count in theirs.items():
-                self.add(mine, column, count)
-
-
 class TablePreprocessor:
     """Raw columns to a matrix of numbers.
 
@@ -98,6 +72,7 @@ class TablePreprocessor:
         feature_names_out_: Names of the output columns.
         columns_: What training learnt about each raw column.
         source_: Where each output column comes from.
+        most_missing_: More missing values than these are too many for a row.
 
     Example:
         >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
@@ -112,6 +87,7 @@ class TablePreprocessor:
     feature_names_out_: tuple[str, ...]
     columns_: tuple[RawColumn, ...]
     source_: tuple[OutputColumn, ...]
+    most_missing_: int
 
     def __init__(self, *, max_categories: int = 50) -> None:
         if max_categories < 2:
@@ -151,6 +127,7 @@ class TablePreprocessor:
                 )
                 for j in range(table.n_columns)
             ),
+            most_missing(sum(_missing(table.column(j)) for j in range(table.n_columns)), weight),
         )
         return self
 
@@ -168,6 +145,7 @@ class TablePreprocessor:
         extra: Literal["error", "ignore"] = "error",
         reordered: Literal["sort", "error"] = "sort",
         tally: Tally | None = None,
+        unseen: Unseen | None = None,
     ) -> NDArray[Any]:
         """The matrix of a table, shape ``(rows, len(feature_names_out_))``.
 
@@ -176,20 +154,32 @@ class TablePreprocessor:
             dtype: Floating type of the result; the arithmetic is float64.
             extra: What to do about names that training had not.
             reordered: What to do about names in another order.
-            tally: Counts unknown labels and unexpected holes, where given.
+            tally: Where given, counts what training never had.
+            unseen: Where given, a fresh one, learns which rows have that.
         """
         table = read_table(X)
         order = self._order(table, extra, reordered)
-        if tally is not None:
-            tally.n_rows += table.n_rows
+        if unseen is None and tally is not None:
+            unseen = Unseen()
+        if unseen is not None:
+            unseen.n_rows, unseen.most_missing = table.n_rows, self.most_missing_
+        matrix = self._matrix(table, order, dtype, unseen)
+        if tally is not None and unseen is not None:
+            tally.count(unseen)
+        return matrix
+
+    def _matrix(
+        self, table: Table, order: tuple[int, ...], dtype: Any, unseen: Unseen | None
+    ) -> NDArray[Any]:
+        """The columns of a table in the order of training, as numbers."""
         if self._is_plain and table.matrix is not None:
             matrix = table.matrix
             if table.n_columns != len(order) or order != tuple(range(len(order))):
                 matrix = matrix[:, list(order)]
             with np.errstate(over="ignore"):  # too far for a float is clipped like any far value
-                return self._standardised(matrix, dtype, tally)
+                return self._standardised(matrix, dtype, unseen)
         with np.errstate(over="ignore"):
-            return self._assembled(table, order, dtype, tally)
+            return self._assembled(table, order, dtype, unseen)
 
     def to_json(self) -> dict[str, Any]:
         """The whole state: dicts, lists, text, numbers, booleans, None."""
@@ -197,6 +187,7 @@ class TablePreprocessor:
             "format": _FORMAT,
             "max_categories": self.max_categories,
             "has_names": self.feature_names_in_ is not None,
+            "most_missing": self.most_missing_,
             "columns": [
                 {**asdict(column), "categories": list(column.categories)}
                 for column in self.columns_
@@ -220,13 +211,19 @@ class TablePreprocessor:
         columns = tuple(read_column(record, j, has_names) for j, record in enumerate(records))
         names = tuple(str(column.name) for column in columns) if has_names else None
         expect(names is None or len(set(names)) == len(names), "two columns have the same name")
+        most = state.get("most_missing", len(columns) - 1)  # older versions did not count them
+        fits = _is_whole(most) and 0 <= most < len(columns)
+        expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
         loaded = cls(max_categories=limit)
-        loaded._set(names, columns)
+        loaded._set(names, columns, most)
         return loaded
 
-    def _set(self, names: tuple[str, ...] | None, columns: tuple[RawColumn, ...]) -> None:
+    def _set(
+        self, names: tuple[str, ...] | None, columns: tuple[RawColumn, ...], most_missing: int
+    ) -> None:
         """Take over the learnt columns, and lay out what :meth:`transform` needs each time."""
         self.n_features_in_ = len(columns)
+        self.most_missing_ = min(most_missing, len(columns) - 1)  # a row without any is too bare
         self.feature_names_in_ = names
         self.columns_ = columns
         out: list[str] = []
@@ -254,6 +251,8 @@ class TablePreprocessor:
         self._mean = np.array([column.mean for column in columns])
         self._inverse = np.array([1 / column.scale for column in columns])
         self._median = np.array([column.median for column in columns])
+        reach = np.array([column.reach for column in columns])
+        self._low, self._high = reach[:, 0], reach[:, 1]
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
     def _order(self, table: Table, extra: str, reordered: str) -> tuple[int, ...]:
@@ -282,10 +281,14 @@ class TablePreprocessor:
             )
         return tuple(place[name] for name in known)
 
-    def _standardised(self, matrix: FloatArray, dtype: Any, tally: Tally | None) -> NDArray[Any]:
+    def _standardised(self, matrix: FloatArray, dtype: Any, unseen: Unseen | None) -> NDArray[Any]:
         """All columns are numbers, none has an indicator: one pass over the matrix."""
         if not np.isfinite(matrix).all():
-            matrix = self._filled(matrix, tally)
+            matrix = self._filled(matrix, unseen)
+        if unseen is not None and len(matrix):
+            far = (matrix.min(0) < self._low) | (matrix.max(0) > self._high)
+            for j in np.flatnonzero(far):
+                unseen.note_far(self._name(j), matrix[:, j], self.columns_[j].reach)
         if len(matrix) <= _BLOCK:
             return _clipped((matrix - self._mean) * self._inverse).astype(dtype, copy=False)
         out = np.empty(matrix.shape, dtype)
@@ -294,15 +297,15 @@ class TablePreprocessor:
             out[rows] = _clipped((matrix[rows] - self._mean) * self._inverse)
         return out
 
-    def _filled(self, matrix: FloatArray, tally: Tally | None) -> FloatArray:
+    def _filled(self, matrix: FloatArray, unseen: Unseen | None) -> FloatArray:
         """Medians for nan; inf is refused."""
         if np.isinf(matrix).any():
             row, j = (int(place[0]) for place in np.nonzero(np.isinf(matrix)))
             raise infinite(self._name(j), row, matrix[row, j])
         holes = np.isnan(matrix)
-        if tally is not None:
-            for j, count in enumerate(holes.sum(0)):
-                tally.add(tally.imputed, self._name(j), int(count))
+        if unseen is not None:
+            for j in range(holes.shape[1]):
+                unseen.note_missing(self._name(j), holes[:, j], is_new=True)
         return np.where(holes, self._median, matrix)
 
     def _name(self, index: int) -> str | int:
@@ -310,7 +313,7 @@ class TablePreprocessor:
         return index if name is None else name
 
     def _assembled(
-        self, table: Table, order: tuple[int, ...], dtype: Any, tally: Tally | None
+        self, table: Table, order: tuple[int, ...], dtype: Any, unseen: Unseen | None
     ) -> NDArray[Any]:
         """Column by column; numbers in blocks of rows, so that a block stays in the cache."""
         out = np.zeros((table.n_rows, len(self.source_)), dtype)
@@ -318,7 +321,7 @@ class TablePreprocessor:
         for j, (place, start) in enumerate(zip(order, self._start, strict=True)):
             column, raw = self.columns_[j], table.column(place)
             if column.kind == "categorical":
-                slots, holes = self._slots(j, raw, tally)
+                slots, holes = self._slots(j, raw, unseen)
                 hit = np.flatnonzero(slots >= 0)
                 out[hit, start + slots[hit]] = 1
             else:
@@ -327,13 +330,15 @@ class TablePreprocessor:
                 if holes is not None:
                     check_not_infinite(self._name(j), values)
                     values = np.where(holes, column.median, values)
+                if unseen is not None:
+                    unseen.note_far(self._name(j), values, column.reach)
                 numbers.append((start, values, column))
             if holes is None or not holes.any():
                 continue
+            if unseen is not None:
+                unseen.note_missing(self._name(j), holes, is_new=not column.has_missing)
             if column.has_missing:
                 out[holes, start + column.width - 1] = 1
-            elif tally is not None:
-                tally.add(tally.imputed, self._name(j), int(holes.sum()))
         for first in range(0, table.n_rows, _BLOCK):
             rows = slice(first, first + _BLOCK)
             for start, values, column in numbers:
@@ -341,17 +346,22 @@ class TablePreprocessor:
         return out
 
     def _slots(
-        self, index: int, raw: Column, tally: Tally | None
+        self, index: int, raw: Column, unseen: Unseen | None
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Per row the label's place in the block, -1 for none; and where the value is missing."""
         column, known = self.columns_[index], self._codes[index]
         texts = as_labels(column, raw)
         unknown = len(known) if column.has_other else -1
         slots = np.array([known.get(label, unknown) for label in texts.labels] + [-1], np.int64)
-        if tally is not None:
-            strange = np.array([slot < 0 for slot in slots[:-1]] + [False], bool)
-            tally.add(tally.unknown, self._name(index), int(strange[texts.codes].sum()))
+        if unseen is not None:
+            is_new = np.append(slots[:-1] < 0, False)  # code -1, a missing value, reads the last
+            unseen.note_unknown(self._name(index), is_new[texts.codes])
         return slots[texts.codes], texts.codes < 0
+
+
+def _missing(column: Column) -> NDArray[np.bool_]:
+    """Where a column has no value."""
+    return np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
 
 
 def _clipped(values: FloatArray) -> FloatArray:
