@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from priornet import DeepEnsembleRegressor
+from priornet import (
+    DeepEnsembleRegressor,
+    DistilledRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+    PriorNetRegressor,
+)
 from priornet.estimators.verdict import NOISY, UNFAMILIAR, Reference
 
 
@@ -78,4 +88,89 @@ def test_an_ensemble_knows_its_own_from_far_rows_and_sees_noise():
     inside = model.predict_verdict(np.linspace(-0.9, 0.3, 50)[:, None])
     assert np.mean(inside == "trust") > 0.9
     assert np.mean(model.predict_verdict(np.linspace(0.6, 0.95, 50)[:, None]) == "noisy") > 0.9
-    assert (model.predict_verdict(np.array([[-12.0], [12.0]])) == "unfamiliar").all()
+    far = np.array([[-2.9], [2.9]])  # not so far that a network's answer is of no interest
+    assert (model.predict_verdict(far) == "unfamiliar").all()
+
+
+@functools.cache
+def small_models():
+    """Every kind of belief, learnt from a table that lacks some heights and no ages."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 60, 150),
+            "height": np.where(rng.random(150) < 0.2, np.nan, rng.normal(1.7, 0.1, 150)),
+            "city": rng.choice(["Graz", "Linz"], 150),
+        }
+    )
+    y = X["age"] + 3 * (X["city"] == "Graz") + rng.normal(0, 0.3, 150)
+    quick: Any = {"hidden": (16,), "epochs": 60, "random_state": 0}
+    single, members = GaussianRegressor(**quick).fit(X, y), DeepEnsembleRegressor(3, **quick)
+    members.fit(X, y)
+    student = {**quick, "student_epochs": 30, "n_transfer": 2000}
+    return X, {
+        "single": single,
+        "ensemble": members,
+        "prior network": PriorNetRegressor(**quick).fit(X, y),
+        "evidential": EvidentialRegressor(**quick).fit(X, y),
+        "endd": DistilledRegressor(members, **student).fit(X),
+        "end": DistilledRegressor(members, "end", **student).fit(X),
+        "md-end": DistilledRegressor(members, "md-end", **student).fit(X),
+    }
+
+
+every_model = pytest.mark.parametrize(
+    "name", ["single", "ensemble", "prior network", "evidential", "endd", "end", "md-end"]
+)
+
+
+@every_model
+def test_a_row_with_what_training_never_had_is_unfamiliar(name):
+    """The first row is ordinary: the others differ from it in what is named beside them."""
+    X, models = small_models()
+    row = {"age": 40.0, "height": 1.7, "city": "Graz"}
+    changes = {
+        "": {"height": np.nan},
+        "age": {"age": np.nan},
+        "city": {"city": "Wien"},
+        "age; city": {"age": 1e9, "city": None, "height": np.nan},
+    }
+    rows = pd.DataFrame([row, *({**row, **change} for change in changes.values())])
+    words, columns = models[name].predict_verdict(rows, return_columns=True)
+    assert columns.tolist() == ["", *changes]
+    assert words[2:].tolist() == ["unfamiliar"] * 3
+    assert (models[name].predict_verdict(X) == "unfamiliar").mean() < 0.05
+
+
+@every_model
+def test_scores_and_predictions_of_such_rows_stay(name):
+    X, models = small_models()
+    typical = X.assign(age=models[name].fitted_.preprocessor.columns_[0].median)
+    lacking = X.assign(age=np.nan)
+    np.testing.assert_array_equal(models[name].predict(lacking), models[name].predict(typical))
+    np.testing.assert_array_equal(
+        models[name].predict_familiarity(lacking), models[name].predict_familiarity(typical)
+    )
+
+
+def test_a_warning_names_rows_by_the_index_and_their_columns():
+    X, models = small_models()
+    rows = X.iloc[:9].set_index(pd.Index(list("abcdefghi")))
+    rows.loc["c", "age"] = np.nan
+    rows.loc["f", "city"] = "Wien"
+    with pytest.warns(
+        UserWarning, match=r"^2 of 9 rows .*: row c \(age\), row f \(city\);"
+    ) as told:
+        words = models["single"].predict_verdict(rows)
+    assert told[0].filename == __file__
+    assert set(words[[2, 5]]) == {"unfamiliar"}
+    with pytest.warns(UserWarning, match=r"row 4 \(age\) and 1 more;"):
+        models["single"].predict_verdict({**X[:6].to_dict("list"), "age": [np.nan] * 6})
+
+
+def test_nan_is_never_trusted():
+    known = reference()
+    words = known.words(np.array([np.nan, 1.0]), np.array([4.0, 4.0]))
+    assert words.tolist() == ["unfamiliar", "trust"]
+    single = Reference.of(np.zeros(200), np.ones(200))
+    assert single.words(np.array([np.nan]), np.ones(1)).tolist() == ["unfamiliar"]

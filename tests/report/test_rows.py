@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from priornet import GaussianRegressor
 from priornet.report import evaluate
 
 
@@ -61,3 +62,17 @@ def test_unexpected_hole_is_named(single):
     X[3, 1] = np.nan
     found = row(evaluate(single.model, X, single.y, most_rows=150), "3")
     assert "x1 is missing" in found.reason
+
+
+def test_a_row_that_lacks_too_many_values_is_unfamiliar_and_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 4))
+    y = X.sum(1)
+    X[np.arange(120), rng.integers(0, 4, 120)] = np.nan  # each row lacks one value
+    model = GaussianRegressor(hidden=(8,), epochs=5, random_state=0).fit(X, y)
+    X[3] = [np.nan, np.nan, np.nan, 0.0]
+    found = evaluate(model, X, y, most_rows=120)
+    assert row(found, "3").verdict == "unfamiliar"
+    assert "3 of 4 values are missing" in row(found, "3").reason
+    assert "values are missing" not in row(found, "4").reason
+    assert found.metrics["n_unseen"] == found.metrics["verdicts"]["unfamiliar"] == 1

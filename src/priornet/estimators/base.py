@@ -21,13 +21,16 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from priornet.data.preprocessing import TablePreprocessor
+from priornet.data.unseen import Unseen
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import (
     check_inputs,
     check_targets,
     check_weight,
     merge_equal_rows,
+    row_index,
     take_rows,
+    unseen_notice,
 )
 from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import (
@@ -43,6 +46,7 @@ from priornet.estimators.prepared import Prepared, chosen_device, standardised
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
 from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
+from priornet.notices import warn_user
 from priornet.training import Loss, Rows
 from priornet.uncertainty import Uncertainty, uncertainty
 
@@ -266,12 +270,25 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         return self.fitted_.familiarity(self._standard_uncertainty(X))
 
-    def predict_verdict(self, X: Any) -> NDArray[np.object_]:
+    def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
         """One word per row: ``trust``, ``noisy`` or ``unfamiliar``.
 
-        :mod:`priornet.estimators.verdict` says what they mean.
+        :mod:`priornet.estimators.verdict` says what they mean. A row with what training never had
+        (a value missing where there was always one, a new label, a number far out of range, or too
+        few values) is unfamiliar whatever its score; a warning names such rows and columns.
+
+        Args:
+            X: Inputs.
+            return_columns: Instead of the warning, return for each row the names of those columns
+                too, joined by ``"; "``; empty where there are none.
         """
-        return self.fitted_.verdict(self._standard_uncertainty(X))
+        unseen = Unseen()
+        words = self.fitted_.verdict(self._standard_uncertainty(X, unseen), unseen)
+        if return_columns:
+            return words, unseen.columns
+        if unseen.rows.any():
+            warn_user(unseen_notice(unseen, row_index(X)))
+        return words
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder; :func:`priornet.load` reads it.
@@ -284,17 +301,17 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         save(self, Path(path))
 
-    def _standard_uncertainty(self, X: Any) -> Uncertainty:
+    def _standard_uncertainty(self, X: Any, unseen: Unseen | None = None) -> Uncertainty:
         """Uncertainty of standardised targets."""
-        inputs = self._inputs(X)
+        inputs = self._inputs(X, unseen)
         return uncertainty(self.fitted_.standard_belief(inputs))
 
-    def _inputs(self, X: Any) -> Tensor:
+    def _inputs(self, X: Any, unseen: Unseen | None = None) -> Tensor:
         """Preprocessed inputs."""
         check_is_fitted(self)
         table = check_inputs(self, X, reset=False)
         prep = self.fitted_.preprocessor
-        return torch.from_numpy(prep.transform(table, reordered="error"))
+        return torch.from_numpy(prep.transform(table, reordered="error", unseen=unseen))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.data.preprocessing import TablePreprocessor
+from priornet.data.unseen import Unseen
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
@@ -133,9 +134,14 @@ class Fitted:
         """In-domain score of rows, from the uncertainty of their standardised targets."""
         return self.reference.familiarity(self._variances(record)[0])
 
-    def verdict(self, record: Variances) -> NDArray[np.object_]:
-        """One word per row, from the uncertainty of its standardised targets."""
-        return self.reference.words(*self._variances(record))
+    def verdict(self, record: Variances, unseen: Unseen) -> NDArray[np.object_]:
+        """Return one word per row.
+
+        Args:
+            record: Uncertainty of the standardised targets.
+            unseen: What the preprocessor met in the rows.
+        """
+        return self.reference.words(*self._variances(record), unseen.rows)
 
     @staticmethod
     def _variances(record: Variances) -> tuple[FloatArray, FloatArray]:

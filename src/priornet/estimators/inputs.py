@@ -14,6 +14,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from priornet.data.unseen import Unseen
 from priornet.estimators.targets import check_magnitude
 
 __all__ = [
@@ -23,10 +24,14 @@ __all__ = [
     "is_table",
     "merge_equal_rows",
     "num_rows",
+    "row_index",
     "take_rows",
+    "unseen_notice",
 ]
 
 FloatArray = NDArray[np.float64]
+
+_MOST_NAMED = 5
 
 
 def is_table(X: object) -> bool:
@@ -116,6 +121,28 @@ def merge_equal_rows(
     total: FloatArray = np.zeros(len(distinct))
     np.add.at(total, inverse.reshape(-1), weight)
     return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total
+
+
+def row_index(X: Any) -> Any:
+    """Return the index of a pandas frame; None for tables whose rows have positions only."""
+    return X.index if hasattr(X, "iloc") else None
+
+
+def unseen_notice(unseen: Unseen, index: Any = None) -> str:
+    """Name the first rows with what training never had, and the columns.
+
+    Args:
+        unseen: Of at least one row.
+        index: Names of the rows; by default their positions.
+    """
+    columns, rows = unseen.columns, np.flatnonzero(unseen.rows)
+    shown = [f"row {i if index is None else index[i]} ({columns[i]})" for i in rows[:_MOST_NAMED]]
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    return (
+        f"{len(rows)} of {unseen.n_rows} rows are unfamiliar for what training never had (a "
+        "missing value, a new label, a number far out of range): "
+        f"{', '.join(shown)}{more}; `return_columns=True` names the columns of each row instead."
+    )
 
 
 def num_rows(X: Any) -> int:

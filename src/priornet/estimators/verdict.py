@@ -6,6 +6,9 @@
   of the median reference row. More data would not help.
 - ``trust``: neither.
 
+A row with what training never had (:mod:`priornet.data.unseen`) is ``unfamiliar`` whatever its
+uncertainty: a network shows none where a median took the place of a missing value.
+
 Reference rows are rows of the training table, the held-out ones where there are enough of them.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +82,19 @@ class Reference:
         n_rare = int(((1 + np.arange(n)) / (1 + n) < UNFAMILIAR).sum())
         return float(self.knowledge[-max(n_rare, 1)])
 
-    def words(self, knowledge: FloatArray, data: FloatArray) -> NDArray[np.object_]:
-        """``trust``, ``noisy`` or ``unfamiliar`` for each row."""
-        unfamiliar, noisy = knowledge > self.limit, np.sqrt(data) > NOISY * self.data
+    def words(
+        self,
+        knowledge: FloatArray,
+        data: FloatArray,
+        unseen: NDArray[np.bool_] | Literal[False] = False,
+    ) -> NDArray[np.object_]:
+        """Return ``trust``, ``noisy`` or ``unfamiliar`` for each row.
+
+        Args:
+            knowledge: Knowledge variance of the rows, ``(n,)``.
+            data: Their data variance.
+            unseen: Which of them have what training never had.
+        """
+        unfamiliar = ~(knowledge <= self.limit) | unseen  # nan is unfamiliar
+        noisy = np.sqrt(data) > NOISY * self.data
         return np.where(unfamiliar, WORDS[2], np.where(noisy, WORDS[1], WORDS[0])).astype(object)

@@ -103,7 +103,8 @@ def study(config: Config, *, verbose: bool = False) -> Study:
         models[name] = model = _make(name, config, models, verbose).fit(rows.X, rows.y)
         seconds = time.perf_counter() - begun
         evaluations[name] = evaluation = evaluate(model, rows.X_test, rows.y_test, rows.X_out)
-        foreign = (model.predict_verdict(rows.X_out) == "unfamiliar").mean()
+        words, _ = model.predict_verdict(rows.X_out, return_columns=True)
+        foreign = (words == "unfamiliar").mean()
         methods[name] = {**_metrics(evaluation, float(foreign), seconds), **origin}
     results = {
         "dataset": "diabetes",

@@ -172,8 +172,10 @@ def _standing(model: BaseRegressor, rows: Any, record: RowUncertainty) -> dict[s
     parts = (record.knowledge_variance, record.data_variance)
     knowledge, data = ((_as_matrix(part) / square).mean(-1) for part in parts)
     nearby = (1 - TOLERANCE, 1 + TOLERANCE)
-    words = tuple(reference.words(a * knowledge, b * data) for a in nearby for b in nearby)
-    found = {"verdict": Jumping(model.predict_verdict(rows), words)}
+    verdict, columns = model.predict_verdict(rows, return_columns=True)
+    unseen = columns != ""
+    words = tuple(reference.words(a * knowledge, b * data, unseen) for a in nearby for b in nearby)
+    found = {"verdict": Jumping(verdict, words)}
     if reference.has_knowledge:
         scores = tuple(reference.familiarity(factor * knowledge) for factor in nearby)
         found["in_domain"] = Jumping(model.predict_familiarity(rows), scores)

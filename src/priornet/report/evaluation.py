@@ -49,8 +49,8 @@ class Estimator(Protocol):
         """In-domain score in [0, 1]."""
         ...
 
-    def predict_verdict(self, X: Any) -> Any:
-        """One word per row."""
+    def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
+        """One word per row; with the columns that hold what training never had, if asked."""
         ...
 
 
@@ -151,7 +151,8 @@ def evaluate(
     row_spread = _row_spread(spread, scale)
     error = (((targets - prediction) / scale) ** 2).sum(1)
     familiarity = np.asarray(model.predict_familiarity(X), np.float64)
-    verdict = np.asarray(model.predict_verdict(X)).astype(str)
+    words, unseen = model.predict_verdict(X, return_columns=True)
+    verdict = np.asarray(words).astype(str)
 
     features = features_of(X, model.fitted_.preprocessor.columns_)
     part = "knowledge" if (spread.knowledge > 0).any() else "total"
@@ -189,6 +190,7 @@ def evaluate(
             total=row_spread["total"],
             data=row_spread["data"],
             knowledge=row_spread["knowledge"],
+            most_missing=model.fitted_.preprocessor.most_missing_,
             most=most_rows,
         ),
         panels=panels(features, row_spread[part], along),
@@ -205,6 +207,7 @@ def evaluate(
                 error, spread.measures, None if spread_ood is None else spread_ood.measures
             ),
             "verdicts": {word: int((verdict == word).sum()) for word in WORDS},
+            "n_unseen": int((unseen != "").sum()),
             "targets": per_target,
         },
     )

@@ -49,6 +49,12 @@ class Feature:
         """Whether the numbers are days since 1970."""
         return self.known.parser == "date"
 
+    def is_missing(self, row: int) -> bool:
+        """Tell whether a row lacks the value."""
+        if self.numbers is not None:
+            return bool(np.isnan(self.numbers[row]))
+        return self.labels is not None and self.labels[row] is None
+
 
 @dataclass(frozen=True)
 class Panel:

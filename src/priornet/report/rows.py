@@ -47,6 +47,7 @@ def least_trusted(
     total: FloatArray,
     data: FloatArray,
     knowledge: FloatArray,
+    most_missing: int,
     most: int,
 ) -> tuple[UntrustedRow, ...]:
     """The unfamiliar rows first, then the noisy ones, each kind by its own uncertainty.
@@ -59,6 +60,7 @@ def least_trusted(
         total: Total uncertainty per row, as a standard deviation.
         data: Its data part.
         knowledge: Its knowledge part.
+        most_missing: How many values a row may lack.
         most: How many rows at most.
     """
     rank = np.array([_RANK[str(word)] for word in verdict])
@@ -78,12 +80,19 @@ def least_trusted(
                         (float(data[i]), usual_data),
                         (float(knowledge[i]), usual_knowledge),
                     ),
+                    *_too_bare(features, i, most_missing),
                     *_strange_features(features, i),
                 ]
             ),
         )
         for i in order
     )
+
+
+def _too_bare(features: Sequence[Feature], row: int, most: int) -> list[str]:
+    """Say that a row lacks too many of the values that training lacked too, where it does."""
+    lacking = sum(feature.known.has_missing and feature.is_missing(row) for feature in features)
+    return [f"{lacking} of {len(features)} values are missing"] if lacking > most else []
 
 
 def _part(verdict: str, data: tuple[float, float], knowledge: tuple[float, float]) -> str:
