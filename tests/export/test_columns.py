@@ -1,27 +1,37 @@
 """The nodes that prepare raw columns give the preprocessor's matrix."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from _onnx import run_onnx
 from priornet.data.preprocessing import TablePreprocessor
+from priornet.data.unseen import Unseen
 from priornet.export.columns import preprocess
-from priornet.export.feeds import feeds
+from priornet.export.feeds import feeds, numbers
 from priornet.export.graph import Graph
 from priornet.export.onnx_model import make_model
+from priornet.export.torch_columns import RawColumns
 
 
-def matrix(preprocessor, rows):
+def prepared(preprocessor, rows):
+    """The matrix, and which rows have what training never had."""
     graph = Graph()
     made = preprocess(graph, preprocessor, np.float64)
-    graph.output("matrix", made, ["rows", len(preprocessor.source_)])
-    return run_onnx(make_model(graph, 18, {}), feeds(preprocessor, rows))["matrix"]
+    graph.output("matrix", made.matrix, ["rows", len(preprocessor.source_)])
+    graph.output("unseen", made.unseen, ["rows", 1])
+    return run_onnx(make_model(graph, 18, {}), feeds(preprocessor, rows))
 
 
 def assert_same_matrix(training, rows, **options):
-    preprocessor = TablePreprocessor(**options).fit(training)
-    expected = preprocessor.transform(rows)
-    np.testing.assert_allclose(matrix(preprocessor, rows), expected, rtol=1e-12, atol=1e-12)
+    preprocessor, unseen = TablePreprocessor(**options).fit(training), Unseen()
+    expected = preprocessor.transform(rows, unseen=unseen)
+    found = prepared(preprocessor, rows)
+    np.testing.assert_allclose(found["matrix"], expected, rtol=1e-12, atol=1e-12)
+    assert found["unseen"].tolist() == unseen.rows[:, None].tolist()
+    program, given = RawColumns(preprocessor), numbers(preprocessor, rows)
+    assert program.unseen(torch.from_numpy(given)).tolist() == unseen.rows.tolist()
     return expected
 
 
@@ -63,3 +73,29 @@ def test_numbers_where_training_had_labels():
 
 def test_only_labels():
     assert_same_matrix({"a": ["u", "v"], "b": ["s", "s"]}, {"a": ["v", "w"], "b": ["s", "t"]})
+
+
+@pytest.mark.parametrize("n_bare", [0, 1])
+def test_rows_that_lack_too_much(n_bare):
+    """A training row without any value does not make one more of them ordinary."""
+    training = {
+        "a": [1.0, np.nan, 2.0, 3.0],
+        "b": ["u", "v", None, "u"],
+        "c": [np.nan, 1.0, 2.0, 4.0],
+    }
+    rows = {"a": [np.nan, 1.0, np.nan], "b": [None, None, None], "c": [1.0, 2.0, np.nan]}
+    if n_bare:
+        training = {name: [*values, None] for name, values in training.items()}
+    frame = pd.DataFrame(training)
+    preprocessor = TablePreprocessor().fit(frame)
+    assert prepared(preprocessor, rows)["unseen"][:, 0].tolist() == [not n_bare, False, True]
+    assert_same_matrix(frame, rows)
+
+
+def test_an_infinite_number_is_far():
+    preprocessor = TablePreprocessor().fit(np.array([[0.0], [1.0]]))
+    graph = Graph()
+    graph.output("unseen", preprocess(graph, preprocessor, np.float64).unseen, ["rows", 1])
+    fed = {"X": np.array([[np.inf], [-np.inf], [1.5], [np.nan]])}
+    found = run_onnx(make_model(graph, 18, {}), fed)["unseen"]
+    assert found[:, 0].tolist() == [True, True, False, True]

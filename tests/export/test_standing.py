@@ -7,20 +7,24 @@ from _onnx import run_onnx
 from priornet.estimators.verdict import Reference
 from priornet.export.graph import Graph
 from priornet.export.onnx_model import LEAST_OPSET, make_model
-from priornet.export.standing import standing
+from priornet.export.standing import no_number, standing
 
 
-def stands(reference, knowledge, data):
+def stands(reference, knowledge, data, mean=None):
+    """The mean is an odd row's where it is no number."""
     graph = Graph()
+    mean = np.zeros_like(knowledge) if mean is None else mean
     n_targets = knowledge.shape[1]
     first, second = (
         graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")
     )
-    found = standing(graph, reference, first, second, n_targets)
+    third = graph.input("mean", np.float64, ["rows", n_targets])
+    found = standing(graph, reference, first, second, n_targets, no_number(graph, third))
     for name, value in found._asdict().items():
         if value is not None:
             graph.output(name, value, ["rows"])
-    return run_onnx(make_model(graph, LEAST_OPSET, {}), {"knowledge": knowledge, "data": data})
+    fed = {"knowledge": knowledge, "data": data, "mean": mean}
+    return run_onnx(make_model(graph, LEAST_OPSET, {}), fed)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 99, 100, 150, 199, 1936, 2000])
@@ -53,3 +57,15 @@ def test_a_model_without_knowledge_has_a_word_alone():
     found = stands(reference, np.zeros((2, 1)), np.array([[1.0], [9.0]]))
     assert found.keys() == {"verdict"}
     assert found["verdict"].tolist() == ["trust", "noisy"]
+
+
+@pytest.mark.parametrize("has_knowledge", [True, False])
+def test_what_is_no_number_is_unfamiliar(has_knowledge):
+    rng = np.random.default_rng(0)
+    reference = Reference.of(rng.exponential(size=300) * has_knowledge, np.ones(300))
+    mean = np.array([[0.0, 1.0], [0.0, np.nan], [np.inf, 0.0], [-1e300, 0.0]])
+    found = stands(reference, np.zeros((4, 2)), np.ones((4, 2)), mean)
+    assert found["verdict"].tolist() == ["trust", "unfamiliar", "unfamiliar", "trust"]
+    if has_knowledge:
+        found = stands(reference, np.full((1, 1), np.nan), np.ones((1, 1)))
+        assert found["verdict"].tolist() == ["unfamiliar"]

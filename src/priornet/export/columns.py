@@ -8,7 +8,7 @@ are called ``x0``, ``x1``, ...
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from priornet.data.preprocessing import LIMIT, RawColumn, TablePreprocessor
 from priornet.export.errors import ExportError
 from priornet.export.graph import Graph, Value
 
-__all__ = ["INPUT", "ROWS", "input_names", "preprocess"]
+__all__ = ["INPUT", "ROWS", "Inputs", "input_names", "preprocess"]
 
 ROWS = "rows"
 """Name of the size that varies."""
@@ -25,29 +25,53 @@ INPUT = "X"
 _ML = "ai.onnx.ml"
 
 
-def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Value:
-    """The matrix ``(rows, outputs)`` of the raw columns, in the network's type."""
+class Inputs(NamedTuple):
+    """What the raw columns say."""
+
+    matrix: Value
+    """For the network, in its type, ``(rows, outputs)``."""
+    unseen: Value
+    """Whether a row has what training never had, ``(rows, 1)``: :mod:`priornet.data.unseen`."""
+
+
+def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Inputs:
+    """Nodes from the raw columns to the matrix, and to the rows without grounds."""
     columns = preprocessor.columns_
     numeric = [j for j, column in enumerate(columns) if column.kind == "numeric"]
     parts: list[Value] = []
     places: list[tuple[int, int]] = []  # (raw column, its how manieth output) of each made column
     raw = _inputs(graph, preprocessor)
+    unseen: list[Value] = []  # where a value is, (rows, some columns)
+    missing: list[Value] = []  # where one is missing, as in training
     if numeric:
         values = raw[0] if len(raw) < len(columns) else graph.join([raw[j] for j in numeric])
         holes = graph.add("IsNaN", values, dtype=bool)
         parts.append(_standardised(graph, [columns[j] for j in numeric], values, holes, dtype))
         places += [(j, 0) for j in numeric]
+        unseen.append(_far(graph, [columns[j] for j in numeric], values))
         marked = [i for i, j in enumerate(numeric) if columns[j].has_missing]
         if marked:
-            parts.append(holes.at(marked).cast(dtype))
+            missing.append(holes.at(marked))
+            parts.append(missing[0].cast(dtype))
             places += [(numeric[i], 1) for i in marked]
+        unmarked = [i for i in range(len(numeric)) if i not in set(marked)]
+        if unmarked:
+            unseen.append(holes.at(unmarked))
     for j, column in enumerate(columns):
         if column.kind == "categorical":
-            parts.append(_labels(graph, column, raw[j], dtype))
+            slots = _slots(graph, column, raw[j])
+            parts.append(slots.compare("Equal", np.arange(column.width)).cast(dtype))
             places += [(j, i) for i in range(column.width)]
+            unseen.append(slots.compare("Less", 0))
+            if column.has_missing:
+                missing.append(slots.compare("Equal", column.width - 1))
+    if missing:
+        lacking = _over_columns("ReduceSum", graph, missing)
+        unseen.append(lacking.compare("Greater", preprocessor.most_missing_))
     made = graph.join(parts)
     order = sorted(range(len(places)), key=lambda i: places[i])
-    return made if order == list(range(len(order))) else made.at(order)
+    matrix = made if order == list(range(len(order))) else made.at(order)
+    return Inputs(matrix, _over_columns("ReduceMax", graph, unseen).cast(bool))
 
 
 def input_names(preprocessor: TablePreprocessor) -> tuple[str, ...] | None:
@@ -82,10 +106,22 @@ def _standardised(
     return scaled.do("Clip", *limits).cast(dtype)
 
 
-def _labels(graph: Graph, column: RawColumn, raw: Value, dtype: Any) -> Value:
-    """A 0/1 column for each label, for the pooled rare ones, and for a missing one."""
+def _over_columns(kind: str, graph: Graph, parts: list[Value]) -> Value:
+    """Booleans ``(rows, ...)`` as one number per row, ``(rows, 1)``."""
+    return graph.join([part.cast(np.int64) for part in parts]).reduce(kind, 1, keep=True)
+
+
+def _far(graph: Graph, columns: list[RawColumn], values: Value) -> Value:
+    """Where numbers are out of reach; nan never is."""
+    low, high = np.array([column.reach for column in columns]).T
+    below, above = values.compare("Less", low), values.compare("Greater", high)
+    return graph.add("Or", below, above, dtype=bool)
+
+
+def _slots(graph: Graph, column: RawColumn, raw: Value) -> Value:
+    """Which of the column's outputs is 1 in each row, ``(rows, 1)``; -1 for none."""
     n_own = len(column.categories)
-    codes = graph.add(
+    return graph.add(
         "LabelEncoder",
         raw,
         dtype=np.int64,
@@ -94,4 +130,3 @@ def _labels(graph: Graph, column: RawColumn, raw: Value, dtype: Any) -> Value:
         values_int64s=[*range(n_own), column.width - 1 if column.has_missing else -1],
         default_int64=n_own if column.has_other else -1,
     )
-    return codes.compare("Equal", np.arange(column.width)).cast(dtype)

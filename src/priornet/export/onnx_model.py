@@ -21,7 +21,7 @@ from priornet.export.errors import ExportError, check_fitted, need
 from priornet.export.graph import Graph, Value, unlike
 from priornet.export.network import perceptron
 from priornet.export.series import check_coverage
-from priornet.export.standing import STANDING, standing
+from priornet.export.standing import STANDING, no_number, standing
 
 __all__ = [
     "LEAST_OPSET",
@@ -76,17 +76,18 @@ def to_onnx(
     wanted = interval_of(fitted, coverage, interval)
     taken = input_names(fitted.preprocessor) or ()
     graph = Graph(taken=taken)
-    x = preprocess(graph, fitted.preprocessor, _dtype(fitted))
+    inputs = preprocess(graph, fitted.preprocessor, _dtype(fitted))
     stack: Any = fitted.stack
     several = stack.n_networks > 1
-    raw = perceptron(graph, stack, x).cast(np.float64)  # as the estimator does
+    raw = perceptron(graph, stack, inputs.matrix).cast(np.float64)  # as the estimator does
     found = measures(graph, stack.head, raw, 2 + several, wanted, is_ensemble=several)
     is_taken = {*(field.name for field in fields(Measures)), *STANDING} & set(taken)
     prefix = unlike(taken, PREFIX) if is_taken else ""
     targets = fitted.targets
     give_out(graph, found, targets.scaling, [ROWS], is_vector=targets.is_vector, prefix=prefix)
     variances = (found.knowledge_variance, found.data_variance)
-    stands = standing(graph, fitted.reference, *variances, len(targets.names))
+    odd = graph.add("Or", inputs.unseen, no_number(graph, found.mean), dtype=bool)
+    stands = standing(graph, fitted.reference, *variances, len(targets.names), odd)
     for name, value in stands._asdict().items():
         if value is not None:
             graph.output(prefix + name, value, [ROWS])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from priornet.estimators.verdict import NOISY, WORDS, Reference
 from priornet.export.graph import Graph, Value
 
-__all__ = ["STANDING", "Standing", "standing"]
+__all__ = ["STANDING", "Standing", "no_number", "standing"]
 
 
 class Standing(NamedTuple):
@@ -32,9 +32,23 @@ STANDING = Standing._fields
 
 
 def standing(
-    graph: Graph, reference: Reference, knowledge: Value, data: Value, n_targets: int
+    graph: Graph,
+    reference: Reference,
+    knowledge: Value,
+    data: Value,
+    n_targets: int,
+    odd: Value,
 ) -> Standing:
-    """Nodes from the variances of standardised targets, each ``(rows, K)``, to score and word."""
+    """Nodes from the variances of standardised targets to score and word.
+
+    Args:
+        graph: Gets the nodes.
+        reference: Of the model.
+        knowledge: Knowledge variance, ``(rows, K)``.
+        data: Data variance, ``(rows, K)``.
+        n_targets: K.
+        odd: Rows that are unfamiliar whatever their variances, ``(rows, 1)``.
+    """
     if n_targets > 1:
         knowledge, data = (v.reduce("ReduceMean", 1, keep=True) for v in (knowledge, data))
     noisy = data.do("Sqrt").compare("Greater", NOISY * reference.data)
@@ -42,10 +56,19 @@ def standing(
     score = None
     if reference.has_knowledge:
         score = _familiarity(graph, reference.knowledge, knowledge)
-        strange = knowledge.compare("Greater", reference.limit)
-        place = graph.where(strange, graph.constant(2, np.int64), place)
+        familiar = knowledge.compare("LessOrEqual", reference.limit)  # nan is not
+        place = graph.where(familiar, place, graph.constant(2, np.int64))
+    place = graph.where(odd, graph.constant(2, np.int64), place)
     words = graph.constant(list(WORDS), object)
     return Standing(score, words.do("Gather", place.at(0), axis=0))
+
+
+def no_number(graph: Graph, mean: Value) -> Value:
+    """Tell where a prediction ``(rows, K)`` has overflown, ``(rows, 1)``: a graph cannot refuse."""
+    largest = np.finfo(np.float64).max
+    is_finite = mean.cast(np.float64).do("Abs").compare("LessOrEqual", largest)
+    every = is_finite.cast(np.int64).reduce("ReduceMin", 1, keep=True)
+    return every.compare("Equal", 0)
 
 
 def _familiarity(graph: Graph, ordered: NDArray[np.float64], knowledge: Value) -> Value:

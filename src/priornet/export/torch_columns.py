@@ -41,6 +41,11 @@ class RawColumns(nn.Module):
     median: Tensor
     mean: Tensor
     scale: Tensor
+    low: Tensor
+    """Of each raw column: the least number that is not far out of the training range."""
+    high: Tensor
+    has_missing: Tensor
+    """Of each raw column: whether values were missing in training."""
 
     def __init__(self, preprocessor: TablePreprocessor) -> None:
         super().__init__()
@@ -53,6 +58,18 @@ class RawColumns(nn.Module):
             values = [feature[name] for feature in made]
             kind = torch.float64 if isinstance(values[0], float) else None
             self.register_buffer(name, torch.tensor(values, dtype=kind))
+        reach = torch.tensor([_reach(c) for c in preprocessor.columns_], dtype=torch.float64)
+        self.register_buffer("low", reach[:, 0].clone())
+        self.register_buffer("high", reach[:, 1].clone())
+        has_missing = torch.tensor([column.has_missing for column in preprocessor.columns_])
+        self.register_buffer("has_missing", has_missing)
+        self._most_missing = preprocessor.most_missing_
+
+    def unseen(self, columns: Tensor) -> Tensor:
+        """Tell which rows have what training never had, ``(rows,)``: ``priornet.data.unseen``."""
+        hole = columns.isnan()
+        wrong = (columns < self.low) | (columns > self.high) | (hole & ~self.has_missing)
+        return wrong.any(-1) | ((hole & self.has_missing).sum(-1) > self._most_missing)
 
     def forward(self, columns: Tensor) -> Tensor:
         """The preprocessed matrix."""
@@ -65,6 +82,13 @@ class RawColumns(nn.Module):
             self.is_hole, hole, torch.where(self.is_other, ~(known | hole), x == self.label)
         )
         return torch.where(self.is_value, number, marked.double())
+
+
+def _reach(column: RawColumn) -> tuple[float, float]:
+    """Which numbers stand for something that training had, or nearly so."""
+    if column.kind == "numeric" or column.has_other:
+        return column.reach
+    return 0.0, len(column.categories) - 1.0
 
 
 def _features(place: int, column: RawColumn) -> list[dict[str, Any]]:

@@ -82,21 +82,23 @@ class Program(nn.Module):
             elif name.endswith("entropy"):
                 measured[name] = measured[name] + self.scale.log().sum()
         mean = belief.predictive().mean
+        odd = self.columns.unseen(columns) | ~mean.isfinite().all(-1)
         lower, upper = self._bounds(belief, mean, measured["total_variance"])
         found = {"mean": mean, "lower": lower, "upper": upper, **measured}
         if self._is_vector:
             found = {name: v.squeeze(-1) if v.dim() > 1 else v for name, v in found.items()}
-        return found | self._standing(record)
+        return found | self._standing(record, odd)
 
-    def _standing(self, record: Uncertainty) -> dict[str, Tensor]:
+    def _standing(self, record: Uncertainty, odd: Tensor) -> dict[str, Tensor]:
         """Score and number of the word, ``(rows,)``."""
         knowledge, data = record.knowledge_variance.mean(-1), record.data_variance.mean(-1)
         verdict = (data.sqrt() > self._noisy).long()
+        verdict = torch.where(odd, 2, verdict)
         if not len(self.usual):
             return {"verdict": verdict}
         n = len(self.usual)
         below = torch.searchsorted(self.usual, knowledge).double()
-        verdict = torch.where(knowledge > self._limit, 2, verdict)
+        verdict = torch.where(knowledge <= self._limit, verdict, 2)  # nan is unfamiliar
         return {"in_domain": (1 + n - below) / (1 + n), "verdict": verdict}
 
     def _belief(self, inputs: Tensor) -> Any:
