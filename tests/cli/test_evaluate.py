@@ -40,6 +40,16 @@ def test_out_of_domain_rows_are_told_apart(call, models, csv, far):
     assert 0 <= json.loads(done.stdout)["scores"]["ood_auc"]["total_variance"] <= 1
 
 
+def test_rows_with_what_training_never_had_are_said(call, models, table, csv, tmp_path):
+    assert "never had" not in call("evaluate", models / "one", csv).stdout
+    path = tmp_path / "new.csv"
+    table.assign(colour=["violet", None, *table["colour"][2:]]).to_csv(path, index=False)
+    done = call("evaluate", models / "one", path)
+    assert '2 rows are unfamiliar for what training never had, in "colour" (2).' in done.stdout
+    scores = json.loads(call("evaluate", models / "one", path, "--json").stdout)["scores"]
+    assert scores["unseen"] == {"n_rows": 2, "columns": {"colour": 2}}
+
+
 def test_several_targets(call, models, csv):
     done = call("evaluate", models / "two", csv, "--json")
     assert list(json.loads(done.stdout)["scores"]["targets"]) == ["strength", "weight"]

@@ -13,10 +13,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from priornet import GaussianRegressor
 from priornet.cli.predict import Request, score_file
 from priornet.estimators import load
 
-ADDED = ["prediction", "lower", "upper", "total", "data", "knowledge", "in_domain", "verdict"]
+ADDED = [
+    "prediction",
+    "lower",
+    "upper",
+    "total",
+    "data",
+    "knowledge",
+    "in_domain",
+    "verdict",
+    "unseen",
+]
 
 
 @pytest.fixture
@@ -56,7 +67,8 @@ def test_csv_gives_the_same_numbers(call, models, csv, parquet, tmp_path, ending
     call("predict", models / "one", parquet, "--out", expected)
     assert call("predict", models / "one", csv, "--out", out).exit_code == 0
     found = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
-    names = ["x", "colour", "hole", *ADDED]
+    assert found.pop("unseen").isna().all()
+    names = ["x", "colour", "hole", *ADDED[:-1]]
     same = pd.read_parquet(expected).filter(names)
     pd.testing.assert_frame_equal(found.filter(names), same, rtol=1e-6)
     if ending == "parquet":  # what the model does not read stays what CSV has: text
@@ -67,7 +79,7 @@ def test_standard_input_to_standard_output(call, models, csv):
     done = call("predict", models / "one", "-", stdin=csv.read_text())
     assert done.exit_code == 0, done.output
     scored = pd.read_csv(io.StringIO(done.stdout))
-    assert list(scored.columns[-8:]) == ADDED
+    assert list(scored.columns[-9:]) == ADDED
     assert len(scored) == 120
     assert "120 rows" in done.stderr
     # What only passes through comes out as it went in.
@@ -105,8 +117,7 @@ def test_several_targets_get_their_names(call, models, csv, tmp_path):
     assert columns == [
         *(f"{name}_strength" for name in ADDED[:6]),
         *(f"{name}_weight" for name in ADDED[:6]),
-        "in_domain",
-        "verdict",
+        *ADDED[6:],
     ]
 
 
@@ -168,7 +179,7 @@ def test_names_that_the_table_has_already_are_not_overwritten(call, models, tabl
     assert 'begin with "priornet_"' in done.stdout
     scored = pd.read_csv(out)
     assert set(scored["total"]) == {7}
-    assert list(scored.columns[-8:]) == [f"priornet_{name}" for name in ADDED]
+    assert list(scored.columns[-9:]) == [f"priornet_{name}" for name in ADDED]
     again = call("predict", models / "one", out, "--out", tmp_path / "again.csv")
     assert again.exit_code == 2
     assert '"priornet_prediction", to be added, is there already' in again.stderr
@@ -180,18 +191,60 @@ def test_json_says_what_was_met(call, models, table, tmp_path):
     strange = table.drop(columns=["strength", "weight"]).assign(note="extra")
     strange.loc[:2, "colour"] = "violet"
     strange.loc[:1, "x"] = np.nan
+    strange.loc[3, "hole"] = 1e6
     strange.to_parquet(path)
     done = call("predict", models / "one", path, "--out", out, "--json")
     summary = json.loads(done.stdout)
     assert summary["n_rows"] == sum(summary["verdicts"].values()) == 120
     assert summary["unknown_labels"] == {"colour": 3}
     assert summary["unexpected_holes"] == {"x": 2}
+    assert summary["far_numbers"] == {"hole": 1}
+    assert (summary["n_bare"], summary["n_unseen"]) == (0, 4)
     assert summary["ignored_columns"] == ["note"]
     assert summary["added_columns"] == ADDED
     words = call("predict", models / "one", path, "--out", out).stdout
     assert 'Column "colour": 3 rows with a label that training had not.' in words
     assert 'Column "x": 2 rows without a value, where training had none.' in words
+    assert 'Column "hole": 1 row with a number far out of the training range.' in words
+    assert (
+        '4 rows are unfamiliar for what training never had; "unseen" names the columns of each.'
+        in words
+    )
     assert 'Not read by the model, passed on: "note".' in words
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_with_what_training_never_had_are_named_in_the_output(
+    call, models, table, tmp_path, ending
+):
+    path, out = tmp_path / "data.csv", tmp_path / f"out.{ending}"
+    rows = table.drop(columns=["strength", "weight"])
+    rows.loc[0, "colour"] = None
+    rows.loc[1, ["colour", "x"]] = ["violet", np.nan]
+    rows.loc[2, "hole"] = np.nan  # as in training
+    rows.loc[3, "x"] = -1e5
+    rows.to_csv(path, index=False)
+    done = call("predict", models / "one", path, "--out", out)
+    assert done.exit_code == 0, done.output
+    scored = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
+    assert scored["unseen"].fillna("").tolist() == ["colour", "x; colour", "", "x"] + [""] * 116
+    assert scored["verdict"][[0, 1, 3]].tolist() == ["unfamiliar"] * 3
+    assert (scored["verdict"] == "trust").sum() > 90
+
+
+def test_rows_that_lack_too_much_are_counted(call, table, tmp_path):
+    X = table[["x", "colour", "hole"]].astype({"colour": object}).fillna({"hole": 0.0})
+    for row in range(len(X)):  # each row of training lacks one value
+        X.iloc[row, row % 3] = None
+    model = GaussianRegressor(hidden=(8,), epochs=2, random_state=0)
+    model.fit(X, table["strength"]).save(tmp_path / "model")
+    X.iloc[0] = [1.0, None, np.nan]
+    X.iloc[1] = [np.nan, "red", np.nan]
+    X.to_parquet(tmp_path / "data.parquet")
+    words = call(
+        "predict", tmp_path / "model", tmp_path / "data.parquet", "--out", tmp_path / "out.csv"
+    )
+    assert "2 rows lack more values than training rows did." in words.stdout
 
 
 def test_reordered_and_extra_columns_change_nothing(call, models, table, tmp_path):

@@ -130,7 +130,7 @@ def test_several_targets_are_scored_in_their_own_units(two_targets):
 def test_verdicts_are_counted(evaluation, ensemble):
     verdict, columns = ensemble.model.predict_verdict(ensemble.X, return_columns=True)
     words, counts = np.unique(verdict, return_counts=True)
-    assert evaluation.metrics["n_unseen"] == np.count_nonzero(columns) > 0
+    assert evaluation.metrics["unseen"]["n_rows"] == np.count_nonzero(columns) > 0
     found = {word: n for word, n in evaluation.metrics["verdicts"].items() if n}
     assert found == dict(zip(words.tolist(), counts.tolist(), strict=True))
 

@@ -75,4 +75,5 @@ def test_a_row_that_lacks_too_many_values_is_unfamiliar_and_says_so():
     assert row(found, "3").verdict == "unfamiliar"
     assert "3 of 4 values are missing" in row(found, "3").reason
     assert "values are missing" not in row(found, "4").reason
-    assert found.metrics["n_unseen"] == found.metrics["verdicts"]["unfamiliar"] == 1
+    assert found.metrics["unseen"]["n_rows"] == found.metrics["verdicts"]["unfamiliar"] == 1
+    assert found.metrics["unseen"]["columns"] == {"0": 1, "1": 1, "2": 1}

@@ -29,6 +29,7 @@ __all__ = [
     "print_lines",
     "progress",
     "rows_without_target",
+    "unseen_rows",
     "write_report",
 ]
 
@@ -90,6 +91,13 @@ def rows_without_target(n_rows: int) -> list[str]:
     return [f"{counted(n_rows)} {verbs[0]} no target and {verbs[1]} left out."]
 
 
+def unseen_rows(n_rows: int) -> str:
+    """Say how many rows have what training never had; the sentence goes on."""
+    return (
+        f"{counted(n_rows)} {'is' if n_rows == 1 else 'are'} unfamiliar for what training never had"
+    )
+
+
 def write_report(path: Path, evaluation: Evaluation) -> None:
     """The HTML report."""
     from priornet.report.html import write_report
@@ -114,6 +122,10 @@ def print_evaluation(evaluation: Evaluation, interval: Mapping[str, Any]) -> Non
     from rich.console import Console
 
     Console().print(_score_table(evaluation, interval))
+    unseen = evaluation.metrics["unseen"]
+    if unseen["n_rows"]:
+        listing = ", ".join(f'"{name}" ({count})' for name, count in unseen["columns"].items())
+        print_lines([f"{unseen_rows(unseen['n_rows'])}, in {listing}."])
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -19,7 +19,7 @@ from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.export_depth import is_network, refuse_conformal
 from priornet.cli.inputs import check_columns, load_model, model_columns
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Quiet
-from priornet.cli.output import counted, progress
+from priornet.cli.output import counted, progress, unseen_rows
 from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def predict(
     - total, data and knowledge: standard deviations; data is noise in the targets, knowledge is
       what the model has not learnt;
     - in_domain: the share of training rows at least as uncertain, from 1 (ordinary) to 0;
-    - verdict: trust; noisy (familiar, but targets scatter here); unfamiliar (unlike training).
+    - verdict: trust; noisy (familiar, but targets scatter here); unfamiliar (unlike training);
+    - unseen: columns in which the row has what training never had (a value missing where there was
+      always one, a new label, a number far out of range, too few values); such a row is unfamiliar.
 
     With several targets the first six end in the target's name. Where the table has a column of
     such a name, all added ones begin with "priornet_". Memory does not grow with the table.
@@ -186,6 +188,9 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
         "verdicts": verdicts,
         "unknown_labels": tally.unknown,
         "unexpected_holes": tally.imputed,
+        "far_numbers": tally.far,
+        "n_bare": tally.bare,
+        "n_unseen": tally.unseen,
     }
 
 
@@ -223,6 +228,14 @@ def _sentences(summary: dict[str, Any]) -> Generator[str]:
         yield f'Column "{name}": {counted(count)} with a label that training had not.'
     for name, count in summary["unexpected_holes"].items():
         yield f'Column "{name}": {counted(count)} without a value, where training had none.'
+    for name, count in summary["far_numbers"].items():
+        yield f'Column "{name}": {counted(count)} with a number far out of the training range.'
+    if summary["n_bare"]:
+        verb = "lacks" if summary["n_bare"] == 1 else "lack"
+        yield f"{counted(summary['n_bare'])} {verb} more values than training rows did."
+    if summary["n_unseen"]:
+        name = next(name for name in summary["added_columns"] if name.endswith("unseen"))
+        yield f'{unseen_rows(summary["n_unseen"])}; "{name}" names the columns of each.'
     if summary["ignored_columns"]:
         ignored = summary["ignored_columns"]
         listing = ", ".join(f'"{name}"' for name in ignored[:5]) + (", ..." if ignored[5:] else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from priornet.cli.errors import InputError
-from priornet.data.preprocessing import Tally
+from priornet.data.unseen import Tally, Unseen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Scorer"]
 
 _PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
-_PER_ROW = ("in_domain", "verdict")
+_PER_ROW = ("in_domain", "verdict", "unseen")
 _ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
 _PREFIX = "priornet_"
 
@@ -36,7 +36,8 @@ class Scorer:
     ``prediction``, ``lower`` and ``upper`` and the standard deviations ``total``, ``data`` and
     ``knowledge`` are in units of the target (total² = data² + knowledge²); with several targets
     each has the target's name behind it. ``in_domain`` is the share of training rows at least as
-    uncertain, empty for a model without knowledge uncertainty; ``verdict`` is a word.
+    uncertain, empty for a model without knowledge uncertainty; ``verdict`` is a word; ``unseen``
+    names the columns in which a row has what training never had, empty for most rows.
 
     Args:
         model: A fitted estimator.
@@ -78,12 +79,18 @@ class Scorer:
                 raise InputError(f'the column "{name}", to be added, is there already; rename it.')
 
     def score(self, rows: Any, tally: Tally) -> list[pa.Array]:
-        """The added columns for some rows, in the order of :attr:`names`."""
+        """Return the added columns for some rows, in the order of :attr:`names`.
+
+        Args:
+            rows: Some of the table.
+            tally: Counts what training never had.
+        """
         import pyarrow as pa
         import torch
 
         fitted = self._fitted
-        inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=tally)
+        unseen = Unseen()
+        inputs = fitted.preprocessor.transform(rows, dtype=np.float32, tally=tally, unseen=unseen)
         standard = fitted.standard_belief(torch.from_numpy(inputs))
         predictive, record = fitted.moved(standard).predictive(), self._measured(standard)
         scale = torch.from_numpy(fitted.targets.scaling.scale)
@@ -96,7 +103,8 @@ class Scorer:
         ]  # each (N, K)
         columns = [pa.array(part[:, k].numpy()) for k in range(len(self.targets)) for part in parts]
         columns.append(pa.array(fitted.familiarity(record), from_pandas=True))  # nan: no answer
-        columns.append(pa.array(fitted.verdict(record), pa.string()))
+        columns.append(pa.array(fitted.verdict(record, unseen), pa.string()))
+        columns.append(pa.array([name or None for name in unseen.columns], pa.string()))
         if self._entropies:
             record = fitted.in_units(record)
         for name in self._entropies:

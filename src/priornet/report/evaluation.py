@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -207,7 +208,10 @@ def evaluate(
                 error, spread.measures, None if spread_ood is None else spread_ood.measures
             ),
             "verdicts": {word: int((verdict == word).sum()) for word in WORDS},
-            "n_unseen": int((unseen != "").sum()),
+            "unseen": {
+                "n_rows": int((unseen != "").sum()),
+                "columns": dict(Counter(name for row in unseen if row for name in row.split("; "))),
+            },
             "targets": per_target,
         },
     )
