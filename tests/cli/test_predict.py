@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from priornet import GaussianRegressor
 from priornet.cli.predict import Request, score_file
@@ -437,3 +438,22 @@ def test_values_pass_through_as_they_were_written(call, models, tmp_path):
     lines[3] = lines[3].replace('"red"', "red")  # which needs no quotes
     assert all(new.startswith(f"{old},") for new, old in zip(found, lines, strict=True))
     assert all('"' not in new.removeprefix(old) for new, old in zip(found, lines, strict=True))
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_predictions_that_overflow_end_with_one_line(call, models, table, tmp_path, command):
+    """Weights that are finite may still give nan and inf: no row of that is to be trusted."""
+    model, path = load(models / "single"), tmp_path / "data.csv"
+    with torch.no_grad():
+        model.fitted_.stack.weights.mul_(1e15)
+    model.save(tmp_path / "model")
+    table.assign(x=[*table["x"][:70], 1e300, *table["x"][71:]]).to_csv(path, index=False)
+    out = ("--out", tmp_path / "out.csv") if command == "predict" else ()
+    done = call(command, tmp_path / "model", path, *out)
+    assert done.exit_code == 1, done.output
+    assert done.stderr.startswith(
+        f"Error: {path}: the prediction is not a finite number in row 71:"
+    )
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "out.csv").exists()

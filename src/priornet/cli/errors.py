@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["Group", "InputError", "blamed_on", "called", "one_line"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Failure", "Group", "InputError", "blamed_on", "called", "one_line"]
 
 
 # What a path given by the user may be guilty of; a full disk is not among them.
@@ -37,11 +40,27 @@ class InputError(ValueError):
     """Something the user gave cannot be used; the message is one line."""
 
 
+class Failure(ArithmeticError):
+    """Something that the program cannot do, though the input is in order; one line."""
+
+
 @contextmanager
-def blamed_on(path: str | Path) -> Generator[None]:
-    """Let a ValueError from the library be about this file or folder."""
+def blamed_on(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Generator[None]:
+    """Let an error from the library be about this file or folder.
+
+    Args:
+        path: The file or folder.
+        rows: How many rows of it came before those at work; or the number of each of them.
+    """
     try:
         yield
+    except ArithmeticError as error:
+        from priornet.estimators import PredictionError
+
+        if not isinstance(error, PredictionError):
+            raise
+        row = rows + error.row + 1 if isinstance(rows, int) else rows[error.row]
+        raise Failure(f"{called(path)}: {one_line(PredictionError(row, error.n_wrong))}") from error
     except ValueError as error:
         if _is_input_error(error):
             raise
@@ -81,6 +100,9 @@ class Group(TyperGroup):
             name = f"{error.filename}: " if error.filename else ""
             _say(f"{name}{(error.strerror or one_line(error)).rstrip('.')}.")
             raise typer.Exit(2 if isinstance(error, _WRONG_PATH) else 1) from error
+        except Failure as error:
+            _say(one_line(error))
+            raise typer.Exit(1) from error
         except ValueError as error:
             if not _is_input_error(error):
                 raise

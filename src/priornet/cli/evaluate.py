@@ -70,8 +70,9 @@ def evaluate_file(
 
     if others is not None and ood is not None:
         with blamed_on(ood), located(called(ood)):  # its values, before those of the first table
-            model.fitted_.preprocessor.transform(others)
-    with blamed_on(data), located(called(data), rows.features.index):
+            model.predict(others)
+    index = rows.features.index
+    with blamed_on(data, index), located(called(data), index):
         evaluation = evaluate(model, rows.features, rows.y, others)
         interval = interval_coverage(model, rows, coverage)
     if report is not None:

@@ -149,7 +149,8 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     evaluation, interval = None, None
     with blamed_on(request.data):
         model.fit(training.features, training.y)
-        if held is not None:
+    if held is not None:
+        with blamed_on(request.data, held.features.index):
             evaluation = evaluate(model, held.features, held.y)
             interval = interval_coverage(model, held, request.coverage)
     model.save(request.out)

@@ -210,7 +210,7 @@ def _score(
 
     tally = Tally()
     rows = spelled(batch.select(columns), scorer.numeric, scorer.booleans)
-    with located(reader.path, first_row):
+    with blamed_on(reader.path, first_row), located(reader.path, first_row):
         added = scorer.score(rows, tally)
     if reader.is_text and has_types:
         for name in scorer.plain:

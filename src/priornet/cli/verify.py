@@ -98,7 +98,8 @@ def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
         _check_interval(path, model, exported, file.about)
         for batch in reader:
             rows = spelled(batch.select(columns), list(numeric), booleans)
-            with blamed_on(called(data)), located(reader.path, comparison.n_rows):
+            before = comparison.n_rows
+            with blamed_on(called(data), before), located(reader.path, before):
                 expected = outputs_of(model, rows, file.about)
             with blamed_on(exported):
                 found = file.score(model, rows)

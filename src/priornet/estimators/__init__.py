@@ -4,6 +4,7 @@ from priornet.estimators.base import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
 from priornet.estimators.evidential import EvidentialRegressor
+from priornet.estimators.fitted import PredictionError
 from priornet.estimators.persistence import ModelError, load
 from priornet.estimators.prior_network import PriorNetRegressor
 from priornet.estimators.records import RowUncertainty
@@ -15,6 +16,7 @@ __all__ = [
     "EvidentialRegressor",
     "GaussianRegressor",
     "ModelError",
+    "PredictionError",
     "PriorNetRegressor",
     "RowUncertainty",
     "load",

@@ -22,12 +22,38 @@ from priornet.estimators.verdict import Reference
 from priornet.nn import Stack
 from priornet.uncertainty import Uncertainty, uncertainty
 
-__all__ = ["Fitted", "Variances", "stack_belief"]
+__all__ = ["Fitted", "PredictionError", "Variances", "stack_belief"]
 
 FloatArray = NDArray[np.float64]
 
 _CHUNK = 1 << 11  # rows that pass through the networks at once: their layers fit the cache
 _FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
+
+
+class PredictionError(ArithmeticError):
+    """A prediction that is no number: the weights, or the values of a row, are too large.
+
+    Attributes:
+        row: The first such row, counted from 0.
+        n_wrong: How many there are.
+    """
+
+    def __init__(self, row: int, n_wrong: int) -> None:
+        self.row, self.n_wrong = row, n_wrong
+        more = f" (and in {n_wrong - 1} more)" if n_wrong > 1 else ""
+        super().__init__(
+            f"the prediction is not a finite number in row {row}{more}: the model's weights, or "
+            "the values in that row, are too large; check the row, or fit the model again."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row, self.n_wrong)
+
+
+def _refuse(wrong: Tensor) -> None:
+    """Refuse the rows that are true, ``(N,)``."""
+    if bool(wrong.any()):
+        raise PredictionError(int(wrong.int().argmax()), int(wrong.sum()))
 
 
 class Variances(Protocol):
@@ -78,8 +104,17 @@ class Fitted:
         )
 
     def standard_belief(self, inputs: Tensor) -> Any:
-        """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``."""
-        return stack_belief(self.stack, inputs)
+        """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``.
+
+        Raises:
+            PredictionError: The networks overflow, or what they predict, in units of the targets.
+        """
+        raw = _outputs(self.stack, inputs)
+        _refuse(~torch.isfinite(raw).all(-1).all(0))
+        belief = _meaning(self.stack, raw)
+        shift, scale = (torch.from_numpy(part) for part in self.targets.scaling)
+        _refuse(~torch.isfinite(belief.predictive().mean * scale + shift).all(-1))
+        return belief
 
     def belief(self, inputs: Tensor) -> Any:
         """Belief about targets in their own units."""
@@ -147,6 +182,8 @@ class Fitted:
     def _variances(record: Variances) -> tuple[FloatArray, FloatArray]:
         """Knowledge and data variance of a row: the average over standardised targets."""
         parts = (record.knowledge_variance, record.data_variance)
+        for part in parts:
+            _refuse(part.isnan().any(-1))
         knowledge, data = (variance.mean(-1).numpy() for variance in parts)
         return knowledge, data
 
@@ -157,11 +194,22 @@ def stack_belief(stack: Stack, inputs: Tensor) -> Any:
 
     One network answers for itself; several Gaussian ones make an ensemble.
     """
+    return _meaning(stack, _outputs(stack, inputs))
+
+
+@torch.no_grad()
+def _outputs(stack: Stack, inputs: Tensor) -> Tensor:
+    """Outputs of each network, ``(S, N, n)``, in double precision."""
     inputs = inputs.to(stack.weights)
     pieces = [
         stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu() for x in inputs.split(_CHUNK)
     ]
-    raw = pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+
+
+@torch.no_grad()
+def _meaning(stack: Stack, raw: Tensor) -> Any:
+    """The belief that outputs stand for."""
     if stack.n_networks == 1:
         return stack.head.distribution(raw[0])
     members = stack.head.distribution(raw)
