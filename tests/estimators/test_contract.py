@@ -9,6 +9,7 @@ from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from sklearn.base import clone
@@ -16,7 +17,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    estimator_checks_generator,
+)
 
 from priornet import (
     DeepEnsembleRegressor,
@@ -83,6 +87,12 @@ def test_check_estimator(name):
             continue
         n_passed += 1
     assert n_passed > 40
+
+
+def test_columns_in_another_order_are_no_error_though_scikit_learn_demands_one():
+    """An expected failure: here columns are found by their names, and others may be there."""
+    with pytest.raises(AssertionError, match="predict did not raise"):
+        check_dataframe_column_names_consistency("GaussianRegressor", GaussianRegressor(**QUICK))
 
 
 def with_epochs(name, epochs):
@@ -222,10 +232,62 @@ def test_columns_are_checked_by_name():
     assert model.feature_names_in_.tolist() == ["size", "age", "colour"]
     with pytest.raises(ValueError, match=r"now missing:\n- age"):
         model.predict(X.drop(columns="age"))
-    with pytest.raises(ValueError, match=r"unseen at fit time:\n- extra"):
-        model.predict(X.assign(extra=1))
-    with pytest.raises(ValueError, match="same order"):
-        model.predict(X[["age", "size", "colour"]])
+    with pytest.raises(ValueError, match=r"now missing:\n- age\n$"):
+        model.predict(X.drop(columns="age").assign(extra=1))
+    numbered = X.set_axis(range(3), axis="columns")  # without names their order counts
+    np.testing.assert_array_equal(model.predict(numbered), model.predict(X))
+
+
+def asked(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    """What a model answers about a table, by method."""
+    return {
+        "predict": model.predict(X),
+        "std": model.predict(X, return_std=True)[1],
+        "dist": model.predict_dist(X).mean.numpy(),
+        "belief": model.predict_belief(X).predictive().mean.numpy(),
+        "uncertainty": model.predict_uncertainty(X).knowledge_variance,
+        "interval": model.predict_interval(X, 0.9, "conformal")[0],
+        "familiarity": model.predict_familiarity(X),
+        "verdict": model.predict_verdict(X),
+        "score": model.score(X, y),
+    }
+
+
+@pytest.mark.parametrize("name", ["single", "ensemble", "prior network", "evidential", "endd"])
+def test_columns_may_come_in_any_order_with_others_among_them(name):
+    X, y = table()
+    model = fitted(name)
+    expected = asked(model, X, y)
+    others = X[["colour", "age", "size"]]
+    others.insert(1, "note", [["not", "a", "feature"]] * len(X))
+    tables = {
+        "frame": others,
+        "arrow": pa.Table.from_pandas(others),
+        "batch": pa.RecordBatch.from_pandas(others),
+        "mapping": {column: others[column].to_numpy() for column in others},
+    }
+    for kind, given in tables.items():
+        for method, answer in asked(model, given, y).items():
+            np.testing.assert_array_equal(answer, expected[method], err_msg=f"{kind}, {method}")
+
+
+def test_a_student_of_a_named_teacher_takes_columns_in_any_order():
+    X, y = table()
+    others = X[["colour", "age", "size"]].assign(note="none")
+    teacher = fitted("ensemble")
+    student = {"student_epochs": 5, "n_transfer": 500, "random_state": 0}
+    first = DistilledRegressor(teacher, **student).fit(X, y, unlabelled=X)
+    second = DistilledRegressor(teacher, **student).fit(others, y, unlabelled=others)
+    assert second.feature_names_in_.tolist() == list(X)
+    np.testing.assert_array_equal(first.predict(others), second.predict(X))
+    assert first.faithfulness(others).inside == second.faithfulness(X).inside
+
+
+def test_out_of_domain_inputs_may_come_in_any_order():
+    X, y = table(60)
+    others = X[["colour", "age", "size"]].assign(note="none")
+    models = [PriorNetRegressor(**QUICK).fit(X, y, X_ood=rows) for rows in (X, others)]
+    np.testing.assert_array_equal(*[model.predict(X) for model in models])
 
 
 def test_weight_two_is_a_repeated_row_and_weight_zero_none():

@@ -143,7 +143,6 @@ class TablePreprocessor:
         *,
         dtype: Any = np.float64,
         extra: Literal["error", "ignore"] = "error",
-        reordered: Literal["sort", "error"] = "sort",
         tally: Tally | None = None,
         unseen: Unseen | None = None,
     ) -> NDArray[Any]:
@@ -153,12 +152,11 @@ class TablePreprocessor:
             X: A table with the columns of training, in any order where they have names.
             dtype: Floating type of the result; the arithmetic is float64.
             extra: What to do about names that training had not.
-            reordered: What to do about names in another order.
             tally: Where given, counts what training never had.
             unseen: Where given, a fresh one, learns which rows have that.
         """
         table = read_table(X)
-        order = self._order(table, extra, reordered)
+        order = self._order(table, extra)
         if unseen is None and tally is not None:
             unseen = Unseen()
         if unseen is not None:
@@ -255,7 +253,7 @@ class TablePreprocessor:
         self._low, self._high = reach[:, 0], reach[:, 1]
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
-    def _order(self, table: Table, extra: str, reordered: str) -> tuple[int, ...]:
+    def _order(self, table: Table, extra: str) -> tuple[int, ...]:
         """For each training column its place in this table."""
         known, given = self.feature_names_in_, table.names
         if known is None or given is None:
@@ -275,10 +273,6 @@ class TablePreprocessor:
             message += _listed("Feature names unseen at fit time:", unseen)
             message += _listed("Feature names seen at fit time, yet now missing:", missing)
             raise ValueError(message)
-        if reordered == "error" and [name for name in given if name in set(known)] != list(known):
-            raise ValueError(
-                message + "Feature names must be in the same order as they were in fit.\n"
-            )
         return tuple(place[name] for name in known)
 
     def _standardised(self, matrix: FloatArray, dtype: Any, unseen: Unseen | None) -> NDArray[Any]:

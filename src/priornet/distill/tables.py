@@ -5,13 +5,13 @@ Nothing here imports pandas or pyarrow: whoever passes a frame has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_matrix", "batches", "copied", "n_rows_of", "names_of", "plain", "take"]
+__all__ = ["as_matrix", "batches", "copied", "n_rows_of", "names_of", "pick", "plain", "take"]
 
 
 def plain(table: Any) -> Any:
@@ -28,8 +28,19 @@ def names_of(table: Any) -> tuple[str, ...] | None:
     """Names of the columns; None where they have none."""
     if isinstance(table, Mapping):
         return tuple(str(name) for name in table)
-    columns = getattr(table, "columns", None)
+    columns = getattr(table, "column_names", getattr(table, "columns", None))
     return None if columns is None else tuple(str(name) for name in columns)
+
+
+def pick(table: Any, names: Sequence[str]) -> Any:
+    """Return the columns of these names, in their order; the table has them all."""
+    if isinstance(table, Mapping):
+        columns = {str(name): column for name, column in table.items()}
+        return {name: columns[name] for name in names}
+    if hasattr(table, "column_names"):  # Arrow's
+        return table.select(list(names))
+    labels = dict(zip(map(str, table.columns), table.columns, strict=True))  # need not be text
+    return table[[labels[name] for name in names]]
 
 
 def copied(table: Any) -> Any:

@@ -132,7 +132,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         chosen_device(self.device)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        table = check_inputs(self, X, reset=True)
+        table = check_inputs(self, X)
         values, names, is_vector = check_targets(y, table)
         weight = check_weight(sample_weight, values)
         if weight is not None and not weight.all():  # a row without weight is no row
@@ -309,9 +309,9 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _inputs(self, X: Any, unseen: Unseen | None = None) -> Tensor:
         """Preprocessed inputs."""
         check_is_fitted(self)
-        table = check_inputs(self, X, reset=False)
         prep = self.fitted_.preprocessor
-        return torch.from_numpy(prep.transform(table, reordered="error", unseen=unseen))
+        table = check_inputs(self, X, known=prep)
+        return torch.from_numpy(prep.transform(table, unseen=unseen))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -267,7 +267,7 @@ class DistilledRegressor(BaseRegressor):
         given = getattr(self, "teacher_", None) if teacher is None else teacher
         if given is None:
             raise ValueError("a saved student does not keep its teacher: give `teacher`.")
-        table = check_inputs(self, plain(X), reset=False)
+        table = check_inputs(self, plain(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
         known = given if isinstance(given, BaseRegressor) else as_teacher(given)

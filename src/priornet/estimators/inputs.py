@@ -14,7 +14,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from priornet.data.preprocessing import TablePreprocessor
 from priornet.data.unseen import Unseen
+from priornet.distill.tables import names_of, pick
 from priornet.estimators.targets import check_magnitude
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "check_targets",
     "check_weight",
     "is_table",
+    "known_columns",
     "merge_equal_rows",
     "num_rows",
     "row_index",
@@ -41,26 +44,43 @@ def is_table(X: object) -> bool:
     return module in ("pandas", "pyarrow") or (isinstance(X, dict) and module != "scipy")
 
 
-def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Inputs in the form that the preprocessor takes; feature names kept, or compared.
+def check_inputs(
+    estimator: BaseEstimator, X: Any, *, known: TablePreprocessor | None = None
+) -> Any:
+    """Return inputs in the form that the preprocessor takes; of a table, the columns it knows.
 
     Args:
-        estimator: Who asks; gets ``n_features_in_`` and ``feature_names_in_`` when reset.
+        estimator: Who asks; gets ``n_features_in_`` and ``feature_names_in_`` in a fit.
         X: An array of numbers (nan is a missing value), or a table.
-        reset: Whether this is a fit.
+        known: What training learnt of the columns; None in a fit.
     """
     if not is_table(X):
         return validate_data(
             estimator,
             X,
-            reset=reset,
+            reset=known is None,
             dtype=np.float64,
             ensure_all_finite="allow-nan",
             ensure_min_samples=1,
         )
-    if reset:
+    if known is None:
         _check_feature_names(estimator, X, reset=True)
-    return X
+        return X
+    return known_columns(X, known)
+
+
+def known_columns(X: Any, known: TablePreprocessor) -> Any:
+    """Return the columns of a table that training knew, in its order; others are left out.
+
+    Args:
+        X: A table, or anything else, which stays as it is.
+        known: What training learnt; it will name the columns that are not there.
+    """
+    names, given = known.feature_names_in_, names_of(X) if is_table(X) else None
+    if names is None or given is None or given == names:
+        return X
+    present = [name for name in names if name in set(given)]
+    return pick(X, present) if present else X  # numbered columns are known by their order
 
 
 def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:

@@ -24,6 +24,7 @@ from priornet.estimators.inputs import (
     check_inputs,
     check_targets,
     check_weight,
+    known_columns,
     num_rows,
     take_rows,
 )
@@ -52,7 +53,8 @@ def pose_own(
     """A prepared table, and an ensemble that shares its units."""
     centres = prepared.inputs[prepared.split.train]
     if unlabelled is not None:
-        more = prepared.preprocessor.transform(check_inputs(student, unlabelled, reset=False))
+        table = check_inputs(student, unlabelled, known=prepared.preprocessor)
+        more = prepared.preprocessor.transform(table)
         centres = torch.cat([centres, torch.as_tensor(more).to(centres)])
     return Posed(**vars(prepared), asked=OwnTeacher(teacher), centres=centres)
 
@@ -62,7 +64,7 @@ def prepare_for(
 ) -> Prepared:
     """The table in the teacher's own units."""
     fitted = teacher.fitted_
-    table = check_inputs(student, X, reset=True)
+    table = check_inputs(student, known_columns(X, fitted.preprocessor))
     rng = check_random_state(student.random_state)
     values, columns, split = _targets(student, y, table, fitted.targets, rng)
     weight = check_weight(sample_weight, values)
@@ -75,7 +77,7 @@ def pose_outside(
     student: BaseRegressor, teacher: Teacher, X: Any, y: Any, sample_weight: Any, unlabelled: Any
 ) -> Posed:
     """The table in units of its own: what the teacher expects has mean 0 and variance 1."""
-    table = check_inputs(student, X, reset=True)
+    table = check_inputs(student, X)
     rng, n_rows = check_random_state(student.random_state), num_rows(table)
     scaling = teacher_scaling(ask_all(teacher, table))
     k_dim = len(scaling.shift)

@@ -196,7 +196,7 @@ class PriorNetRegressor(BaseRegressor):
     def _outside(self, prepared: Prepared) -> Tensor:
         """Out-of-domain inputs, preprocessed."""
         if self._X_ood is not None:
-            X_ood = check_inputs(self, self._X_ood, reset=False)
+            X_ood = check_inputs(self, self._X_ood, known=prepared.preprocessor)
             outside = torch.from_numpy(prepared.preprocessor.transform(X_ood))
             return outside.to(prepared.inputs)
         train = prepared.split.train

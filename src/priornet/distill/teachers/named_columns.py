@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from priornet.distill.tables import names_of
+from priornet.distill.tables import names_of, pick
 from priornet.distill.teachers.protocol import TeacherError
 
 __all__ = ["by_name"]
@@ -26,8 +25,4 @@ def by_name(table: Any, names: tuple[str, ...] | None) -> Any:
             raise TeacherError(
                 f'the table has no column "{name}", with which the teacher was fitted.'
             )
-    if isinstance(table, Mapping):
-        columns = {str(name): column for name, column in table.items()}
-        return {name: columns[name] for name in names}
-    labels = dict(zip(own, table.columns, strict=True))  # a label need not be text
-    return table[[labels[name] for name in names]]
+    return pick(table, names)
