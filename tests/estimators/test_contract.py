@@ -14,7 +14,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import (
@@ -148,9 +148,25 @@ def test_uncertainty_adds_up(name):
         np.testing.assert_allclose(record.total_entropy, total, atol=1e-9)
     has_knowledge = name not in ("single", "end")
     assert (record.knowledge_variance > 0).all() == has_knowledge
-    frame = record.to_frame(index=X.index)
-    assert len(frame) == len(X)
-    np.testing.assert_array_equal(frame["epkl"], record.epkl)
+    np.testing.assert_array_equal(record.to_frame()["epkl"], record.epkl)
+
+
+def test_uncertainty_joins_the_rows_that_it_is_of():
+    X, y = table()
+    model = fitted("ensemble")
+    everything = model.predict_uncertainty(X).total_variance
+    _, X_test, _, y_test = train_test_split(X, y, random_state=0)
+    record = model.predict_uncertainty(X_test)
+    joined = X_test.join(y_test).join(record.to_frame())
+    np.testing.assert_allclose(joined["total_variance"], everything[joined.index])
+    pair = fitted_pair("ensemble").predict_uncertainty(X_test).to_frame()
+    assert pair.index.equals(X_test.index)
+    other = record.to_frame(index=range(7, 7 + len(X_test)))
+    assert other.index[0] == 7
+    columns = {name: X_test[name].to_numpy() for name in X_test}  # without an index: positions
+    assert model.predict_uncertainty(columns).to_frame().index.tolist() == [*range(len(X_test))]
+    again = pickle.loads(pickle.dumps(record)).to_frame()
+    pd.testing.assert_frame_equal(again, record.to_frame())
 
 
 @pytest.mark.parametrize("name", MAKERS)

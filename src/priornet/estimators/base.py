@@ -238,7 +238,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 arrays[name] = columns.shaped(value)
             else:
                 arrays[name] = None if value is None else value.numpy()
-        return RowUncertainty(**arrays, target_names=columns.names)
+        return RowUncertainty(**arrays, target_names=columns.names, index=row_index(X))
 
     def predict_interval(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ class RowUncertainty:
         data_variance: Its data part.
         knowledge_variance: Its knowledge part: the variance of the mean.
         target_names: Names of the target columns, for :meth:`to_frame`.
+        index: That of the frame with the inputs; None where they were no frame.
     """
 
     total_entropy: FloatArray | None
@@ -42,20 +43,26 @@ class RowUncertainty:
     data_variance: FloatArray
     knowledge_variance: FloatArray
     target_names: tuple[str, ...] = ("y",)
+    index: Any = field(default=None, repr=False, compare=False)
 
-    def to_frame(self, index: object = None) -> pd.DataFrame:
-        """One row per input, one column per measure (and target); measures of None are left out."""
+    def measures(self) -> dict[str, FloatArray]:
+        """Return the measures by name, without those of None."""
+        values = {own.name: getattr(self, own.name) for own in fields(self)}
+        del values["target_names"], values["index"]
+        return {name: value for name, value in values.items() if value is not None}
+
+    def to_frame(self, index: Any = None) -> pd.DataFrame:
+        """One row per input, one column per measure (and target); measures of None are left out.
+
+        Args:
+            index: Of the frame; by default that of the inputs where they were one, else positions.
+        """
         import pandas as pd
 
         columns: dict[str, FloatArray] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "target_names" or value is None:
-                continue
+        for name, value in self.measures().items():
             if value.ndim == 1:
-                columns[field.name] = value
+                columns[name] = value
             else:
-                columns |= {
-                    f"{field.name}_{name}": value[:, k] for k, name in enumerate(self.target_names)
-                }
-        return pd.DataFrame(columns, index=index)  # pyright: ignore[reportArgumentType]
+                columns |= {f"{name}_{own}": value[:, k] for k, own in enumerate(self.target_names)}
+        return pd.DataFrame(columns, index=self.index if index is None else index)

@@ -160,9 +160,7 @@ def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Exp
     record = model.predict_uncertainty(rows)
     lower, upper = model.predict_interval(rows, about["coverage"], about["interval"])
     found: dict[str, Any] = {"mean": model.predict(rows), "lower": lower, "upper": upper}
-    measures = {name: value for name, value in vars(record).items() if name != "target_names"}
-    found |= {name: value for name, value in measures.items() if value is not None}
-    return found | _standing(model, rows, record)
+    return found | record.measures() | _standing(model, rows, record)
 
 
 def _standing(model: BaseRegressor, rows: Any, record: RowUncertainty) -> dict[str, Jumping]:
