@@ -104,7 +104,7 @@ class Scorer:
         columns = [pa.array(part[:, k].numpy()) for k in range(len(self.targets)) for part in parts]
         columns.append(pa.array(fitted.familiarity(record), from_pandas=True))  # nan: no answer
         columns.append(pa.array(fitted.verdict(record, unseen), pa.string()))
-        columns.append(pa.array([name or None for name in unseen.columns], pa.string()))
+        columns.append(pa.array(unseen.columns, pa.string(), mask=~unseen.rows))
         if self._entropies:
             record = fitted.in_units(record)
         for name in self._entropies:
