@@ -96,11 +96,11 @@ def make_table(rng: Generator) -> Table:
         frame[column] = frame[column].mask(rng.random(n_rows) < rng.uniform(0.02, 0.15))
     too_bare = frame.isna().sum(axis=1) > n_columns // 2
     frame.loc[too_bare] = frame.bfill().ffill()[too_bare]
-    train = frame[:n_train]
+    train: Any = frame[:n_train]
     return Table(
         train,
         pd.Series(signal[:n_train], name="y"),
-        frame[n_train:].reset_index(drop=True),
+        frame.iloc[n_train:].reset_index(drop=True),
         [c for c in frame if not train[c].isna().any()],
         [c for c in frame if c.startswith("label")],
         [c for c in frame if c.startswith(("normal", "whole", "large"))],

@@ -230,7 +230,7 @@ def test_rows_with_what_training_never_had_are_named_in_the_output(
     scored = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
     assert scored["unseen"].fillna("").tolist() == ["colour", "x; colour", "", "x"] + [""] * 116
     assert scored["verdict"][[0, 1, 3]].tolist() == ["unfamiliar"] * 3
-    assert (scored["verdict"] == "trust").sum() > 90
+    assert scored["verdict"].tolist().count("trust") > 90
 
 
 def test_rows_that_lack_too_much_are_counted(call, table, tmp_path):

@@ -155,7 +155,8 @@ def test_uncertainty_joins_the_rows_that_it_is_of():
     X, y = table()
     model = fitted("ensemble")
     everything = model.predict_uncertainty(X).total_variance
-    _, X_test, _, y_test = train_test_split(X, y, random_state=0)
+    parts: Any = train_test_split(X, y, random_state=0)
+    _, X_test, _, y_test = parts
     record = model.predict_uncertainty(X_test)
     joined = X_test.join(y_test).join(record.to_frame())
     np.testing.assert_allclose(joined["total_variance"], everything[joined.index])
@@ -274,7 +275,7 @@ def test_columns_may_come_in_any_order_with_others_among_them(name):
     X, y = table()
     model = fitted(name)
     expected = asked(model, X, y)
-    others = X[["colour", "age", "size"]]
+    others: Any = X[["colour", "age", "size"]]
     others.insert(1, "note", [["not", "a", "feature"]] * len(X))
     tables = {
         "frame": others,
@@ -291,7 +292,7 @@ def test_a_student_of_a_named_teacher_takes_columns_in_any_order():
     X, y = table()
     others = X[["colour", "age", "size"]].assign(note="none")
     teacher = fitted("ensemble")
-    student = {"student_epochs": 5, "n_transfer": 500, "random_state": 0}
+    student: Any = {"student_epochs": 5, "n_transfer": 500, "random_state": 0}
     first = DistilledRegressor(teacher, **student).fit(X, y, unlabelled=X)
     second = DistilledRegressor(teacher, **student).fit(others, y, unlabelled=others)
     assert second.feature_names_in_.tolist() == list(X)

@@ -165,7 +165,7 @@ def test_a_warning_names_rows_by_the_index_and_their_columns():
     assert told[0].filename == __file__
     assert set(words[[2, 5]]) == {"unfamiliar"}
     with pytest.warns(UserWarning, match=r"row 4 \(age\) and 1 more;"):
-        models["single"].predict_verdict({**X[:6].to_dict("list"), "age": [np.nan] * 6})
+        models["single"].predict_verdict(X[:6].assign(age=np.nan))
 
 
 def test_nan_is_never_trusted():

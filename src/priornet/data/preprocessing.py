@@ -127,7 +127,7 @@ class TablePreprocessor:
                 )
                 for j in range(table.n_columns)
             ),
-            most_missing(sum(_missing(table.column(j)) for j in range(table.n_columns)), weight),
+            most_missing(_count_missing(table), weight),
         )
         return self
 
@@ -281,7 +281,7 @@ class TablePreprocessor:
             matrix = self._filled(matrix, unseen)
         if unseen is not None and len(matrix):
             far = (matrix.min(0) < self._low) | (matrix.max(0) > self._high)
-            for j in np.flatnonzero(far):
+            for j in np.flatnonzero(far).tolist():
                 unseen.note_far(self._name(j), matrix[:, j], self.columns_[j].reach)
         if len(matrix) <= _BLOCK:
             return _clipped((matrix - self._mean) * self._inverse).astype(dtype, copy=False)
@@ -353,9 +353,13 @@ class TablePreprocessor:
         return slots[texts.codes], texts.codes < 0
 
 
-def _missing(column: Column) -> NDArray[np.bool_]:
-    """Where a column has no value."""
-    return np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
+def _count_missing(table: Table) -> NDArray[np.int64]:
+    """Missing values of each row."""
+    count = np.zeros(table.n_rows, np.int64)
+    for j in range(table.n_columns):
+        column = table.column(j)
+        count += np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
+    return count
 
 
 def _clipped(values: FloatArray) -> FloatArray:

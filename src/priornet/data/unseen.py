@@ -128,17 +128,12 @@ class Tally:
 
     def count(self, met: Unseen) -> None:
         """Add the rows of a table."""
-        self.merge(
-            Tally(
-                met.n_rows,
-                *(
-                    {name: int(rows.sum()) for name, rows in kind.items()}
-                    for kind in (met.absent, met.unknown, met.far)
-                ),
-                int(met.bare.sum()),
-                int(met.rows.sum()),
-            )
+        absent, unknown, far = (
+            {name: int(rows.sum()) for name, rows in kind.items()}
+            for kind in (met.absent, met.unknown, met.far)
         )
+        bare, unseen = int(met.bare.sum()), int(met.rows.sum())
+        self.merge(Tally(met.n_rows, absent, unknown, far, bare, unseen))
 
     def merge(self, other: Tally) -> None:
         """Add what another one counted."""
