@@ -11,7 +11,13 @@ import sys
 import pytest
 
 from priornet.estimators import folders
-from priornet.estimators.folders import found_folder, replace_folder, temporary_folder
+from priornet.estimators.folders import (
+    found_folder,
+    open_together,
+    replace_folder,
+    state_of,
+    temporary_folder,
+)
 
 # Saves over a model again and again, each time in a child that is killed one step later, until a
 # child comes through; then the model is read, and put back as it was. One way, then the other.
@@ -174,3 +180,44 @@ def test_what_an_interrupted_replacement_left_is_found_and_removed_later(pair):
 
 def test_nothing_is_found_where_nothing_is(tmp_path):
     assert found_folder(tmp_path / "model") == tmp_path / "model"
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="opens files by path only")
+def test_files_are_of_one_folder_though_it_is_replaced_between_them(tmp_path):
+    path, other = tmp_path / "model", tmp_path / "other"
+    for folder in (path, other):
+        folder.mkdir()
+        for name in ("first", "second"):
+            (folder / name).write_text(folder.name)
+
+    def replace_it_meanwhile():
+        yield "first"
+        path.rename(tmp_path / "old")
+        other.rename(path)
+        yield "second"
+
+    with open_together(path, replace_it_meanwhile()) as files:
+        assert [file.read() for file in files] == [b"model", b"model"]
+
+
+def test_a_file_that_cannot_be_opened_is_named_by_its_path(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for name, kind in (("missing", FileNotFoundError), ("loop", OSError)):
+        with pytest.raises(kind) as caught, open_together(tmp_path, [name]):
+            pass
+        assert caught.value.filename == str(tmp_path / name)
+
+
+def test_a_folder_that_changed_has_another_state(tmp_path):
+    path = tmp_path / "model"
+    path.mkdir()
+    states = [state_of(path, ["one"])]
+    (path / "one").write_text("1")
+    states.append(state_of(path, ["one"]))
+    path.rename(tmp_path / "old")
+    states.append(state_of(path, ["one"]))
+    path.mkdir()
+    (path / "one").write_text("1")
+    states.append(state_of(path, ["one"]))
+    assert len(set(states)) == 4
+    assert state_of(path, ["one"]) == states[-1]

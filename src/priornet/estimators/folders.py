@@ -2,6 +2,7 @@
 
 Linux can exchange two folders in one step. Elsewhere, and on file systems that cannot, the old one
 is set aside under a name that follows from its own: whoever finds nothing in its place looks there.
+A reader opens the files of one folder together, whatever takes its place meanwhile.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import errno
 import os
 import shutil
 import tempfile
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-__all__ = ["found_folder", "replace_folder", "temporary_folder"]
+__all__ = ["found_folder", "open_together", "replace_folder", "state_of", "temporary_folder"]
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 _UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -47,6 +50,47 @@ def found_folder(path: Path) -> Path:
         return path
     aside = _aside(Path(os.path.realpath(path)))
     return aside if aside.is_dir() else path
+
+
+@contextmanager
+def open_together(folder: Path, names: Iterable[str]) -> Generator[tuple[BinaryIO, ...]]:
+    """Open files of one folder, for reading, even where it is replaced between the first and last.
+
+    The names are looked up in the folder itself, not by its path, where the system can do so.
+
+    Raises:
+        OSError: A file cannot be opened; the error carries its path.
+    """
+    with ExitStack() as stack:
+        place: int | None = None
+        if os.open in os.supports_dir_fd:
+            place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, place)
+
+        def opener(name: str, flags: int) -> int:
+            path = name if place is not None else folder / name
+            return os.open(path, flags | getattr(os, "O_NONBLOCK", 0), dir_fd=place)  # of a pipe
+
+        opened: list[BinaryIO] = []
+        for name in names:
+            try:
+                opened.append(stack.enter_context(open(name, "rb", opener=opener)))
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(folder / name)) from error
+        yield tuple(opened)
+
+
+def state_of(folder: Path, names: Iterable[str]) -> tuple[Any, ...]:
+    """Tell a folder and its files from others: two equal states, and nothing was replaced."""
+
+    def one(path: Path) -> tuple[int, ...] | None:
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    return one(folder), *(one(folder / name) for name in names)
 
 
 def _aside(path: Path) -> Path:
