@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import torch
@@ -71,7 +72,7 @@ class Network:
         stack = RampedMLP(self.edges, *rest) if self.edges else StackedMLP(self.n_inputs, *rest)
         return stack.to(like.device)
 
-    @property
+    @cached_property
     def n_weights(self) -> int:
         """Number of weights of one network."""
         sizes = (self.n_inputs + n_ramps(self.edges), *self.widths, self.make_head().n_outputs)

@@ -172,9 +172,8 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
     # Checked before anything of that size is made: a false number must not fill the memory.
     shape = (config.n_networks, network.n_weights)
     weights = _tensor(tensors, "weights", (torch.float32, torch.float64), shape)
-    stack = network.build([0] * config.n_networks, weights)
-    with torch.no_grad():
-        stack.weights.copy_(weights)
+    stack = network.build([0], weights)  # draws the first weights of one network, not of each
+    stack.weights = torch.nn.Parameter(weights.clone())
     fitted = Fitted(config.preprocessor, config.targets, network, stack, config.training)
     shape = (None, network.n_targets)
     fitted.calibration_scores = _sorted(tensors, "calibration_scores", shape)
@@ -219,6 +218,6 @@ def _tensor(
             f'tensor "{name}" should be {dtypes[0]} of shape {expected}, as {CONFIG} has it; it is '
             f"{found.dtype} of shape {tuple(found.shape)}."
         )
-    if not bool(torch.isfinite(found).all()):
+    if found.numel() and not all(torch.isfinite(end) for end in found.aminmax()):  # nan spreads
         raise ModelError(f'tensor "{name}" has numbers that are not finite.')
     return found
