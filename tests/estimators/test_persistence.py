@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import hashlib
 import json
+import os
 import pickle
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 import priornet
+from _models import change_tensor, sign
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distill import TransferSet
 from priornet.estimators import ModelError, persistence
+from priornet.estimators.folders import open_together
 
+FIRST_FORMAT = Path(__file__).parent / "format_1"
 QUICK = {"hidden": (8,), "epochs": 3, "random_state": 0}
 STUDENT = {**QUICK, "n_members": 3, "student_epochs": 2, "n_transfer": 500}
 MAKERS = {
@@ -150,15 +157,34 @@ def test_a_model_that_was_set_aside_is_found_with_a_warning(folder):
 
 
 def spoil_config(folder, change) -> None:
+    """Write other fields, with digests that fit them."""
     config = json.loads((folder / "config.json").read_text())
     change(config)
     (folder / "config.json").write_text(json.dumps(config))
+    sign(folder)
+
+
+def spoil_unsigned(folder, change) -> None:
+    """Write other fields, laid out as ``save`` does, with the digests from before."""
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+
+
+def forge(folder, fields) -> None:
+    """Write other fields, with a digest that fits them; they may hold the one of the weights."""
+    config = json.loads((folder / "config.json").read_text())
+    config |= fields
+    del config["sha256"]
+    text = json.dumps(config, indent=2)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    (folder / "config.json").write_text(text[:-2] + f',\n  "sha256": "{digest}"\n}}')
 
 
 def spoil_tensor(folder, name, change) -> None:
-    tensors = load_file(folder / "weights.safetensors")
-    tensors[name] = change(tensors[name])
-    save_file(tensors, folder / "weights.safetensors")
+    """Write other numbers, with digests that fit them."""
+    change_tensor(folder, name, change)
+    sign(folder)
 
 
 def truncate(path) -> None:
@@ -182,11 +208,67 @@ SPOILED = {
         "weights.safetensors is missing",
     ),
     "half a config": (lambda f: truncate(f / "config.json"), "damaged or truncated"),
-    "half the weights": (lambda f: truncate(f / "weights.safetensors"), "damaged or truncated"),
-    "pickled weights": (lambda f: hostile_pickle(f / "weights.safetensors"), "damaged"),
+    "half the weights": (lambda f: truncate(f / "weights.safetensors"), "is not what was saved"),
+    "half the weights, signed": (
+        lambda f: (truncate(f / "weights.safetensors"), sign(f)),
+        "damaged or truncated",
+    ),
+    "pickled weights": (lambda f: hostile_pickle(f / "weights.safetensors"), "is not what was"),
+    "pickled weights, signed": (
+        lambda f: (hostile_pickle(f / "weights.safetensors"), sign(f)),
+        "damaged or truncated",
+    ),
     "pickled config": (lambda f: hostile_pickle(f / "config.json"), "damaged"),
     "another json": (lambda f: (f / "config.json").write_text("[1]"), "does not describe"),
     "newer format": (lambda f: spoil_config(f, lambda c: c.update(format=99)), "upgrade priornet"),
+    "two fields of one name": (
+        lambda f: (f / "config.json").write_text('{"format": 2, "format": 2}'),
+        "the field 'format' stands there twice",
+    ),
+    "two fields of one name, deeper": (
+        lambda f: (f / "config.json").write_text('{"format": 2, "x": [{"a": 1, "b": 2, "a": 1}]}'),
+        "the field 'a' stands there twice",
+    ),
+    "an unknown field": (
+        lambda f: spoil_config(f, lambda c: c.update(comment="mine")),
+        "format 2 has no field 'comment'",
+    ),
+    "no digest": (
+        lambda f: spoil_unsigned(f, lambda c: c.pop("sha256")),
+        "has changed since it was saved",
+    ),
+    "no digest of the weights": (
+        lambda f: spoil_unsigned(f, lambda c: c.pop("weights_sha256")),
+        "has changed since it was saved",
+    ),
+    "another number": (
+        lambda f: spoil_unsigned(f, lambda c: c.update(n_networks=4)),
+        "has changed since it was saved",
+    ),
+    "the first format with a digest": (
+        lambda f: spoil_unsigned(f, lambda c: c.update(format=1)),
+        "format 1 has no field 'weights_sha256'",
+    ),
+    "a digest of the weights that is no text": (
+        lambda f: forge(f, {"weights_sha256": 3}),
+        '"weights_sha256" is 3',
+    ),
+    "weights of another model": (
+        lambda f: change_tensor(f, "weights", lambda w: w + 1),
+        "weights.safetensors is not what was saved with config.json",
+    ),
+    "a folder for a config": (
+        lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()),
+        r"config\.json is a folder",
+    ),
+    "a pipe for weights": (
+        lambda f: ((f / "weights.safetensors").unlink(), os.mkfifo(f / "weights.safetensors")),
+        "weights.safetensors is not a file",
+    ),
+    "weights without end": (
+        lambda f: os.truncate(f / "weights.safetensors", 1 << 40),
+        r"too large to be a model's \(1099511627776 bytes\)",
+    ),
     "unknown class": (
         lambda f: spoil_config(f, lambda c: c.update({"class": "os.system"})),
         "unknown class",
@@ -282,6 +364,61 @@ def test_a_damaged_or_hostile_folder_is_refused(folder, spoil, message):
     with pytest.raises(ModelError, match=message) as caught:
         priornet.load(folder)
     assert "model" in str(caught.value)  # names the place
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["ensemble", "student"])
+def test_a_model_of_the_first_format_predicts_what_it_did(name, tmp_path):
+    """Written before there were digests; ``predictions.json`` says what it predicted then."""
+    kept = json.loads((FIRST_FORMAT / "predictions.json").read_text())
+    rows = pd.DataFrame(kept["rows"]).astype({"size": float})
+    with pytest.warns(UserWarning, match=rf"format_1/{name} was saved without a digest") as caught:
+        model = priornet.load(FIRST_FORMAT / name)
+    assert caught[0].filename == __file__
+    mean, std = model.predict(rows, return_std=True)
+    found, expected = {"mean": mean, "std": std}, kept["predictions"][name]
+    for key in found:  # other processors may add float32 numbers in another order
+        np.testing.assert_allclose(found[key], expected[key], rtol=1e-6)
+    tensors = load_file(FIRST_FORMAT / name / "weights.safetensors")
+    assert torch.equal(model.fitted_.stack.weights, tensors["weights"])
+    model.save(tmp_path / "model")
+    assert load_file(tmp_path / "model" / "weights.safetensors").keys() == tensors.keys()
+    again = priornet.load(tmp_path / "model")  # without a warning
+    np.testing.assert_array_equal(again.predict(rows), mean)
+
+
+def test_windows_line_ends_change_nothing(folder):
+    path = folder / "config.json"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert type(priornet.load(folder)) is DeepEnsembleRegressor
+
+
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(folder, monkeypatch):
+    fitted("single").save(folder.with_name("new"))
+    opened = []
+
+    def open_when_it_is_gone(place, names):
+        opened.append(place)
+        if len(opened) == 1:
+            shutil.rmtree(folder)
+            folder.with_name("new").rename(folder)
+            raise FileNotFoundError(errno.ENOENT, "gone", str(place / "config.json"))
+        return open_together(place, names)
+
+    monkeypatch.setattr(persistence, "open_together", open_when_it_is_gone)
+    assert type(priornet.load(folder)) is GaussianRegressor
+    assert len(opened) == 2
+
+
+def test_a_folder_that_stays_is_read_once(folder, monkeypatch):
+    tries = []
+    monkeypatch.setattr(persistence.time, "sleep", tries.append)
+    change_tensor(folder, "weights", lambda w: w + 1)
+    with pytest.raises(ModelError):
+        priornet.load(folder)
+    with pytest.raises(ModelError):
+        priornet.load(folder.with_name("none"))
+    assert tries == []
 
 
 def test_an_unfitted_model_cannot_be_saved(tmp_path):

@@ -1,7 +1,12 @@
-"""The ``config.json`` of a saved model, looked at field by field before anything is made of it."""
+"""The ``config.json`` of a saved model, looked at field by field before anything is made of it.
+
+It ends with a digest of all its text, and holds the digest of the weights: a file that changed, or
+that belongs to other weights, is found. The first format had neither.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,9 +28,10 @@ from priornet.estimators.network import Network
 from priornet.estimators.prior_network import PriorNetRegressor
 from priornet.estimators.targets import Scaling, TargetColumns
 
-__all__ = ["FORMAT", "ModelError", "SavedConfig", "read_config"]
+__all__ = ["LARGEST", "ModelError", "SavedConfig", "config_text", "read_config", "sha256"]
 
-FORMAT = 1
+FORMAT = 2
+LARGEST = 1 << 28  # bytes; a longer file is not ours
 CLASSES: dict[str, Any] = {
     cls.__name__: cls
     for cls in (
@@ -36,8 +42,22 @@ CLASSES: dict[str, Any] = {
         PriorNetRegressor,
     )
 }
-_LARGEST = 1 << 28  # bytes; a longer file is not ours
 _MOST_NETWORKS = 1 << 20
+_LONGEST = 500  # characters of a message, whatever stands in the file
+_DIGEST, _WEIGHTS_DIGEST = "sha256", "weights_sha256"
+_FIELDS = {
+    "format",
+    "class",
+    "parameters",
+    "network",
+    "n_networks",
+    "preprocessing",
+    "feature_names",
+    "targets",
+    "reference_data",
+    "training",
+    "versions",
+}
 
 
 class ModelError(ValueError):
@@ -57,6 +77,7 @@ class SavedConfig:
         targets: What it predicts.
         reference_data: Usual data standard deviation.
         training: What happened in training.
+        weights_digest: SHA-256 of the file of weights; None in the first format.
     """
 
     model: BaseRegressor
@@ -67,29 +88,52 @@ class SavedConfig:
     targets: TargetColumns
     reference_data: float
     training: dict[str, Any]
+    weights_digest: str | None = None
 
 
-def read_config(path: Path) -> SavedConfig:
+def config_text(state: dict[str, Any], weights: bytes) -> str:
+    """Write a configuration as text that nobody can change unnoticed.
+
+    Args:
+        state: What it says, ready for JSON.
+        weights: The file of weights that it belongs to.
+    """
+    state = {"format": FORMAT, **state, _WEIGHTS_DIGEST: sha256(weights)}
+    return _with_digest(json.dumps(state, indent=2, allow_nan=False))
+
+
+def sha256(content: bytes) -> str:
+    """Digest of a file's bytes, as text."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_config(content: bytes, path: Path) -> SavedConfig:
     """Read a configuration.
+
+    Args:
+        content: The bytes of the file.
+        path: Where they are from.
 
     Raises:
         ModelError: It is damaged, or from a newer version; the message names file and field.
     """
-    state = _read_json(path)
     try:
+        state = _read_json(content, path)
         return _checked(state)
+    except RecursionError as error:
+        raise ModelError(f"{path} is damaged: it is nested too deeply.") from error
     except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
+        message = " ".join(str(error).split())
+        if str(path) not in message:
+            message = f"{path}: {message}"
+        raise ModelError(message[: len(str(path)) + _LONGEST]) from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ModelError(f"no model at {path.parent}: {path.name} is missing.")
-    if path.stat().st_size > _LARGEST:
-        raise ModelError(f"{path} is too large to be a model's.")
+def _read_json(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        text = content.decode("utf-8")
+        state: Any = json.loads(text, object_pairs_hook=_object)
+    except ValueError as error:
         raise ModelError(f"{path} is damaged or truncated: {error}.") from error
     if not isinstance(state, dict) or "format" not in state:
         raise ModelError(f'{path} does not describe a priornet model: it has no field "format".')
@@ -102,7 +146,36 @@ def _read_json(path: Path) -> dict[str, Any]:
         )
     if not whole or found < 1:
         raise ModelError(f'{path}: "format" is {shown_value(found)}, which no version has written.')
+    if found > 1 and not _has_own_digest(text):
+        raise ModelError(
+            f"{path} has changed since it was saved: its digest does not fit; restore the folder "
+            "from a copy, or save the model again."
+        )
+    known = _FIELDS if found == 1 else _FIELDS | {_DIGEST, _WEIGHTS_DIGEST}
+    for key in state:
+        _expect(key in known, f"format {found} has no field {shown_value(key)}.")
     return state
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its fields, each of which may stand there once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
+        raise ValueError(f"the field {shown_value(twice)} stands there twice")
+    return found
+
+
+def _with_digest(text: str) -> str:
+    """Add a last field with the digest of the text."""
+    head = text.removesuffix("\n}")
+    return f'{head},\n  "{_DIGEST}": "{sha256(text.encode())}"\n}}'
+
+
+def _has_own_digest(text: str) -> bool:
+    text = text.replace("\r\n", "\n")  # as version control on Windows may write lines
+    head, _, _ = text.rpartition(f',\n  "{_DIGEST}": ')
+    return text == _with_digest(f"{head}\n}}")
 
 
 def _checked(state: dict[str, Any]) -> SavedConfig:
@@ -131,7 +204,14 @@ def _checked(state: dict[str, Any]) -> SavedConfig:
     )
     training = _plain(_get(state, "training"), "training")
     _texts(state.get("versions", {}), "versions")
-    return SavedConfig(model, preprocessor, names, network, count, targets, float(data), training)
+    digest = None if state["format"] == 1 else _get(state, _WEIGHTS_DIGEST)
+    _expect(
+        digest is None or isinstance(digest, str),
+        f'"{_WEIGHTS_DIGEST}" is {shown_value(digest)}; it should be a text.',
+    )
+    return SavedConfig(
+        model, preprocessor, names, network, count, targets, float(data), training, digest
+    )
 
 
 # -- the parts ------------------------------------------------------------------------------------
@@ -149,7 +229,7 @@ def _model(name: Any, parameters: Any) -> BaseRegressor:
     _expect(isinstance(parameters, dict), f'"parameters" is {shown_value(parameters)}, no object.')
     given: dict[str, Any] = {}
     for key, value in parameters.items():
-        _expect(key in known, f'"parameters": {name} has no parameter {key!r}.')
+        _expect(key in known, f'"parameters": {name} has no parameter {shown_value(key)}.')
         if key == "transfer" and value is not None:
             given[key] = _transfer(value)
         else:
@@ -263,7 +343,8 @@ def _values(place: str, state: dict[str, Any], cls: type) -> dict[str, Any]:
     hints = get_type_hints(cls)
     known = {field.name for field in fields(cls)}
     for key in state:
-        _expect(key in known, f'"{place}" has a field {key!r} that this version does not know.')
+        shown = shown_value(key)
+        _expect(key in known, f'"{place}" has a field {shown} that this version does not know.')
     return {key: _value(f"{place}.{key}", value, hints[key]) for key, value in state.items()}
 
 

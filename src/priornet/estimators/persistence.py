@@ -7,12 +7,13 @@ a model from a stranger is safe.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+import stat
+import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -21,15 +22,32 @@ from torch import Tensor
 
 from priornet._version import __version__
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.config_file import FORMAT, ModelError, SavedConfig, read_config
+from priornet.estimators.config_file import (
+    LARGEST,
+    ModelError,
+    SavedConfig,
+    config_text,
+    read_config,
+    sha256,
+)
 from priornet.estimators.fitted import Fitted
-from priornet.estimators.folders import found_folder, replace_folder, temporary_folder
+from priornet.estimators.folders import (
+    found_folder,
+    open_together,
+    replace_folder,
+    state_of,
+    temporary_folder,
+)
 from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
 
 __all__ = ["ModelError", "load", "save"]
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
+
+_PAUSES = (0.0, *(0.001 * 2**i for i in range(7)), *[0.1] * 12)  # seconds before another try
+_LARGEST_REST = 1 << 30  # bytes of a file of weights that are not weights
+_WAY_OUT = "restore the folder from a copy, or save the model again"
 
 
 # -- writing --------------------------------------------------------------------------------------
@@ -50,11 +68,12 @@ def save(model: BaseRegressor, path: Path) -> None:
     if path.exists() and not _is_replaceable(path):
         raise FileExistsError(f"{path} exists and is not a model folder: choose another path.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    config = json.dumps(_config(model), indent=2, allow_nan=False)
+    weights = to_bytes(_tensors(model.fitted_))
+    config = config_text(_config(model), weights)
     fresh = temporary_folder(path)
     try:
-        (fresh / WEIGHTS).write_bytes(to_bytes(_tensors(model.fitted_)))
-        (fresh / CONFIG).write_text(config, encoding="utf-8")
+        (fresh / WEIGHTS).write_bytes(weights)
+        (fresh / CONFIG).write_bytes(config.encode())
         for name in (WEIGHTS, CONFIG):  # on the disk before the name says so
             with (fresh / name).open("rb") as file:
                 os.fsync(file.fileno())
@@ -84,7 +103,6 @@ def _config(model: BaseRegressor) -> dict[str, Any]:
     fitted = model.fitted_
     names = getattr(model, "feature_names_in_", None)
     return {
-        "format": FORMAT,
         "class": type(model).__name__,
         "parameters": _parameters(model),
         "network": fitted.network.to_json(),
@@ -127,6 +145,8 @@ def _parameters(model: BaseRegressor) -> dict[str, Any]:
 def load(path: str | Path) -> BaseRegressor:
     """Rebuild a model from the folder that ``save`` wrote; it predicts the same, bit for bit.
 
+    A folder that is replaced meanwhile gives the old model or the new one. A digest in it tells
+    whether anything changed since it was saved; the first format had none, which a warning says.
     Where a save was killed on a system that cannot exchange folders, the old model may lie beside
     its place; it is found there, with a warning.
 
@@ -136,34 +156,84 @@ def load(path: str | Path) -> BaseRegressor:
     Raises:
         ModelError: The folder is damaged, not a model, or from a newer version.
     """
-    folder = found_folder(Path(path))
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "does not exist"
-        raise ModelError(f"no model at {folder}: it {found}; a model is a folder.")
-    config = read_config(folder / CONFIG)
-    tensors = _read_weights(folder / WEIGHTS)
-    try:
-        model = _rebuild(config, tensors)
-    except ModelError as error:
-        raise ModelError(f"{folder / WEIGHTS}: {error}") from error
-    if folder != Path(path):
+    path = Path(path)
+    folder, config, model = _read_patiently(path)
+    if folder != path and not path.exists():
         warn_user(
             f"saving to {path} was interrupted; the model from before is read from {folder}: save "
             "it again, or rename that folder."
         )
+    if config.weights_digest is None:
+        warn_user(
+            f"{folder} was saved without a digest, so that damage to it may stay unseen: load the "
+            "model and save it again to add one."
+        )
     return model
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def _read_patiently(path: Path) -> tuple[Path, SavedConfig, BaseRegressor]:
+    """Read a folder, again where it was replaced meanwhile and could not be read; and which it was.
 
-    if not path.is_file():
-        raise ModelError(f"no model at {path.parent}: {path.name} is missing.")
+    Files that are copied over others, one after the other, get a second or two.
+    """
+    pauses = iter(_PAUSES)
+    while True:
+        folder = found_folder(path)
+        before = state_of(folder, (CONFIG, WEIGHTS))
+        try:
+            return folder, *_read(folder)
+        except (ModelError, OSError):
+            pause = next(pauses, None)
+            if pause is None or state_of(found_folder(path), (CONFIG, WEIGHTS)) == before:
+                raise
+            time.sleep(pause)
+
+
+def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
+    """Read what lies at a path now."""
+    if not folder.is_dir():
+        found = "is a file" if folder.exists() else "does not exist"
+        raise ModelError(f"no model at {folder}: it {found}; a model is a folder.")
     try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(f"{path} is damaged or truncated: {error}.") from error
+        with open_together(folder, (CONFIG, WEIGHTS)) as (config_file, weights_file):
+            config = read_config(_content(config_file, folder / CONFIG, LARGEST), folder / CONFIG)
+            largest = 8 * config.n_networks * config.network.n_weights + _LARGEST_REST
+            weights = _content(weights_file, folder / WEIGHTS, largest)
+    except FileNotFoundError as error:
+        missing = Path(error.filename).name
+        raise ModelError(f"no model at {folder}: {missing} is missing.") from error
+    except IsADirectoryError as error:
+        raise ModelError(f"no model at {folder}: {error.filename} is a folder.") from error
+    if config.weights_digest is not None and sha256(weights) != config.weights_digest:
+        raise ModelError(
+            f"{folder / WEIGHTS} is not what was saved with {CONFIG}: it is damaged, truncated or "
+            f"of another model; {_WAY_OUT}."
+        )
+    try:
+        model = _rebuild(config, _tensors_of(weights))
+    except ModelError as error:
+        raise ModelError(f"{folder / WEIGHTS}: {error}") from error
+    return config, model
+
+
+def _content(file: BinaryIO, path: Path, largest: int) -> bytes:
+    """Read a file whole, if it is one, and no longer than it may be."""
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode):
+        raise ModelError(f"no model at {path.parent}: {path.name} is not a file.")
+    if found.st_size > largest:
+        raise ModelError(f"{path} is too large to be a model's ({found.st_size} bytes).")
+    return file.read(found.st_size)
+
+
+def _tensors_of(weights: bytes) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
+    try:
+        return from_bytes(weights)
+    except (SafetensorError, ValueError) as error:
+        raise ModelError(f"it is damaged or truncated ({error}); {_WAY_OUT}.") from error
 
 
 def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
