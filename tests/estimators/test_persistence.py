@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file
 
 import priornet
-from _models import change_tensor, sign
+from _models import change_tensor, make_first_format, sign
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distill import TransferSet
 from priornet.estimators import ModelError, persistence
@@ -257,6 +257,14 @@ SPOILED = {
         lambda f: change_tensor(f, "weights", lambda w: w + 1),
         "weights.safetensors is not what was saved with config.json",
     ),
+    "weights that overflow": (
+        lambda f: spoil_tensor(f, "weights", lambda w: torch.full_like(w, 3e38)),
+        "its predictions are not",
+    ),
+    "a scale that overflows": (
+        lambda f: spoil_config(f, lambda c: c["targets"].update(scale=[1e308])),
+        "its predictions are not",
+    ),
     "a folder for a config": (
         lambda f: ((f / "config.json").unlink(), (f / "config.json").mkdir()),
         r"config\.json is a folder",
@@ -365,6 +373,15 @@ def test_a_damaged_or_hostile_folder_is_refused(folder, spoil, message):
         priornet.load(folder)
     assert "model" in str(caught.value)  # names the place
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_finite_weights_that_overflow_are_refused_in_any_format(name, tmp_path):
+    fitted(name).save(tmp_path / "model")
+    change_tensor(tmp_path / "model", "weights", lambda w: w.fill_(3e38))
+    make_first_format(tmp_path / "model")
+    with pytest.raises(ModelError, match="its predictions are not"):
+        priornet.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["ensemble", "student"])

@@ -40,6 +40,7 @@ from priornet.estimators.folders import (
 )
 from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
+from priornet.uncertainty import uncertainty
 
 __all__ = ["ModelError", "load", "save"]
 
@@ -211,6 +212,7 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
         )
     try:
         model = _rebuild(config, _tensors_of(weights))
+        _check_predictions(model.fitted_)
     except ModelError as error:
         raise ModelError(f"{folder / WEIGHTS}: {error}") from error
     return config, model
@@ -256,6 +258,31 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
         model.feature_names_in_ = np.array(config.feature_names, dtype=object)
     model.fitted_ = fitted
     return model
+
+
+def _check_predictions(fitted: Fitted) -> None:
+    """Refuse finite weights whose predictions are not, in the middle of what training saw.
+
+    The middle is the mean of each input, and one standard deviation to both sides.
+    """
+    middle = torch.tensor([[0.0], [1.0], [-1.0]]).expand(-1, fitted.network.n_inputs)
+    try:
+        belief = fitted.standard_belief(middle)
+        record, predictive = uncertainty(belief), fitted.moved(belief).predictive()
+        found = (
+            predictive.mean,
+            predictive.variance,
+            record.data_variance,
+            record.knowledge_variance,
+        )
+        is_finite = all(bool(torch.isfinite(values).all()) for values in found)
+    except (ArithmeticError, RuntimeError, ValueError):  # what distributions say of such numbers
+        is_finite = False
+    if not is_finite:
+        raise ModelError(
+            "its numbers are finite, but its predictions are not, even for inputs in the middle of "
+            f"the training table; {_WAY_OUT}."
+        )
 
 
 def _sorted(
