@@ -47,6 +47,7 @@ __all__ = ["ModelError", "load", "save"]
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
 _PAUSES = (0.0, *(0.001 * 2**i for i in range(7)), *[0.1] * 12)  # seconds before another try
+_PROBED = (0.0, 1.0, -1.0, 1e6, -1e6)  # standard deviations; the last catch what nearly overflows
 _LARGEST_REST = 1 << 30  # bytes of a file of weights that are not weights
 _WAY_OUT = "restore the folder from a copy, or save the model again"
 
@@ -173,10 +174,7 @@ def load(path: str | Path) -> BaseRegressor:
 
 
 def _read_patiently(path: Path) -> tuple[Path, SavedConfig, BaseRegressor]:
-    """Read a folder, again where it was replaced meanwhile and could not be read; and which it was.
-
-    Files that are copied over others, one after the other, get a second or two.
-    """
+    """Read a folder, again while others take its place before it is read; and say which it was."""
     pauses = iter(_PAUSES)
     while True:
         folder = found_folder(path)
@@ -261,17 +259,14 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
 
 
 def _check_predictions(fitted: Fitted) -> None:
-    """Refuse finite weights whose predictions are not, in the middle of what training saw.
-
-    The middle is the mean of each input, and one standard deviation to both sides.
-    """
-    middle = torch.tensor([[0.0], [1.0], [-1.0]]).expand(-1, fitted.network.n_inputs)
+    """Refuse finite weights whose predictions are not, at and around the mean of training."""
+    rows = torch.tensor([[deviations] for deviations in _PROBED])
     try:
-        belief = fitted.standard_belief(middle)
+        belief = fitted.standard_belief(rows.expand(-1, fitted.network.n_inputs))
         record, predictive = uncertainty(belief), fitted.moved(belief).predictive()
         found = (
             predictive.mean,
-            predictive.variance,
+            predictive.variance[:3],  # in units of the target, whose squares may be near the end
             record.data_variance,
             record.knowledge_variance,
         )
@@ -280,8 +275,8 @@ def _check_predictions(fitted: Fitted) -> None:
         is_finite = False
     if not is_finite:
         raise ModelError(
-            "its numbers are finite, but its predictions are not, even for inputs in the middle of "
-            f"the training table; {_WAY_OUT}."
+            "its numbers are finite, but its predictions are not, even around the mean of the "
+            f"training table; {_WAY_OUT}."
         )
 
 
