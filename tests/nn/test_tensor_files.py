@@ -1,6 +1,8 @@
 """What was written comes back; another kind of file is named."""
 
+import json
 import os
+import zlib
 
 import pytest
 import torch
@@ -50,8 +52,40 @@ def test_damage_is_named(path):
     content = bytearray(path.read_bytes())
     content[-2] ^= 4
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"file\.safetensors: damaged \(its numbers have changed"):
+    with pytest.raises(ValueError, match=r"file\.safetensors: damaged \(it has changed"):
         read_tensors(path)
+
+
+def test_every_changed_bit_is_found(path):
+    """Of the numbers, of their names and shapes, and of the data that goes with them."""
+    write_tensors(path, {"mean": torch.arange(2.0), "wide": torch.zeros(1, 2)}, {"scale": 5.25})
+    content = path.read_bytes()
+    passed = []
+    for bit in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            read_tensors(path)
+        except ValueError:
+            continue
+        passed.append(bit)
+    assert passed == []
+
+
+def test_a_file_that_sums_up_its_numbers_alone_is_read(path):
+    """As files were before their text was summed up too."""
+    from safetensors.torch import save_file
+
+    tensors = {"a": torch.ones(2)}
+    path.parent.mkdir()
+    for crc, is_right in ((zlib.crc32(tensors["a"].numpy().tobytes()), True), (1, False)):
+        save_file(tensors, path, {"state": json.dumps({"scale": 2.0, "crc32": crc})})
+        if is_right:
+            assert read_tensors(path).state == {"scale": 2.0}
+            continue
+        with pytest.raises(ValueError, match="it has changed"):
+            read_tensors(path)
 
 
 def test_other_files_are_refused(path):

@@ -2,7 +2,7 @@
 
 The tensors lie in the safetensors format and everything else as JSON in its header: reading it
 executes nothing. A file is written beside its place and renamed, so that a process may be killed
-at any moment; the bytes are summed up in the header, so that damage is noticed and named.
+at any moment; all of it is summed up in the header, so that damage is noticed and named.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 __all__ = ["TensorFile", "TensorFileError", "read_tensors", "write_tensors"]
 
-_STATE = "state"
+_STATE, _CHECKSUM = "state", "crc32"
 
 
 class TensorFileError(ValueError):
@@ -44,7 +44,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     from safetensors.torch import save_file
 
     own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {_STATE: json.dumps({**state, "crc32": _checksum(own)}, allow_nan=False)}
+    text = json.dumps(state, allow_nan=False)
+    header = {_STATE: text, _CHECKSUM: str(_checksum(own, text))}
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -78,11 +79,16 @@ def read_tensors(path: Path) -> TensorFile:
 
     try:
         with safe_open(path, framework="pt") as file:
-            state: Any = json.loads((file.metadata() or {})[_STATE])
+            header = file.metadata() or {}
+            state: Any = json.loads(header[_STATE])
             names = file.keys()  # it is no mapping: it cannot be gone through itself
             tensors = {name: file.get_tensor(name) for name in names}
-        if state.pop("crc32") != _checksum(tensors):
-            raise ValueError("its numbers have changed since it was written")
+        if _CHECKSUM in header:
+            is_whole = header[_CHECKSUM] == str(_checksum(tensors, header[_STATE]))
+        else:  # older files summed up their numbers alone
+            is_whole = state.pop(_CHECKSUM) == _checksum(tensors)
+        if not is_whole:
+            raise ValueError("it has changed since it was written")
     except FileNotFoundError:
         raise
     except KeyError as error:
@@ -92,9 +98,14 @@ def read_tensors(path: Path) -> TensorFile:
     return TensorFile(tensors, state)
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> int:
-    total = 0
+def _checksum(tensors: Mapping[str, Tensor], text: str | None = None) -> int:
+    """Sum up the bytes of tensors; with a text also that, and the tensors' names and shapes."""
+    total = 0 if text is None else zlib.crc32(text.encode())
     for name in sorted(tensors):
-        flat = tensors[name].reshape(-1).contiguous()
+        tensor = tensors[name]
+        if text is not None:
+            described = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
+            total = zlib.crc32(described.encode(), total)
+        flat = tensor.reshape(-1).contiguous()
         total = zlib.crc32(flat.view(torch.uint8).numpy().data, total) if flat.numel() else total
     return total
