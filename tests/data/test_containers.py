@@ -10,6 +10,7 @@ import pytest
 
 from priornet.data.columns import CellError, Numbers, Texts
 from priornet.data.containers import read_table
+from priornet.data.frames import as_frame
 
 NAN = np.nan
 
@@ -142,9 +143,91 @@ def test_complex_numbers_are_refused(table):
         read_table(table)
 
 
-def test_arrow_lists_are_refused_by_name():
+@pytest.mark.parametrize("convert", [lambda table: table, as_frame], ids=["Arrow", "frame"])
+def test_arrow_lists_are_refused_by_name(convert):
     with pytest.raises(ValueError, match='column "a" has the type list'):
-        read_table(pa.table({"a": pa.array([[1]])}))
+        read_table(convert(pa.table({"a": pa.array([[1]])})))
+
+
+FAR = [datetime.datetime(9999, 12, 31), None, datetime.datetime(1, 1, 1)]
+FAR_DAYS = [(moment - datetime.datetime(1970, 1, 1)).days if moment else NAN for moment in FAR]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_dates_beyond_nanoseconds_are_themselves(unit, zone):
+    table = pa.table({"a": pa.array(FAR, pa.timestamp(unit, zone))})
+    for given in (table, table.to_pandas(), as_frame(table)):
+        np.testing.assert_array_equal(values(given), FAR_DAYS)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"a": np.array(FAR, object)},
+        {"a": np.array(FAR, "M8[s]")},
+        pd.DataFrame({"a": pd.Series(FAR, dtype=object)}),
+        pa.table({"a": pa.array(FAR, pa.date32())}),
+        as_frame(pa.table({"a": pa.array(FAR, pa.date32())})),
+        as_frame(pa.table({"a": pa.array(FAR, pa.date64())})),
+    ],
+)
+def test_far_dates_in_every_container(table):
+    np.testing.assert_array_equal(values(table), FAR_DAYS)
+
+
+def test_durations_beyond_nanoseconds_are_themselves():
+    table = pa.table({"a": pa.array([10**6 * 86_400, None, 36 * 3600], pa.duration("s"))})
+    for given in (table, table.to_pandas(), as_frame(table)):
+        np.testing.assert_array_equal(values(given), [10**6, NAN, 1.5])
+
+
+def test_a_moment_is_the_same_number_as_an_object_and_as_a_type():
+    moments = [datetime.datetime(2020, 3, 1, 7, 8, 9, micro) for micro in range(0, 999_983, 9973)]
+    expected = values({"a": np.array(moments, "M8[us]")})
+    assert values({"a": np.array(moments, object)}) == expected
+    assert values({"a": np.array([pd.Timestamp(m) for m in moments], object)}) == expected
+    durations = [moment - datetime.datetime(2020, 1, 1) for moment in moments]
+    expected = values({"a": np.array(durations, "m8[us]")})
+    assert values({"a": np.array(durations, object)}) == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (pa.array([b"x", None, b"y"]), ["x", None, "y"]),
+        (pa.array([b"x", None, b"y"], pa.large_binary()), ["x", None, "y"]),
+        (pa.array([b"x", None, b"y"], pa.binary(1)), ["x", None, "y"]),
+        (pa.array([b"x", None, b"y"], pa.binary_view()), ["x", None, "y"]),
+        (pa.array([datetime.time(12, 30), None], pa.time32("s")), ["12:30:00", None]),
+        (pa.array([datetime.time(12, 30), None], pa.time64("ns")), ["12:30:00", None]),
+        (pa.array(pd.period_range("2020-01", periods=2, freq="M")), ["2020-01", "2020-02"]),
+        (pa.array(pd.interval_range(0, 2)), ["(0, 1]", "(1, 2]"]),
+    ],
+    ids=lambda array: str(getattr(array, "type", "")),
+)
+def test_types_that_are_labels_by_their_text(array, expected):
+    table = pa.table({"a": array})
+    for given in (table, as_frame(table)):
+        assert labels(given) == expected
+
+
+def test_decimals_are_rounded_to_the_nearest_number_in_every_container():
+    decimals = [Decimal(text) for text in ("1234567890123456.7", "0.1", "99999999999999999.99")]
+    table = pa.table({"a": pa.array(decimals, pa.decimal128(30, 4))})
+    for given in (table, as_frame(table), table.to_pandas(types_mapper=pd.ArrowDtype)):
+        assert values(given) == [float(decimal) for decimal in decimals]
+
+
+def test_whole_numbers_that_no_float_holds_are_infinite():
+    assert values({"a": np.array([10**400, -(10**400), 1], object)}) == [np.inf, -np.inf, 1]
+
+
+def test_names_that_no_file_can_hold_are_refused():
+    names = pd.Index(["a\ud800"], dtype=object)
+    for table in ({names[0]: [1.0, 2.0]}, pd.DataFrame(np.ones((2, 1)), columns=names)):
+        with pytest.raises(ValueError, match=r"'a\\ud800' is not text .* rename it"):
+            read_table(table)
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2, 2)), 1.0])

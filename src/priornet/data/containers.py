@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from priornet.data.columns import Column, Numbers, Table, Texts
+from priornet.data.columns import Column, Numbers, Table, Texts, shown
 from priornet.data.values import from_objects, from_uniques, from_values, label_of, labelled
 
-__all__ = ["read_table"]
+__all__ = ["PANDAS_EXTENSIONS", "decimals_as_floats", "read_table"]
+
+PANDAS_EXTENSIONS = ("pandas.period", "pandas.interval")
+"""Types of pandas that Arrow keeps under these names."""
 
 
 def read_table(table: Any) -> Table:
@@ -45,7 +48,7 @@ def _from_array(table: Any) -> Table:
 
 def _from_mapping(table: Mapping[Any, Any]) -> Table:
     names = tuple(str(name) for name in table)
-    _check_unique(names)
+    _check_names(names)
     arrays = [np.asarray(values) for values in table.values()]
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1 or len(array) != len(arrays[0]):
@@ -65,7 +68,7 @@ def _from_pandas(frame: Any) -> Table:
             "column names must be all text or none of them: scikit-learn refuses a mixture; "
             "convert them with `X.columns = X.columns.astype(str)`."
         )
-    _check_unique(names)
+    _check_names(names)
     names = None if kinds == {False} else tuple(str(name) for name in names)
     dtypes = list(frame.dtypes)
     if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
@@ -79,18 +82,18 @@ def _from_pandas(frame: Any) -> Table:
 def _from_series(series: Any, name: str | int) -> Column:
     """One pandas column; nullable, Arrow-backed and sparse types answer to the same calls."""
     dtype = series.dtype
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _from_chunks(series.array.__arrow_array__(), name)
     if str(dtype) == "category":
         labels = [label_of(value) for value in series.cat.categories]
         return labelled(series.cat.codes.to_numpy(np.int64), labels, is_declared=True)
     kind = getattr(dtype, "kind", "O")
     if kind in "biuf":
         return Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    if kind == "M":
-        if getattr(dtype, "tz", None) is not None:
-            series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-        return from_values(series.to_numpy(dtype="datetime64[ns]"), name)
-    if kind == "m":
-        return from_values(series.to_numpy(dtype="timedelta64[ns]"), name)
+    if kind == "M" and getattr(dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if kind in "mM":
+        return from_values(series.to_numpy(), name)  # in its own unit: not all fit nanoseconds
     if kind == "c":
         return from_values(series.to_numpy(), name)  # which refuses them
     try:
@@ -102,31 +105,52 @@ def _from_series(series: Any, name: str | int) -> Column:
 
 def _from_arrow(table: Any) -> Table:
     names = tuple(table.column_names)
-    _check_unique(names)
+    _check_names(names)
     columns = tuple(_from_chunks(table.column(j), names[j]) for j in range(len(names)))
     return Table(names, table.num_rows, columns)
 
 
-def _from_chunks(array: Any, name: str) -> Column:
+def _from_chunks(array: Any, name: str | int) -> Column:
     """One column of an Arrow table or batch."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind: Any = array.type
-    if pa.types.is_dictionary(kind) or _is_text(kind):
+    if isinstance(kind, pa.BaseExtensionType):
+        return _from_extension(array, name)
+    if pa.types.is_dictionary(kind) or _is_label(kind):
         return _from_dictionary(array, name)
     if pa.types.is_null(kind):
         return Numbers(np.full(len(array), np.nan))
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        moments = array.cast(pa.timestamp("us"), safe=False)
-        return from_values(moments.to_numpy(zero_copy_only=False).astype("M8[us]"), name)
-    if pa.types.is_duration(kind):
-        return from_values(array.to_numpy(zero_copy_only=False).astype("m8[us]"), name)
-    if not (_is_number(kind) or pa.types.is_decimal(kind)):
-        raise ValueError(f'column "{name}" has the type {kind}, which is neither number nor text.')
+    if pa.types.is_date32(kind):
+        return from_values(_as_numpy(array).astype("M8[D]"), name)
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return from_values(_as_numpy(array), name)  # moments and durations in their own unit
+    if pa.types.is_decimal(kind):
+        return Numbers(np.asarray(_as_numpy(decimals_as_floats(array)), np.float64))
+    if not _is_number(kind):
+        raise ValueError(f"column {shown(name)} has the type {kind}, neither number nor text.")
     if not pa.types.is_floating(kind) or kind == pa.float16():
-        array = pc.cast(array, pa.float64(), safe=False)
+        array = array.cast(pa.float64(), safe=False)
     return Numbers(np.asarray(_as_numpy(array), dtype=np.float64))
+
+
+def _from_extension(array: Any, name: str | int) -> Column:
+    """Read pandas' periods and intervals as their text, other types as what they are stored as."""
+    if array.type.extension_name in PANDAS_EXTENSIONS:
+        return _from_series(array.to_pandas(), name)
+    if hasattr(array, "num_chunks"):
+        import pyarrow as pa
+
+        chunks = [chunk.storage for chunk in array.chunks]
+        return _from_chunks(pa.chunked_array(chunks, array.type.storage_type), name)
+    return _from_chunks(array.storage, name)
+
+
+def decimals_as_floats(array: Any) -> Any:
+    """Round decimals to the nearest float64; Arrow's own conversion may miss it by a digit."""
+    import pyarrow as pa
+
+    return array.cast(pa.string()).cast(pa.float64())
 
 
 def _as_numpy(array: Any) -> Any:
@@ -135,11 +159,13 @@ def _as_numpy(array: Any) -> Any:
     return array.to_numpy() if is_chunked else array.to_numpy(zero_copy_only=False)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_label(kind: Any) -> bool:
+    """Whether values are known by their text: text itself, bytes of text, times of the day."""
     import pyarrow as pa
 
-    views = getattr(pa.types, "is_string_view", lambda _: False)
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind)
+    names = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    tests = [getattr(pa.types, f"is_{n}", None) for n in (*names, "fixed_size_binary", "time")]
+    return any(test is not None and test(kind) for test in tests)
 
 
 def _is_number(kind: Any) -> bool:
@@ -148,11 +174,13 @@ def _is_number(kind: Any) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
 
 
-def _from_dictionary(array: Any, name: str) -> Column:
+def _from_dictionary(array: Any, name: str | int) -> Column:
     import pyarrow as pa
 
     is_declared = pa.types.is_dictionary(array.type)
     if not is_declared:
+        if pa.types.is_time(array.type):
+            array = array.cast(pa.time64("us"), safe=False)
         array = array.dictionary_encode()
     if hasattr(array, "num_chunks"):
         array = array.unify_dictionaries().combine_chunks()
@@ -163,9 +191,14 @@ def _from_dictionary(array: Any, name: str) -> Column:
     return from_uniques(codes, values, name, is_declared=is_declared)
 
 
-def _check_unique(names: Sequence[Any]) -> None:
+def _check_names(names: Sequence[Any]) -> None:
     seen: set[Any] = set()
     for name in names:
         if name in seen:
             raise ValueError(f"two columns have the same name, {name!r}; rename one of them.")
+        if isinstance(name, str) and any("\ud800" <= char <= "\udfff" for char in name):
+            raise ValueError(
+                f"the name of column {name!r} is not text that a file can hold (it has a lone "
+                "surrogate, half of a character); rename it."
+            )
         seen.add(name)

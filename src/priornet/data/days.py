@@ -10,16 +10,22 @@ from numpy.typing import NDArray
 
 __all__ = ["as_days", "as_moments", "days_of"]
 
-_DAY = 86_400.0  # seconds
 _DAY_IN_MICROSECONDS = 86_400e6
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FINE = ("us", "ns", "ps", "fs", "as")  # any moment of these units is one in microseconds
 
 
 def as_days(values: Any) -> NDArray[np.float64]:
-    """NumPy's moments or durations as days, nan for NaT."""
-    missing = np.isnat(values)
-    unit = "M8[us]" if values.dtype.kind == "M" else "m8[us]"
-    days = values.astype(unit).astype(np.int64) / _DAY_IN_MICROSECONDS
-    return np.where(missing, np.nan, days)
+    """Convert NumPy's moments or durations to days, nan for NaT."""
+    kind = values.dtype.kind
+    fine = values.astype(f"{kind}8[us]")
+    days = fine.astype(np.int64) / _DAY_IN_MICROSECONDS
+    if np.datetime_data(values.dtype)[0] not in _FINE:
+        # NumPy wraps around without a word where 64 bits cannot count the microseconds.
+        whole = values.astype(f"{kind}8[D]")
+        days = np.where(fine.astype(whole.dtype) == whole, days, whole.astype(np.int64))
+    return np.where(np.isnat(values), np.nan, days)
 
 
 def as_moments(days: NDArray[np.float64]) -> NDArray[np.datetime64]:
@@ -28,13 +34,16 @@ def as_moments(days: NDArray[np.float64]) -> NDArray[np.datetime64]:
 
 
 def days_of(value: Any) -> float:
-    """One date, moment or duration as days; a moment without a zone counts as UTC."""
-    if isinstance(value, np.datetime64):
+    """Convert one date, moment or duration to days; a moment without a zone counts as UTC."""
+    for method in ("to_datetime64", "to_timedelta64"):  # of pandas, in a unit of its own
+        if hasattr(value, method):
+            value = getattr(value, method)()
+    if isinstance(value, (np.datetime64, np.timedelta64)):
         return float(as_days(value))
-    if isinstance(value, timedelta):
-        return value.total_seconds() / _DAY
-    if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=UTC)
-    return value.timestamp() / _DAY
+    if not isinstance(value, timedelta):
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=UTC)
+        value = value - _EPOCH
+    return (value // _MICROSECOND) / _DAY_IN_MICROSECONDS

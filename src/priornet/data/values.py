@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from priornet.data.columns import CellError, Column, Numbers, Texts, shown
 from priornet.data.days import as_days, days_of
 
-__all__ = ["from_objects", "from_uniques", "from_values", "label_of", "labelled"]
+__all__ = ["from_objects", "from_uniques", "from_values", "is_missing", "label_of", "labelled"]
 
 
 def from_values(values: Any, name: str | int) -> Column:
@@ -34,7 +34,7 @@ def from_objects(values: Sequence[Any], name: str | int) -> Column:
     known: dict[Any, int] = {}
     codes = np.empty(len(values), np.int64)
     for row, value in enumerate(values):
-        if _is_missing(value):
+        if is_missing(value):
             codes[row] = -1
             continue
         try:
@@ -48,17 +48,17 @@ def from_uniques(
     codes: NDArray[np.int64], uniques: list[Any], name: str | int, *, is_declared: bool = False
 ) -> Column:
     """The column of codes into distinct values: numbers or dates if all are, otherwise labels."""
-    if any(_is_missing(value) for value in uniques):  # an Arrow dictionary may hold a null
-        kept = [code for code, value in enumerate(uniques) if not _is_missing(value)]
+    if any(is_missing(value) for value in uniques):  # an Arrow dictionary may hold a null
+        kept = [code for code, value in enumerate(uniques) if not is_missing(value)]
         target = np.full(len(uniques) + 1, -1, np.int64)
         target[kept] = np.arange(len(kept))
         codes, uniques = target[codes], [uniques[code] for code in kept]
     if uniques and not is_declared:
         if all(isinstance(value, (int, float, np.number, np.bool_)) for value in uniques):
-            return Numbers(_looked_up([float(value) for value in uniques], codes))
+            return Numbers(_looked_up([_float(value) for value in uniques], codes))
         if all(isinstance(value, (date, np.datetime64)) for value in uniques):
             return Numbers(_looked_up([days_of(v) for v in uniques], codes), is_date=True)
-        if all(isinstance(value, timedelta) for value in uniques):
+        if all(isinstance(value, (timedelta, np.timedelta64)) for value in uniques):
             return Numbers(_looked_up([days_of(v) for v in uniques], codes))
     for code, value in enumerate(uniques):
         if isinstance(value, (complex, np.complexfloating)):
@@ -91,15 +91,25 @@ def label_of(value: Any) -> str:
         value = value.decode("utf-8", "replace")
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
+    if isinstance(value, timedelta):  # pandas spells its own in another way
+        value = timedelta(value.days, value.seconds, value.microseconds)
     return str(value).strip()
+
+
+def _float(value: Any) -> float:
+    """Convert a number; a whole number that no float can hold is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _looked_up(values: list[float], codes: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.append(np.asarray(values, np.float64), np.nan)[codes]  # code -1 reads the nan
 
 
-def _is_missing(value: Any) -> bool:
-    """None, nan, NaT, pandas' NA; text is never missing here."""
+def is_missing(value: Any) -> bool:
+    """Tell None, nan, NaT and pandas' NA from values; text is never missing here."""
     if value is None:
         return True
     if isinstance(value, (str, bytes, bool, int)):
@@ -107,7 +117,7 @@ def _is_missing(value: Any) -> bool:
     if isinstance(value, (float, np.floating)):
         return math.isnan(value)
     return type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, np.datetime64) and bool(np.isnat(value))
+        isinstance(value, (np.datetime64, np.timedelta64)) and bool(np.isnat(value))
     )
 
 
