@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from priornet.data import csv_blocks
 from priornet.data.columns import CellError
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.data.tables import TableError, TableReader, located, read_frame, spelled
@@ -114,6 +115,24 @@ def test_files_larger_than_a_block_come_in_several_batches(tmp_path):
     assert joined["i"].to_pylist() == [str(i) for i in range(400_000)]
 
 
+def test_rows_of_later_blocks_are_numbered_in_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_blocks, "_BLOCK_BYTES", 64)
+    content = b"a,b\n" + b"1,2\n" * 100
+    with pytest.raises(TableError, match="row 101 has 1 values"):
+        rows(write(tmp_path / "x.csv", content + b"3\n"))
+    with pytest.raises(TableError, match=r"row 101: byte 406 \(0xe9\) is not UTF-8"):
+        rows(write(tmp_path / "x.csv", content + b"3,\xe9\n"))
+
+
+def test_many_columns_and_long_values(tmp_path):
+    names = [f"a column with a long name, {j}" for j in range(5000)]
+    frame = pd.DataFrame([range(5000)], columns=names)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    assert read_frame(tmp_path / "x.csv").equals(frame.astype(float))
+    value = "x" * 5_000_000
+    assert rows(write(tmp_path / "y.csv", f"a,b\n1,{value}\n")) == [{"a": "1", "b": value}]
+
+
 def test_parquet_keeps_its_types(tmp_path):
     path = tmp_path / "x.parquet"
     table = pa.table(
@@ -166,6 +185,9 @@ def test_wrong_values_are_placed_in_the_file():
         ("x.csv", b"a,b\n1,\0\n", "byte 6 is zero: this is not a text file"),
         ("x.csv.gz", b"a,b\n1,2\n", "Not a gzipped file"),
         ("x.csv.gz", PACKED_CSV[:-4], "ended before"),
+        ("x.csv.gz", PACKED_CSV[:14] + b"\xff" * 9 + PACKED_CSV[23:], "while decompressing"),
+        ("x.csv", b'a,b\n1,"2\n3,4\n5,6\n', "line 2: the quote that opens a value there"),
+        ("x.csv", b"a,b\r1,2\r3,4,5\r", "row 2 has 3 values"),
         ("x.parquet", b"a,b\n1,2\n", "not a whole Parquet file"),
         ("x.txt", b"a,b\n1,2\n", r"unknown kind of table; the name must end in \.csv"),
     ],

@@ -9,19 +9,17 @@ line that names the file, and the row or the column. Rows are counted from 1, wi
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import sys
+import zlib
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from priornet.data.columns import CellError
-from priornet.data.lending import LentFile, Loans
+from priornet.data.csv_blocks import Block, CsvBlocks, CsvError
 from priornet.data.spelling import MISSING_WORDS
 
 if TYPE_CHECKING:
@@ -42,8 +40,6 @@ __all__ = [
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
 _BATCH_ROWS = 65_536
-_BLOCK_BYTES = 4 << 20
-_START_BYTES = 1 << 16
 
 
 class TableError(ValueError):
@@ -139,7 +135,6 @@ class TableReader:
             _check_file(self._source)
         self.is_text = format_of(self._source) == "csv"
         self._stack = ExitStack()
-        self._invalid: list[Any] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -168,11 +163,7 @@ class TableReader:
     def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
         if not self.is_text:
             return self._open_parquet(stack)
-        file = stack.enter_context(_opened(self._source))
-        start = file.read(_START_BYTES)  # a pipe cannot be read twice
-        if not start.strip():
-            raise TableError(f"{self.path}: the file is empty.")
-        return self._open_csv(stack, file, start)
+        return self._open_csv(stack.enter_context(_opened(self._source)))
 
     def _open_parquet(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
@@ -185,35 +176,62 @@ class TableReader:
         self.names = tuple(self.schema.names)
         return file.iter_batches(batch_size=_BATCH_ROWS)
 
-    def _open_csv(
-        self, stack: ExitStack, file: IO[bytes], start: bytes
-    ) -> Iterator[pa.RecordBatch]:
+    def _open_csv(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        blocks = CsvBlocks(file, "\t" if has_tabs(self._source) else None)
+        self.names = blocks.names
+        self.schema = pa.schema([(name, pa.string()) for name in self.names])
+        return self._parsed(blocks)
+
+    def _parsed(self, blocks: CsvBlocks) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
         import pyarrow.csv
 
-        delimiter = "\t" if has_tabs(self._source) else _delimiter(start)
-        self.names = _header(self.path, start, delimiter)
-        self.schema = pa.schema([(name, pa.string()) for name in self.names])
+        invalid: list[Any] = []
 
-        loans = Loans()
-        stack.callback(loans.wait)
-        reader = pyarrow.csv.open_csv(
-            loans.lend(LentFile(start, file, loans)),
-            # One thread, for only then does pyarrow know which row is wrong.
-            pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-            pyarrow.csv.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=loans.lend(partial(_remember, self._invalid)),
-            ),
-            pyarrow.csv.ConvertOptions(column_types=self.schema),
+        def remember(row: Any) -> str:
+            invalid.append(row)
+            return "error"
+
+        n_rows = 0
+        # On one thread, for only then does Arrow know which row is wrong. Columns get numbers for
+        # names meanwhile: two that are called alike are refused by name later.
+        numbers = [str(j) for j in range(len(self.names))]
+        parse = pyarrow.csv.ParseOptions(
+            delimiter=blocks.delimiter, newlines_in_values=True, invalid_row_handler=remember
         )
-        batches = iter(stack.enter_context(reader))
-        stack.callback(self._forget)
-        return batches
+        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()))
+        for block in blocks:
+            read = pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=len(block.text) + 1, column_names=numbers
+            )
+            try:
+                table = pyarrow.csv.read_csv(pa.BufferReader(block.text), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                raise self._invalid(error, block, n_rows, invalid) from error
+            n_rows += table.num_rows
+            yield from table.rename_columns(self.names).to_batches()
 
-    def _forget(self) -> None:
-        self._batches = iter(())
+    def _invalid(
+        self, error: Exception, block: Block, n_rows: int, rows: Sequence[Any]
+    ) -> TableError:
+        """Say where a block is wrong."""
+        if rows:
+            row = rows[0]
+            return TableError(
+                f"{self.path}: row {n_rows + row.number} has {row.actual_columns} values where the "
+                f"header has {row.expected_columns} columns: {row.text[:60]!r}."
+            )
+        try:
+            block.text.decode()
+        except UnicodeDecodeError as wrong:
+            line = block.line - 1 + block.text.count(b"\n", 0, wrong.start)
+            return TableError(
+                f"{self.path}: row {line}: byte {block.start + wrong.start} "
+                f"(0x{block.text[wrong.start]:02x}) is not UTF-8; save the file as UTF-8."
+            )
+        return TableError(f"{self.path}: {first_line(error)}.")
 
     @contextmanager
     def _errors(self) -> Generator[None]:
@@ -224,24 +242,16 @@ class TableReader:
             yield
         except TableError:
             raise
-        except pa.ArrowInvalid as error:
-            raise TableError(f"{self.path}: {self._reason(error)}") from error
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except CsvError as error:
+            raise TableError(f"{self.path}: {error}") from error
+        except MemoryError:
+            raise
+        except pa.ArrowException as error:
+            whole = "not a whole Parquet file"
+            raise TableError(f"{self.path}: {whole} ({first_line(error)}).") from error
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
             raise TableError(f"{self.path}: {reason}.") from error
-
-    def _reason(self, error: Exception) -> str:
-        if not self.is_text:
-            return f"not a whole Parquet file ({first_line(error)})."
-        if self._invalid:
-            row = self._invalid[0]
-            return (
-                f"row {row.number - 1} has {row.actual_columns} values where the header has "
-                f"{row.expected_columns} columns: {row.text[:60]!r}."
-            )
-        if "invalid UTF8" in str(error):
-            return f"{_undecodable(self._source)}; save the file as UTF-8."
-        return f"{first_line(error)}."
 
 
 def format_of(path: str) -> str:
@@ -286,38 +296,6 @@ def _opened(path: str) -> Generator[IO[bytes]]:
             yield file
 
 
-def _remember(rows: list[Any], row: Any) -> str:
-    rows.append(row)
-    return "error"
-
-
-def _delimiter(start: bytes) -> str:
-    """The most frequent of the usual ones in the header; a comma where there is none."""
-    line = start.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n")[0].decode("utf-8", "replace")
-    outside = "".join(line.split('"')[::2])
-    return max(",;\t|", key=outside.count)
-
-
-def _header(path: str, start: bytes, delimiter: str) -> tuple[str, ...]:
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{path}: it is UTF-16; save the file as UTF-8.")
-    if b"\0" in start:
-        place = start.index(b"\0")
-        raise TableError(f"{path}: byte {place} is zero: this is not a text file.")
-    end = len(start) if len(start) < _START_BYTES else start.rfind(b"\n") + 1
-    try:
-        text = start[:end].decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = start[: error.start].count(b"\n")
-        where = f"row {row}" if row else "the header"
-        raise TableError(
-            f"{path}: {where}: byte {error.start} (0x{start[error.start]:02x}) is not UTF-8; "
-            "save the file as UTF-8."
-        ) from error
-    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
-    return tuple(next(row for row in rows if row))
-
-
 def _check_names(path: str, names: Sequence[str]) -> None:
     if not names:
         raise TableError(f"{path}: it has no columns.")
@@ -326,22 +304,6 @@ def _check_names(path: str, names: Sequence[str]) -> None:
         if name in seen:
             raise TableError(f'{path}: two columns are called "{name}"; rename one of them.')
         seen.add(name)
-
-
-def _undecodable(path: str) -> str:
-    """Where the first byte stands that is not UTF-8."""
-    if path == "-":
-        return "a value is not UTF-8"
-    with _opened(path) as file:
-        position = 0
-        for row, line in enumerate(file):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                at = position + error.start
-                return f"row {row}: byte {at} (0x{line[error.start]:02x}) is not UTF-8"
-            position += len(line)
-    return "a value is not UTF-8"
 
 
 def first_line(error: Exception) -> str:

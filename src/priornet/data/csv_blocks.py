@@ -1,0 +1,268 @@
+"""CSV text in blocks that end where a row ends, so that each can be parsed by itself.
+
+Row by row Arrow decides what a quote means, and takes one that nobody closes for the start of a
+text that ends with the file. So quotes are paired here first: a quote that opens a value must be
+closed before a separator or a line end. Quotes in the midst of a value are part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Block", "CsvBlocks", "CsvError"]
+
+_BLOCK_BYTES = 4 << 20
+_START_BYTES = 1 << 16
+_LONGEST_ROW = 1 << 28
+_LONGEST_HEADER = 1 << 24
+_QUOTE, _LF, _CR = b'"\n\r'
+_MARK = b"\xef\xbb\xbf"  # that some programs put in front of UTF-8
+
+Positions = NDArray[np.intp]
+
+
+class CsvError(ValueError):
+    """Text that is not CSV; the message names the line."""
+
+
+class Block(NamedTuple):
+    """Whole rows.
+
+    Attributes:
+        text: Their bytes.
+        start: Bytes of the file before them.
+        line: Number of their first line, from 1.
+    """
+
+    text: bytes
+    start: int
+    line: int
+
+
+class CsvBlocks:
+    """A file of CSV, cut into blocks of whole rows; iterating gives them, once.
+
+    Args:
+        file: Its bytes; read once, from the start to the end.
+        delimiter: What stands between values; None finds the most frequent of the usual ones in
+            the header.
+
+    Attributes:
+        names: The values of the header.
+        delimiter: What stands between values.
+    """
+
+    def __init__(self, file: IO[bytes], delimiter: str | None) -> None:
+        self._file, self._is_over = file, False
+        self._pending = b""
+        self._start, self._line = 0, 1
+        self.names: tuple[str, ...] = ()
+        self.delimiter = delimiter or ","
+        self._read(_START_BYTES)
+        if self._pending.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise CsvError("it is UTF-16; save the file as UTF-8.")
+        self._check_for_zeros(0)
+        if self._pending.startswith(_MARK):
+            self._take(len(_MARK))
+        while True:
+            self._take(len(self._pending) - len(self._pending.lstrip(b"\r\n")))
+            if _first_line_end(self._pending) or self._is_over:
+                break
+            self._read_more(_LONGEST_HEADER, "the header")
+        if not self._pending.strip():
+            raise CsvError("the file is empty.")
+        if delimiter is None:
+            self.delimiter = _guessed(self._pending[: _first_line_end(self._pending) or None])
+        while not (end := self._row_ends(first=True)):
+            self._read_more(_LONGEST_HEADER, "the header")
+        self.names = _names(self._take(end), self.delimiter)
+
+    def __iter__(self) -> Iterator[Block]:
+        while True:
+            self._read(max(_BLOCK_BYTES - len(self._pending), 0))
+            if not self._pending:
+                return
+            while not (end := self._row_ends(first=False)):
+                self._read_more(_LONGEST_ROW, "a row")
+            yield self._take(end)
+
+    def _read(self, size: int) -> None:
+        """Read so many bytes, or up to the end; never half a line end."""
+        pieces = [self._pending]
+        while (size > 0 or pieces[-1].endswith(b"\r")) and not self._is_over:
+            piece = self._file.read(max(size, 1))
+            self._is_over = not piece
+            if piece:
+                pieces.append(piece)
+                size -= len(piece)
+        known = len(self._pending)
+        self._pending = b"".join(pieces)
+        if self._start or known:  # UTF-16, which has zeros too, is looked for at the start
+            self._check_for_zeros(known)
+
+    def _check_for_zeros(self, start: int) -> None:
+        place = self._pending.find(b"\0", start)
+        if place >= 0:
+            raise CsvError(f"byte {self._start + place} is zero: this is not a text file.")
+
+    def _read_more(self, longest: int, what: str) -> None:
+        """Read as much again as there is; a row cannot go on for ever."""
+        if len(self._pending) > longest:
+            raise CsvError(
+                f"line {self._line}: {what} that begins there is longer than {longest >> 20} MiB; "
+                "is a quote not closed, or is this not CSV?"
+            )
+        self._read(max(len(self._pending), _START_BYTES))
+
+    def _take(self, size: int) -> Block:
+        block = Block(self._pending[:size], self._start, self._line)
+        self._pending = self._pending[size:]
+        self._start += size
+        self._line += _n_lines(block.text)
+        return block
+
+    def _row_ends(self, *, first: bool) -> int:
+        """Bytes up to the end of the first or of the last whole row; 0 where no row ends yet."""
+        text = self._pending
+        if _QUOTE not in text:
+            ends = _first_line_end(text) if first else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            return len(text) if self._is_over and (not first or not ends) else ends
+        data = np.frombuffer(text, np.uint8)
+        opens, closes = self._quoted(data)
+        lines = np.flatnonzero((data == _LF) | (data == _CR))
+        if len(opens) > len(closes) and self._is_over:
+            raise self._unclosed(int(opens[-1]))
+        is_end = np.searchsorted(opens, lines) == np.searchsorted(closes, lines)
+        ends = lines[is_end] + 1
+        if not is_end.all():
+            self._check_lines(data, opens[: len(closes)], closes, lines)
+        if self._is_over and not (first and len(ends)):
+            return len(text)
+        if not len(ends):
+            return 0
+        return _after_pair(text, int(ends[0])) if first else int(ends[-1])
+
+    def _quoted(self, data: NDArray[np.uint8]) -> tuple[Positions, Positions]:
+        """Where quoted parts open and close; the last may be open still.
+
+        A doubled quote, which stands for one, closes a part and opens the next.
+        """
+        quotes = np.flatnonzero(data == _QUOTE)
+        opens, closes = quotes[0::2], quotes[1::2]
+        ends = np.zeros(256, bool)  # what stands around values
+        ends[[ord(self.delimiter), _LF, _CR]] = True
+        begins, is_whole = ends[data[opens - 1]], ends[data[np.minimum(closes + 1, len(data) - 1)]]
+        begins[:1] |= opens[:1] == 0
+        is_whole[-1:] |= closes[-1:] == len(data) - 1
+        n_again = len(opens) - 1
+        is_doubled = opens[1:] == closes[:n_again] + 1
+        begins[1:] |= is_doubled
+        is_whole[:n_again] |= is_doubled
+        if begins.all() and is_whole.all():
+            return opens, closes
+        return self._paired(data, quotes, np.flatnonzero(ends).tolist())
+
+    def _paired(
+        self, data: NDArray[np.uint8], quotes: Positions, separators: list[int]
+    ) -> tuple[Positions, Positions]:
+        """Pair quotes one by one, where some stand in the midst of values."""
+        opens: list[int] = []
+        closes: list[int] = []
+        is_open = False
+        places = iter(quotes.tolist())
+        for place in places:
+            before = int(data[place - 1]) if place else _LF
+            after = int(data[place + 1]) if place + 1 < len(data) else _LF
+            if not is_open:
+                is_open = before in separators
+                if is_open:
+                    opens.append(place)
+            elif after == _QUOTE:
+                next(places)
+            else:
+                part = data[opens[-1] : place]
+                is_spaced = after in b" \t" and not ((part == _LF) | (part == _CR)).any()
+                if after not in separators and not is_spaced:
+                    raise self._unclosed(opens[-1])
+                closes.append(place)
+                is_open = False
+        return np.array(opens, np.intp), np.array(closes, np.intp)
+
+    def _check_lines(
+        self,
+        data: NDArray[np.uint8],
+        opens: Positions,
+        closes: Positions,
+        lines: Positions,
+    ) -> None:
+        """Refuse a quoted part of several lines each of which is as good as a row.
+
+        It begins with a quote that opens a value and ends with another that would open one too:
+        two single quotes, such as inches or ditto marks, that have swallowed what is between.
+        """
+        if len(self.names) < 2:
+            return
+        separator = ord(self.delimiter)
+        is_long = np.searchsorted(lines, opens) < np.searchsorted(lines, closes)
+        is_odd = is_long & (data[closes - 1] == separator) & (closes - 1 > opens)
+        for first, last in zip(opens[is_odd].tolist(), closes[is_odd].tolist(), strict=True):
+            place = np.searchsorted(lines, [first, last])
+            start = int(lines[place[0] - 1]) + 1 if place[0] else 0
+            end = int(lines[place[1]]) if place[1] < len(lines) else len(data)
+            texts = data[start:end].tobytes().splitlines()
+            if all(text.count(separator) == len(self.names) - 1 for text in texts if text):
+                raise self._unclosed(first)
+
+    def _unclosed(self, place: int) -> CsvError:
+        line = self._line + _n_lines(self._pending[:place])
+        return CsvError(
+            f"line {line}: the quote that opens a value there is not closed where the value ends; "
+            'close it, or write the value in quotes with "" for a quote.'
+        )
+
+
+def _n_lines(text: bytes) -> int:
+    """How many line ends there are: of Unix, Windows, or old Macs."""
+    n_lines = text.count(b"\n")
+    return n_lines + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else n_lines
+
+
+def _first_line_end(text: bytes) -> int:
+    """Bytes up to the end of the first line, or 0."""
+    places = [place for place in (text.find(b"\n"), text.find(b"\r")) if place >= 0]
+    return _after_pair(text, min(places) + 1) if places else 0
+
+
+def _after_pair(text: bytes, end: int) -> int:
+    r"""The end of a line; after ``\n`` where it is ``\r\n``."""
+    return end + (text[end - 1 : end + 1] == b"\r\n")
+
+
+def _names(header: Block, delimiter: str) -> tuple[str, ...]:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    try:
+        header.text.decode()
+    except UnicodeDecodeError as error:
+        byte = header.text[error.start]
+        raise CsvError(
+            f"the header: byte {header.start + error.start} (0x{byte:02x}) is not UTF-8; "
+            "save the file as UTF-8."
+        ) from error
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(header.text.rstrip(b"\r\n") + b"\n"),
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(header.text) + 2),
+        pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+    )
+    return tuple(table.column_names)
+
+
+def _guessed(line: bytes) -> str:
+    """The most frequent of the usual separators outside quotes; a comma where there is none."""
+    outside = b"".join(line.split(b'"')[::2]).decode("utf-8", "replace")
+    return max(",;\t|", key=outside.count)
