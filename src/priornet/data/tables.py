@@ -10,21 +10,26 @@ line that names the file, and the row or the column. Rows are counted from 1, wi
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 import zlib
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from priornet.data.columns import CellError
 from priornet.data.csv_blocks import Block, CsvBlocks, CsvError
+from priornet.data.frames import as_frame
+from priornet.data.parquet_batches import checked_batches, open_parquet
 from priornet.data.spelling import MISSING_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from priornet.data.learning import RawColumn
 
 __all__ = [
     "TableError",
@@ -35,11 +40,11 @@ __all__ = [
     "located",
     "read_frame",
     "spelled",
+    "spelled_as",
 ]
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
-_BATCH_ROWS = 65_536
 
 
 class TableError(ValueError):
@@ -62,16 +67,57 @@ def located(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Gener
         raise TableError(f"{path}: {place}: {error.problem}") from error
 
 
-def read_frame(path: str | Path) -> pd.DataFrame:
-    """A whole file as a frame; text columns that spell numbers throughout are numbers."""
+def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd.DataFrame:
+    """Read a whole file as a frame; text columns that spell numbers throughout are numbers.
+
+    Args:
+        path: The file.
+        known: Columns of a model, where the table is for one: then only those that it knows as
+            numbers become numbers, so that "007" stays the label that it was in training.
+    """
     import pyarrow as pa
 
+    batches: list[pa.RecordBatch] = []
+    n_bytes, most = 0, _memory() // 2
     with TableReader(path) as reader:
-        batches = list(reader)
+        for batch in reader:
+            batches.append(batch)
+            n_bytes += batch.nbytes
+            if n_bytes > most:
+                raise TableError(
+                    f"{reader.path}: the first {reader.n_read} rows take {n_bytes / 1e9:.1f} GB in "
+                    "memory, half of what there is; leave rows or columns out."
+                )
         table = pa.Table.from_batches(batches, reader.schema)
-        if reader.is_text:
+        if known is not None:
+            table = spelled_as(table, known)
+        elif reader.is_text:
             table = spelled(table, table.column_names)
-    return table.to_pandas()
+    return as_frame(table)
+
+
+def _memory() -> int:
+    """Bytes of memory of the machine, or of the container where that has less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):  # where there is no such limit
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(sizes)
+
+
+def spelled_as(batch: Any, columns: Sequence[RawColumn]) -> Any:
+    """Turn text into numbers where a model knows the column as plain numbers.
+
+    All other text stays what it is, so that what a cell means depends on the model's column alone:
+    ``20200301`` among dates is a date, also where every row of the batch is spelled like it.
+
+    Args:
+        batch: Arrow table or batch, with all or some of the columns.
+        columns: What training learnt about them.
+    """
+    own = set(batch.schema.names)
+    plain = [str(column.name) for column in columns if column.is_plain and column.name in own]
+    booleans = {str(column.name) for column in columns if column.parser == "boolean"}
+    return spelled(batch, plain, booleans)
 
 
 def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
@@ -103,6 +149,8 @@ def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) ->
             numbers = pc.cast(pc.if_else(holes, None, text), pa.float64())
         except pa.ArrowInvalid:
             continue
+        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", which only Arrow takes for one
+            continue
         batch = batch.set_column(index, name, numbers)
     return batch
 
@@ -121,10 +169,12 @@ class TableReader:
         schema: Their Arrow types; text throughout for CSV.
         is_text: Whether it is CSV.
         n_rows: How many rows, where the file says so: Parquet does.
+        n_read: How many rows were read so far.
     """
 
     names: tuple[str, ...]
     n_rows: int | None = None
+    n_read: int = 0
     schema: pa.Schema
     is_text: bool
 
@@ -148,16 +198,15 @@ class TableReader:
         self._stack.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        n_rows = 0
         while True:
             with self._errors():
                 batch = next(self._batches, None)
             if batch is None:
                 break
-            n_rows += batch.num_rows
+            self.n_read += batch.num_rows
             if batch.num_rows:
                 yield batch
-        if n_rows == 0:
+        if self.n_read == 0:
             raise TableError(f"{self.path}: it has a header but no rows.")
 
     def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
@@ -166,15 +215,13 @@ class TableReader:
         return self._open_csv(stack.enter_context(_opened(self._source)))
 
     def _open_parquet(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
-        import pyarrow.parquet as pq
-
         if Path(self._source).stat().st_size == 0:
             raise TableError(f"{self.path}: the file is empty.")
-        file = stack.enter_context(pq.ParquetFile(self._source, pre_buffer=False))
+        file = stack.enter_context(open_parquet(self._source))
         self.schema = file.schema_arrow
         self.n_rows = file.metadata.num_rows
         self.names = tuple(self.schema.names)
-        return file.iter_batches(batch_size=_BATCH_ROWS)
+        return checked_batches(file, self._source)
 
     def _open_csv(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
