@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +21,7 @@ from priornet.cli.output import check_model_folder, print_lines, rows_without_ta
 if TYPE_CHECKING:
     import pandas as pd
 
+    from priornet.data.learning import RawColumn
     from priornet.distill import Faithfulness
 
 __all__ = ["Request", "distil", "distill"]
@@ -212,21 +214,22 @@ def _read(request: Request) -> _Rows:
         if not isinstance(teacher, StoredTeacher):
             raise InputError("--data is missing: name a table of inputs to ask the teacher about.")
         path = request.teacher
-    names = _features(teacher)
+    names, known = _features(teacher), _known(teacher)
     n_left_out, targets = 0, None
     if request.targets:
-        labelled = read_labelled(path, request.targets, names, request.ignore)
+        labelled = read_labelled(path, request.targets, names, request.ignore, known)
         features, n_left_out = labelled.features.reset_index(drop=True), labelled.n_left_out
         targets = labelled.y.reset_index(drop=True)
     elif names is not None:
-        features = read_features(path, names)
+        features = read_features(path, names, known)
     else:
         features = _all_columns(path, request.ignore)
     if len(features) < 2:
         raise InputError(f"{called(path)}: one row is not enough to learn from.")
     more = None
     if request.unlabelled is not None:
-        more = read_features(request.unlabelled, list(features.columns))
+        known = _learnt(path, features) if known is None else known
+        more = read_features(request.unlabelled, list(features.columns), known)
     train, held = _split(len(features), request.holdout, request.seed)
     return _Rows(
         teacher,
@@ -244,13 +247,30 @@ def _read(request: Request) -> _Rows:
 
 def _all_columns(path: str, ignored: tuple[str, ...]) -> pd.DataFrame:
     """All columns of a table but those to ignore."""
+    from priornet.data.frames import is_unnamed_index
     from priornet.data.tables import read_frame
 
     frame = read_frame(path)
     for name in ignored:
         if name not in frame.columns:
             raise InputError(f'{called(path)}: the column to ignore "{name}" is not in the table.')
-    return frame.drop(columns=list(ignored))
+    return frame.drop(columns=[*ignored, *filter(is_unnamed_index, frame.columns)])
+
+
+def _learnt(path: str, features: pd.DataFrame) -> Sequence[RawColumn]:
+    """What the columns of one table mean, for another that shall be read like it."""
+    from priornet.data.preprocessing import TablePreprocessor
+    from priornet.data.tables import located
+
+    with blamed_on(called(path)), located(called(path)):
+        return TablePreprocessor().fit(features).columns_
+
+
+def _known(teacher: Any) -> Sequence[RawColumn] | None:
+    """What the teacher learnt about its columns, if it is a model of ours."""
+    from priornet.distill import Teacher
+
+    return None if isinstance(teacher, Teacher) else teacher.fitted_.preprocessor.columns_
 
 
 def _features(teacher: Any) -> list[str] | None:

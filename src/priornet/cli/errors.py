@@ -103,6 +103,10 @@ class Group(TyperGroup):
         except Failure as error:
             _say(one_line(error))
             raise typer.Exit(1) from error
+        except MemoryError as error:
+            detail = f" ({one_line(error)})" if str(error) else ""
+            _say(f"not enough memory{detail}; use fewer rows or columns, or a smaller model.")
+            raise typer.Exit(1) from error
         except ValueError as error:
             if not _is_input_error(error):
                 raise

@@ -13,6 +13,7 @@ from priornet.cli.inputs import load_model, model_columns, read_features, read_l
 from priornet.cli.options import AsJson, ModelPath
 from priornet.cli.output import (
     check_writable,
+    counted,
     interval_coverage,
     print_evaluation,
     print_lines,
@@ -38,6 +39,7 @@ def evaluate(
 ) -> None:
     """Score a saved model on a table with known targets."""
     results, evaluation = evaluate_file(model, data, ood, report, coverage)
+    typer.echo(f"{called(data)}: {counted(results['n_rows_read'])} read.", err=True)
     if as_json:
         typer.echo(json.dumps(results))
         return
@@ -60,10 +62,11 @@ def evaluate_file(
         check_writable(report)
     model = load_model(path)
     columns = model_columns(model)
-    rows = read_labelled(data, model.fitted_.targets.names, columns)
+    known = model.fitted_.preprocessor.columns_
+    rows = read_labelled(data, model.fitted_.targets.names, columns, known=known)
     if len(rows.targets) < 2:
         raise InputError(f"{called(data)}: one row with a target is not enough for an evaluation.")
-    others = None if ood is None else read_features(ood, columns)
+    others = None if ood is None else read_features(ood, columns, known)
 
     from priornet.data.tables import located
     from priornet.report.evaluation import evaluate
@@ -82,6 +85,7 @@ def evaluate_file(
         "data": data,
         "ood": ood,
         "report": None if report is None else str(report),
+        "n_rows_read": rows.n_read,
         "n_rows_without_target": rows.n_left_out,
         "scores": evaluation.metrics,
         "interval": interval,

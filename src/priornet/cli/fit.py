@@ -112,6 +112,8 @@ def fit(
         calibration=calibration,
     )
     results, evaluation = train(request, verbose=not quiet)
+    if not quiet:
+        typer.echo(f"{called(data)}: {counted(results['n_rows_read'])} read.", err=True)
     if as_json:
         typer.echo(json.dumps(results))
         return
@@ -164,6 +166,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         "seed": request.seed,
         "targets": list(request.targets),
         "features": list(rows.features.columns),
+        "n_rows_read": rows.n_read,
         "n_training_rows": len(training.targets),
         "n_holdout_rows": 0 if held is None else len(held.targets),
         "n_rows_without_target": rows.n_left_out,
@@ -216,6 +219,7 @@ def _split(rows: Labelled, holdout: float, seed: int) -> tuple[Labelled, Labelle
 
 def _notes(request: Request, rows: Labelled, held: Labelled | None) -> list[str]:
     notes = rows_without_target(rows.n_left_out)
+    notes += [f'"{name}" is an index without a name and was left out.' for name in rows.index]
     if held is None and request.holdout > 0:
         few = counted(len(rows.targets))  # two or more
         notes.append(f"{few} are too few to hold some out: no evaluation.")

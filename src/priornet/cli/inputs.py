@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
+
+    from priornet.data.learning import RawColumn
 
 __all__ = [
     "Labelled",
@@ -36,15 +38,19 @@ class Labelled:
         features: The other columns; its index counts the rows of the file from 1.
         targets: Target columns, float64, same index.
         n_left_out: Rows without target, left out.
+        n_read: Rows of the file.
+        index: Columns of the file that hold the unnamed index of a frame; features of no model.
     """
 
     features: pd.DataFrame
     targets: pd.DataFrame
     n_left_out: int
+    n_read: int
+    index: tuple[str, ...] = ()
 
     def take(self, rows: NDArray[np.int64]) -> Labelled:
         """Some of the rows, by position."""
-        return Labelled(self.features.iloc[rows], self.targets.iloc[rows], self.n_left_out)
+        return replace(self, features=self.features.iloc[rows], targets=self.targets.iloc[rows])
 
     @property
     def y(self) -> Any:
@@ -53,7 +59,11 @@ class Labelled:
 
 
 def read_labelled(
-    path: str, targets: Sequence[str], features: Sequence[str] | None, ignored: Sequence[str] = ()
+    path: str,
+    targets: Sequence[str],
+    features: Sequence[str] | None,
+    ignored: Sequence[str] = (),
+    known: Sequence[RawColumn] | None = None,
 ) -> Labelled:
     """Read a file, and take its targets apart from its features.
 
@@ -62,13 +72,16 @@ def read_labelled(
         targets: Target columns.
         features: Columns of a model, or None for all others.
         ignored: Columns to leave out.
+        known: What a model learnt about them, where there is one.
     """
     import numpy as np
 
+    from priornet.data.frames import is_unnamed_index
     from priornet.data.tables import read_frame
 
-    frame = read_frame(path)
+    frame = read_frame(path, known)
     path = called(path)
+    index: tuple[str, ...] = ()
     for names, what in ((targets, "target"), (ignored, "column to ignore")):
         for name in names:
             _check_present(path, name, list(frame.columns), what)
@@ -76,6 +89,8 @@ def read_labelled(
         raise InputError(f"a target is named twice: {', '.join(targets)}.")
     if features is None:
         features = [name for name in frame.columns if name not in {*targets, *ignored}]
+        index = tuple(filter(is_unnamed_index, features))
+        features = [name for name in features if name not in index]
         if not features:
             raise InputError(f"{path}: no column is left to predict from.")
     check_columns(path, features, list(frame.columns))
@@ -84,15 +99,18 @@ def read_labelled(
     kept = np.flatnonzero(values.notna().all(axis=1))
     if len(kept) == 0:
         raise InputError(f'{path}: the target "{targets[0]}" has no value at all.')
-    whole = Labelled(frame.filter(list(features)), values, len(frame) - len(kept))
+    left_out = len(frame) - len(kept)
+    whole = Labelled(frame.filter(list(features)), values, left_out, len(frame), index)
     return whole.take(kept)
 
 
-def read_features(path: str, features: Sequence[str]) -> pd.DataFrame:
+def read_features(
+    path: str, features: Sequence[str], known: Sequence[RawColumn] | None = None
+) -> pd.DataFrame:
     """The columns of a model from a file that need not have targets."""
     from priornet.data.tables import read_frame
 
-    frame = read_frame(path)
+    frame = read_frame(path, known)
     check_columns(path, features, list(frame.columns))
     return frame.filter(list(features))
 

@@ -110,6 +110,9 @@ def predict(
         raise InputError("--json and --out - both write to standard output; name a file.")
     request = Request(model, data, out, coverage, interval, entropies)
     summary = score_file(request, quiet=quiet)
+    if not quiet:
+        n_read, n_written = summary["n_rows_read"], summary["n_rows_written"]
+        typer.echo(f"{counted(n_read)} read, {counted(n_written)} written.", err=True)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
@@ -181,6 +184,8 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
         "data": request.data,
         "out": request.out,
         "n_rows": tally.n_rows,
+        "n_rows_read": reader.n_read,
+        "n_rows_written": writer.n_rows,
         "seconds": round(seconds, 3),
         "rows_per_second": round(tally.n_rows / seconds),
         "added_columns": list(scorer.names),
@@ -206,10 +211,10 @@ def _score(
     import pyarrow as pa
 
     from priornet.data.preprocessing import Tally
-    from priornet.data.tables import located, spelled
+    from priornet.data.tables import located, spelled_as
 
     tally = Tally()
-    rows = spelled(batch.select(columns), scorer.numeric, scorer.booleans)
+    rows = spelled_as(batch.select(columns), scorer.columns)
     with blamed_on(reader.path, first_row), located(reader.path, first_row):
         added = scorer.score(rows, tally)
     if reader.is_text and has_types:

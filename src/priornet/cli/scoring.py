@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
+    from priornet.data.preprocessing import RawColumn
+
 __all__ = ["Scorer"]
 
 _PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
@@ -52,9 +54,8 @@ class Scorer:
         names: The columns that it adds.
         prefix: What they begin with.
         targets: What the model predicts.
-        numeric: Columns that it reads as numbers.
-        plain: Those of them that hold nothing else: no dates, no decimal commas.
-        booleans: Those of them that held nothing but 0 and 1 in training, or false and true.
+        columns: What training learnt about the columns that it reads.
+        plain: Those that hold plain numbers: no dates, no decimal commas.
     """
 
     def __init__(
@@ -63,11 +64,8 @@ class Scorer:
         self._fitted, self._coverage, self._method = model.fitted_, coverage, method
         self._entropies = _ENTROPIES if entropies else ()
         self.targets: tuple[str, ...] = tuple(self._fitted.targets.names)
-        columns = self._fitted.preprocessor.columns_
-        numeric = [column for column in columns if column.kind == "numeric"]
-        self.numeric = [str(column.name) for column in numeric]
-        self.plain = [str(column.name) for column in numeric if column.is_plain]
-        self.booleans = {str(column.name) for column in numeric if column.parser == "boolean"}
+        self.columns: tuple[RawColumn, ...] = self._fitted.preprocessor.columns_
+        self.plain = [str(column.name) for column in self.columns if column.is_plain]
         one = len(self.targets) == 1
         suffixes = [""] if one else [f"_{name}" for name in self.targets]
         names = [f"{name}{suffix}" for suffix in suffixes for name in _PER_TARGET]

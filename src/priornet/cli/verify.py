@@ -83,13 +83,11 @@ def _check_interval(path: Path, model: Any, exported: Path, about: Mapping[str, 
 
 
 def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
-    from priornet.data.tables import TableReader, located, spelled
+    from priornet.data.tables import TableReader, located, spelled_as
     from priornet.export import Comparison, open_exported, outputs_of
 
     comparison = Comparison()
-    prep = model.fitted_.preprocessor
-    numeric = {str(c.name): c.parser for c in prep.columns_ if c.kind == "numeric"}
-    booleans = [name for name, parser in numeric.items() if parser == "boolean"]
+    known = model.fitted_.preprocessor.columns_
     with TableReader(data) as reader:
         columns = model_columns(model)
         check_columns(reader.path, columns, reader.names)
@@ -97,7 +95,7 @@ def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
             file = open_exported(exported)
         _check_interval(path, model, exported, file.about)
         for batch in reader:
-            rows = spelled(batch.select(columns), list(numeric), booleans)
+            rows = spelled_as(batch.select(columns), known)
             before = comparison.n_rows
             with blamed_on(called(data), before), located(reader.path, before):
                 expected = outputs_of(model, rows, file.about)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from priornet.data.containers import decimals_as_floats
 
-__all__ = ["as_frame"]
+__all__ = ["as_frame", "is_unnamed_index"]
+
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
+
+def is_unnamed_index(column: str) -> bool:
+    """Tell the index of a frame that pandas wrote to Parquet though nobody gave it a name.
+
+    It counts rows, as a rule, and is no feature; an index with a name is a column like any other.
+    """
+    return _UNNAMED_INDEX.fullmatch(column) is not None
 
 
 def as_frame(table: Any) -> Any:

@@ -35,6 +35,7 @@ class TableWriter:
     Attributes:
         path: What messages call it.
         has_types: Whether the file keeps the types of its columns: Parquet does.
+        n_rows: How many rows were written so far.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -46,6 +47,7 @@ class TableWriter:
         self.path = "standard output" if self._is_standard else self._target
         place = Path(self._target)
         self._unfinished = place.with_name(f".{place.name}.{os.getpid()}")
+        self.n_rows = 0
         self._stack = ExitStack()
         self._parquet: Any = None
         self._has_header = False
@@ -88,6 +90,7 @@ class TableWriter:
                 self._write_parquet(batch)
             else:
                 self._write_csv(batch)
+        self.n_rows += batch.num_rows
 
     def _write_parquet(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa

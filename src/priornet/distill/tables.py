@@ -1,7 +1,4 @@
-"""Raw tables as teachers read them: arrays, frames, mappings; their rows and their columns.
-
-Nothing here imports pandas or pyarrow: whoever passes a frame has it.
-"""
+"""Raw tables as teachers read them: arrays, frames, mappings; their rows and their columns."""
 
 from __future__ import annotations
 
@@ -11,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.data.frames import as_frame
+
 __all__ = ["as_matrix", "batches", "copied", "n_rows_of", "names_of", "pick", "plain", "take"]
 
 
 def plain(table: Any) -> Any:
     """A table that rows can be taken of: Arrow becomes pandas, everything else stays."""
-    return table.to_pandas() if type(table).__module__.startswith("pyarrow") else table
+    return as_frame(table) if type(table).__module__.startswith("pyarrow") else table
 
 
 def n_rows_of(table: Any) -> int:

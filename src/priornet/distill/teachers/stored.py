@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.data.values import is_missing
 from priornet.distill.tables import n_rows_of, names_of
 from priornet.distill.teachers.protocol import Teacher, TeacherError
 
@@ -39,12 +40,14 @@ class StoredTeacher(Teacher):
     is_stored = True
 
     def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
+        from priornet.data.frames import is_unnamed_index
         from priornet.data.tables import read_frame
 
         frame = read_frame(path)
         names = [str(name) for name in frame.columns]
         answers = [name for name in names if _ANSWER.fullmatch(name)]
-        own = [name for name in names if name not in answers] if columns is None else list(columns)
+        inputs = [n for n in names if n not in answers and not is_unnamed_index(n)]
+        own = inputs if columns is None else list(columns)
         for name in own:
             if name not in names:
                 raise TeacherError(f'{path}: the column "{name}" is not in the table.')
@@ -87,7 +90,7 @@ def _keys(table: Any, names: tuple[str, ...] | None = None) -> list[tuple[Any, .
 
 
 def _cell(value: Any) -> Any:
-    if value is None or value != value:
+    if is_missing(value):
         return "(hole)"
     return float(value) if isinstance(value, (int, float, np.number)) else str(value)
 
