@@ -120,6 +120,13 @@ def test_a_named_index_is_a_column_and_an_unnamed_one_is_not(call, table, tmp_pa
     assert '"__index_level_0__" is an index without a name' in found[None]["notes"][0]
 
 
+def test_targets_that_are_lists_are_refused(refused, tmp_path):
+    path = tmp_path / "x.parquet"
+    pd.DataFrame({"x": [1.0, 2.0], "y": [[1.0], [2.0]]}).to_parquet(path)
+    options = ("--target", "y", "--out", tmp_path / "model")
+    assert 'column "y" has the type list' in refused("fit", path, *options)
+
+
 def test_too_little_memory_is_one_line(call, models, csv, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise MemoryError("Unable to allocate 6.5 GiB")

@@ -95,7 +95,8 @@ def read_labelled(
             raise InputError(f"{path}: no column is left to predict from.")
     check_columns(path, features, list(frame.columns))
     frame.index = np.arange(1, len(frame) + 1)
-    values = frame[[]].assign(**{name: _numeric_target(path, frame, name) for name in targets})
+    with blamed_on(path):
+        values = frame[[]].assign(**{name: _numeric_target(path, frame, name) for name in targets})
     kept = np.flatnonzero(values.notna().all(axis=1))
     if len(kept) == 0:
         raise InputError(f'{path}: the target "{targets[0]}" has no value at all.')
@@ -117,7 +118,8 @@ def read_features(
 
 def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
     """Refuse a table without some of a model's columns."""
-    missing = [name for name in wanted if name not in set(given)]
+    known = set(given)
+    missing = [name for name in wanted if name not in known]
     if len(missing) == 1:
         _check_present(path, missing[0], given, "column")
     if missing:

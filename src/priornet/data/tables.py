@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import sys
 import zlib
 from collections.abc import Collection, Generator, Iterator, Sequence
@@ -45,6 +46,9 @@ __all__ = [
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
+_WRONG_ROW = re.compile(
+    r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
+)
 
 
 class TableError(ValueError):
@@ -134,9 +138,11 @@ def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) ->
 
     pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
     words = pa.array(sorted(MISSING_WORDS))
+    columns, fields = list(batch.columns), list(batch.schema)
+    place = {field.name: index for index, field in enumerate(fields)}
     for name in names:
-        index = batch.schema.get_field_index(name)
-        column = batch.column(index)
+        index = place[name]
+        column = columns[index]
         if not pa.types.is_string(column.type):
             continue
         text = pc.utf8_trim_whitespace(column)
@@ -151,8 +157,8 @@ def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) ->
             continue
         if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", which only Arrow takes for one
             continue
-        batch = batch.set_column(index, name, numbers)
-    return batch
+        columns[index], fields[index] = numbers, pa.field(name, numbers.type)
+    return type(batch).from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
 
 
 class TableReader:
@@ -235,19 +241,11 @@ class TableReader:
         import pyarrow as pa
         import pyarrow.csv
 
-        invalid: list[Any] = []
-
-        def remember(row: Any) -> str:
-            invalid.append(row)
-            return "error"
-
         n_rows = 0
         # On one thread, for only then does Arrow know which row is wrong. Columns get numbers for
         # names meanwhile: two that are called alike are refused by name later.
         numbers = [str(j) for j in range(len(self.names))]
-        parse = pyarrow.csv.ParseOptions(
-            delimiter=blocks.delimiter, newlines_in_values=True, invalid_row_handler=remember
-        )
+        parse = pyarrow.csv.ParseOptions(delimiter=blocks.delimiter, newlines_in_values=True)
         convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()))
         for block in blocks:
             read = pyarrow.csv.ReadOptions(
@@ -256,19 +254,17 @@ class TableReader:
             try:
                 table = pyarrow.csv.read_csv(pa.BufferReader(block.text), read, parse, convert)
             except pa.ArrowInvalid as error:
-                raise self._invalid(error, block, n_rows, invalid) from error
+                raise self._invalid(error, block, n_rows) from error
             n_rows += table.num_rows
             yield from table.rename_columns(self.names).to_batches()
 
-    def _invalid(
-        self, error: Exception, block: Block, n_rows: int, rows: Sequence[Any]
-    ) -> TableError:
+    def _invalid(self, error: Exception, block: Block, n_rows: int) -> TableError:
         """Say where a block is wrong."""
-        if rows:
-            row = rows[0]
+        row = _WRONG_ROW.search(str(error))
+        if row is not None:
             return TableError(
-                f"{self.path}: row {n_rows + row.number} has {row.actual_columns} values where the "
-                f"header has {row.expected_columns} columns: {row.text[:60]!r}."
+                f"{self.path}: row {n_rows + int(row['row'])} has {row['found']} values where the "
+                f"header has {row['wanted']} columns: {row['text'][:60]!r}."
             )
         try:
             block.text.decode()
