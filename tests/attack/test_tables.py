@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from attack.tables import ATTACKS
 from attack.trial import broken
 from priornet.data import containers, days
