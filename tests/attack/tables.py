@@ -248,7 +248,10 @@ def _times(rng: np.random.Generator, n: int) -> Made:
     array = pa.array(values, kind)
     dtype = rng.choice(np.array(["object", pd.ArrowDtype(kind)], object))
     meaning: list[Any] = [None if v is None else str(v) for v in values]
-    return Made(values, meaning, array, pd.Series(values, dtype=dtype), _spelled(values, str))
+    series = pd.Series(values, dtype=dtype)
+    length = int(rng.choice([5, 8, 15]))  # 12:30, 12:30:00, 12:30:00.000000
+    texts = _spelled(values, lambda v: v.isoformat("microseconds")[:length])
+    return Made(values, meaning, array, series, texts, () if length == 8 else ("CSV",))
 
 
 def _periods(rng: np.random.Generator, n: int) -> Made:

@@ -110,6 +110,12 @@ SAME = {
         pd.DataFrame({"a": pd.Categorical([1.0, 2.0, 10.0])}),
         pa.table({"a": pa.array([1, 2, 10]).dictionary_encode()}),
     ],
+    "times of the day": [
+        pd.DataFrame({"a": ["12:30", "08:00", "23:59"]}),
+        pd.DataFrame({"a": ["12:30:00", "08:00:00.000000", "23:59"]}),
+        pa.table({"a": [datetime.time(12, 30), datetime.time(8), datetime.time(23, 59)]}),
+        pd.DataFrame({"a": [datetime.time(12, 30), datetime.time(8), datetime.time(23, 59)]}),
+    ],
     "dates": [
         pd.DataFrame({"a": pd.Categorical(DAYS)}),
         pd.DataFrame({"a": DAYS}),

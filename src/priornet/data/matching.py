@@ -1,7 +1,8 @@
 """Values of a table read as training read them, whatever carries them now.
 
 A file of text, a typed column and a column of categories say the same in different ways: ``True``,
-``true`` and 1, ``3`` and ``3.0``, a day with and without its midnight. What training knew as
+``true`` and 1, ``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``.
+What training knew as
 numbers becomes those numbers; what it knew as labels, the labels as training spelled them.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +30,7 @@ FloatArray = NDArray[np.float64]
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _EXACT_DIGITS = 15  # that a double keeps
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
+_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
 
 
@@ -92,6 +96,9 @@ def _meaning(label: str) -> object:
         days = parse_labels([label], "date")
         if days is not None:
             return "moment", as_moments(days[1]).item()
+    if _TIME.fullmatch(label):
+        with suppress(ValueError):  # 25:00
+            return "time", time.fromisoformat(label)
     return label
 
 
