@@ -2,8 +2,8 @@
 
 A file of text, a typed column and a column of categories say the same in different ways: ``True``,
 ``true`` and 1, ``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``.
-What training knew as
-numbers becomes those numbers; what it knew as labels, the labels as training spelled them.
+What training knew as numbers becomes those numbers; what it knew as labels, the labels as training
+spelled them.
 """
 
 from __future__ import annotations
