@@ -255,7 +255,7 @@ def _times(rng: np.random.Generator, n: int) -> Made:
 
 
 def _periods(rng: np.random.Generator, n: int) -> Made:
-    months = pd.PeriodIndex(pd.Period("2020-01", "M") + int(i) for i in rng.integers(0, 20, n))
+    months = pd.period_range("2020-01", periods=20, freq="M")[rng.integers(0, 20, n)]
     values = [str(month) for month in months]
     return Made(values, list(values), pa.array(months), pd.Series(months), values)
 
