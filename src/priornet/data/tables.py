@@ -90,7 +90,7 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
             if n_bytes > most:
                 raise TableError(
                     f"{reader.path}: the first {reader.n_read} rows take {n_bytes / 1e9:.1f} GB in "
-                    "memory, half of what there is; leave rows or columns out."
+                    "memory, half of what is free; leave rows or columns out."
                 )
         table = pa.Table.from_batches(batches, reader.schema)
         if known is not None:
@@ -101,10 +101,14 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
 
 
 def _memory() -> int:
-    """Bytes of memory of the machine, or of the container where that has less."""
+    """Bytes of memory that programs can have: of the machine, or of the container if less."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, ValueError):  # where there is no such limit
         sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(OSError):  # other systems than Linux do not say
+        words = Path("/proc/meminfo").read_text().split()
+        if "MemAvailable:" in words:
+            sizes.append(1024 * int(words[words.index("MemAvailable:") + 1]))
     return min(sizes)
 
 
