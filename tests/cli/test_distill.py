@@ -66,6 +66,7 @@ def results(call, *arguments):
 def test_a_function_of_a_module_is_distilled_without_targets(call, here, table):
     found, _ = results(call, "--teacher", "mine:committee", "--data", "x.csv", "--out", "student")
     assert found["features"] == FEATURES
+    assert found["n_rows_read"] == 120
     assert found["n_training_rows"] == 120  # 18 held-out rows would be too few
     assert found["notes"] == [
         "Compared on the rows of the training: fewer than 20 would be held out.",

@@ -16,7 +16,7 @@ import typer
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, Quiet
-from priornet.cli.output import check_model_folder, print_lines, rows_without_target
+from priornet.cli.output import check_model_folder, counted, print_lines, rows_without_target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +117,8 @@ def distill(
     results, found = distil(request, verbose=not quiet)
     for text in results["warnings"]:
         typer.echo(f"Warning: {text}", err=True)
+    if not quiet:
+        typer.echo(f"{called(data or teacher)}: {counted(results['n_rows_read'])} read.", err=True)
     if as_json:
         typer.echo(json.dumps(results))
         return
@@ -157,6 +159,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         "seed": request.seed,
         "features": list(rows.training.columns),
         "targets": list(student.fitted_.targets.names),
+        "n_rows_read": rows.n_read,
         "n_training_rows": len(rows.training),
         "n_compared_rows": found.inside.n_rows,
         "n_rows_without_target": rows.n_left_out,
@@ -179,6 +182,7 @@ class _Rows:
     held_y: Any
     is_seen: bool
     unlabelled: pd.DataFrame | None
+    n_read: int
     n_left_out: int
     takes_all: bool
     """Every column is an input, for nobody said which are."""
@@ -240,6 +244,7 @@ def _read(request: Request) -> _Rows:
         None if targets is None else targets.iloc[held].reset_index(drop=True),
         len(train) == len(features),
         more,
+        len(features) + n_left_out,
         n_left_out,
         not request.targets and names is None,
     )
