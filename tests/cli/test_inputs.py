@@ -46,7 +46,7 @@ def whole(path, columns):
     """The matrix of a file as evaluate reads it, and as predict does."""
     names = [column.name for column in columns]
     preprocessor = TablePreprocessor()
-    preprocessor._set(tuple(names), tuple(columns))
+    preprocessor._set(tuple(names), tuple(columns), len(names))
     frame = read_labelled(str(path), ["y"], names, known=columns).features
     with TableReader(path) as reader:
         batches = [spelled_as(batch.select(names), columns) for batch in reader]
