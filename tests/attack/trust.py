@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 import priornet
 from attack.trial import Attack, Counts
+from priornet.cli.errors import InputError
 from priornet.cli.predict import Request, score_file
 from priornet.export import to_onnx
 from priornet.export.exported import GraphFile
@@ -184,10 +185,10 @@ def _overflow(model: Any) -> None:
 
 
 def _refused(ask: Callable[[], list[str]]) -> list[str]:
-    """Words, or none where the model refuses to give any."""
+    """Words, or none where the model, or its folder, is refused."""
     try:
         return ask()
-    except ArithmeticError:
+    except (ArithmeticError, InputError):
         return []
 
 

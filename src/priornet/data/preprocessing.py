@@ -249,8 +249,7 @@ class TablePreprocessor:
         self._mean = np.array([column.mean for column in columns])
         self._inverse = np.array([1 / column.scale for column in columns])
         self._median = np.array([column.median for column in columns])
-        reach = np.array([column.reach for column in columns])
-        self._low, self._high = reach[:, 0], reach[:, 1]
+        self._reach = np.array([column.reach for column in columns]).T
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
     def _order(self, table: Table, extra: str) -> tuple[int, ...]:
@@ -280,7 +279,7 @@ class TablePreprocessor:
         if not np.isfinite(matrix).all():
             matrix = self._filled(matrix, unseen)
         if unseen is not None and len(matrix):
-            far = (matrix.min(0) < self._low) | (matrix.max(0) > self._high)
+            far = (matrix.min(0) < self._reach[0]) | (matrix.max(0) > self._reach[1])
             for j in np.flatnonzero(far).tolist():
                 unseen.note_far(self._name(j), matrix[:, j], self.columns_[j].reach)
         if len(matrix) <= _BLOCK:
