@@ -219,7 +219,7 @@ def test_scores_and_curves_are_means_over_the_folds_of_all_parts():
             | {"rejection": {"fraction": [0.0, 1.0], "random": [value, 0.0]}}
             for value in values
         ]
-        return {"records": records, "seconds": 2.0}
+        return {"records": records, "seconds": 2.0, **provenance()}
 
     found = _summary([part(1.0, 2.0), part(6.0)])
     assert found["rmse"]["mean"] == 3
