@@ -104,7 +104,5 @@ def test_a_format_newer_than_the_runtime_is_named(model_of, tmp_path):
 def test_a_missing_runtime_names_its_extra(model_of, tmp_path, monkeypatch):
     to_onnx(model_of("single", 1), tmp_path / "m.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(
-        ExportError, match=r"onnxruntime is needed .*pip install 'priornet\[onnx\]'"
-    ):
+    with pytest.raises(ExportError, match=r"onnxruntime is needed .*pip install '\.\[onnx\]'"):
         open_exported(tmp_path / "m.onnx")

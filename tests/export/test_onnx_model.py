@@ -178,7 +178,7 @@ def test_settings_that_cannot_be_written_are_refused(options, message, model_of)
 
 def test_a_missing_package_names_its_extra(model_of, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ExportError, match=r"pip install 'priornet\[onnx\]'"):
+    with pytest.raises(ExportError, match=r"pip install '\.\[onnx\]'"):
         to_onnx(model_of("single", 1))
 
 

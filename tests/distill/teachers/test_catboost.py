@@ -84,7 +84,7 @@ def test_what_has_no_variance_is_refused():
 def test_a_missing_catboost_names_its_extra(monkeypatch):
     fitted = model().fit(X, Y)
     monkeypatch.setitem(sys.modules, "catboost", None)
-    with pytest.raises(ImportError, match=r"pip install 'priornet\[catboost\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[catboost\]'"):
         CatBoostTeacher(fitted)
 
 
