@@ -58,6 +58,17 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
+def test_a_model_whose_training_diverged_can_be_saved(tmp_path):
+    X, y = table()
+    with pytest.warns(UserWarning, match="training diverged in 1 of 1 networks"):
+        model = GaussianRegressor(**QUICK, learning_rate=1e38).fit(X, y)
+    model.save(tmp_path / "model")
+    saved = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert saved["training"]["train_loss"] == [None]
+    again = priornet.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_loaded_model_predicts_the_same_bits(name, tmp_path):
     X, _ = table()

@@ -41,3 +41,12 @@ def test_the_validation_loss_is_that_of_weighted_rows():
     squares = [(1 * 0 + 3 * 4) / 4, (3 * 4 + 0 * 16) / 3]
     expected = [0.5 * (square + math.log(2 * math.pi)) for square in squares]
     assert found["validation_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_networks_that_diverge_are_counted():
+    data = Rows(torch.ones(8, 1), torch.ones(8, 1), torch.ones(8))
+    stack = StackedMLP(1, (4,), GaussianHead(4), [0, 1])
+    rows = [torch.arange(4)] * 2
+    recipe = Recipe(1e38, 0.0, Plan(3, 4, None))
+    with pytest.warns(UserWarning, match="diverged in 2 of 2 networks.*smaller `learning_rate`"):
+        train_stack(stack, data, rows, rows, nll, predictive_nll, [0, 1], recipe)

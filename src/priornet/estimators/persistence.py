@@ -7,6 +7,7 @@ a model from a stranger is safe.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import stat
@@ -118,12 +119,21 @@ def _config(model: BaseRegressor) -> dict[str, Any]:
             "scale": fitted.targets.scaling.scale.tolist(),
         },
         "reference_data": fitted.reference.data,
-        "training": fitted.training,
+        "training": _without_nan(fitted.training),
         "versions": {
             "priornet": __version__,
             **{name: version(name) for name in ("torch", "numpy", "scikit-learn")},
         },
     }
+
+
+def _without_nan(value: Any) -> Any:
+    """Put null for losses that are no numbers, which JSON cannot hold."""
+    if isinstance(value, dict):
+        return {name: _without_nan(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _parameters(model: BaseRegressor) -> dict[str, Any]:

@@ -211,7 +211,8 @@ class PriorNetRegressor(BaseRegressor):
 
 def _better(fitted: Fitted, n_rows: int) -> Fitted:
     """The first of two networks, unless the other is better by more than validation may err."""
-    first, other = fitted.training["validation_loss"] or (0.0, 0.0)
+    found = fitted.training["validation_loss"] or (0.0, 0.0)
+    first, other = (math.inf if math.isnan(loss) else loss for loss in found)  # diverged
     n_held = max(n_rows - fitted.training["n_rows"], 1)
     best = int(first - other > 1 / math.sqrt(n_held))
     training = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from priornet.estimators.plan import Plan
 from priornet.nn.stacked import Stack
+from priornet.notices import warn_user
 from priornet.training import Batches, History, Loss, Rows, StackedAdam, fit
 from priornet.training.progress import progress_bar
 
@@ -83,6 +84,7 @@ def train_stack(
             average=recipe.average,
             progress=progress,
         )
+    _warn_of_divergence(history)
     return {
         "n_rows": len(rows[0]),
         "epochs": history.n_epochs,
@@ -92,6 +94,17 @@ def train_stack(
         "validation_loss": None if held is None else _lowest(history),
         "seconds": round(history.seconds, 3),
     }
+
+
+def _warn_of_divergence(history: History) -> None:
+    """Say that networks have learnt nothing: no loss of theirs on held-out rows was a number."""
+    losses = torch.stack(history.validation or history.train[-1:])
+    n_diverged = int((~losses.isfinite()).all(0).sum())
+    if n_diverged:
+        warn_user(
+            f"training diverged in {n_diverged} of {losses.shape[1]} networks, which have learnt "
+            "nothing: set a smaller `learning_rate`, and fit again."
+        )
 
 
 def _lowest(history: History) -> list[float]:
