@@ -11,7 +11,7 @@ from priornet.data.learning import learn_column
 
 def learn(values, weight=None):
     weight = None if weight is None else np.asarray(weight, float)
-    return learn_column(None, 0, Numbers(np.asarray(values, float)), weight, 50)
+    return learn_column(None, 0, Numbers(np.asarray(values, float)), weight, 50)[0]
 
 
 numbers = st.floats(-1e6, 1e6)
@@ -49,9 +49,9 @@ def test_moments_survive_a_large_offset():
 
 def test_labels_keep_their_most_frequent_by_weight():
     texts = Texts(np.array([0, 1, 1, 2, 3]), ("a", "b", "c", "d"))
-    by_count = learn_column("x", "x", texts, None, 2)
+    by_count, _ = learn_column("x", "x", texts, None, 2)
     assert (by_count.categories, by_count.has_other) == (("b",), True)
-    by_weight = learn_column("x", "x", texts, np.array([1.0, 0, 0, 9, 1]), 2)
+    by_weight, _ = learn_column("x", "x", texts, np.array([1.0, 0, 0, 9, 1]), 2)
     assert (by_weight.categories, by_weight.has_other) == (("c",), True)
-    all_kept = learn_column("x", "x", texts, np.array([1.0, 0, 0, 9, 0]), 2)
+    all_kept, _ = learn_column("x", "x", texts, np.array([1.0, 0, 0, 9, 0]), 2)
     assert (all_kept.categories, all_kept.has_other) == (("a", "c"), False)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 from priornet.data.columns import CellError
+from priornet.data.outliers import find_dominant
 from priornet.data.preprocessing import OutputColumn, TablePreprocessor, Tally
 
 NAN = np.nan
@@ -299,3 +300,89 @@ def test_module_needs_neither_pandas_nor_pyarrow_nor_scikit_learn():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]]\n", done.stderr
+
+
+def with_a_mistyped_number(value=1e4):
+    X = np.random.default_rng(0).normal(3, 7, (500, 2))
+    X[17, 1] = value
+    return X
+
+
+def test_a_mistyped_number_does_not_set_the_scale():
+    X = with_a_mistyped_number()
+    others = np.delete(X, 17, axis=0)
+    first, second = TablePreprocessor().fit(X).columns_
+    assert first.mean == pytest.approx(X[:, 0].mean())
+    assert (second.minimum, second.maximum) == (others[:, 1].min(), others[:, 1].max())
+    assert second.mean == pytest.approx(others[:, 1].mean(), abs=0.1)
+    assert second.scale == pytest.approx(others[:, 1].std(), rel=0.02)
+
+
+def test_only_training_takes_a_mistyped_number_for_its_neighbour():
+    X = with_a_mistyped_number(-1e4)
+    prep = TablePreprocessor().fit(X)
+    matrix = prep.transform(X)
+    assert matrix[17, 1] < -1000
+    taken = prep.within(matrix)
+    assert taken[17, 1] == np.delete(matrix, 17, axis=0)[:, 1].min()
+    taken[17, 1] = matrix[17, 1]
+    np.testing.assert_array_equal(taken, matrix)
+
+
+def test_a_row_near_the_range_of_training_stays():
+    X = np.array([[1.0, 1.0, 5.0], [3.0, 2.0, 5.0]])
+    prep = TablePreprocessor().fit(X)
+    matrix = prep.transform(np.array([[20.0, -10.0, 5e6]]))  # the last column is constant
+    assert prep.within(matrix) is matrix
+
+
+def is_scaled_plainly(prep, X):
+    """Mean and deviation of all values, in extended precision, and no value is moved."""
+    for column, values in zip(prep.columns_, np.asarray(X, float).T, strict=True):
+        values = values[~np.isnan(values)]
+        mean = values.sum(dtype=np.longdouble) / len(values)
+        square = np.square(values - mean, dtype=np.longdouble).sum() / len(values)
+        low, high = values.min(), values.max()
+        expected = (low, 1.0) if low == high else (float(mean), float(np.sqrt(square)))
+        assert (column.mean, column.scale) == expected
+        assert (column.minimum, column.maximum) == (low, high)
+    matrix = prep.transform(X)
+    return prep.within(matrix) is matrix
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_healthy_columns_are_scaled_plainly(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(10, 2000))
+    indicator = np.zeros(n)
+    indicator[3] = 1
+    amounts = np.where(rng.random(n) < 0.99, 0, rng.integers(1, 3, n) * 1000)
+    columns = [
+        rng.normal(1e6, 3, n), rng.lognormal(0, 1.5, n), rng.exponential(size=n),
+        rng.poisson(0.1, n), rng.standard_t(3, n), indicator, amounts, np.full(n, 4.0),
+        np.where(rng.random(n) < 0.3, NAN, rng.uniform(size=n)),
+    ]  # fmt: skip
+    X = np.column_stack(columns)
+    prep = TablePreprocessor().fit(X)
+    assert is_scaled_plainly(prep, X)
+    assert [one.dominant for one in prep.summaries_] == [None] * len(columns)
+
+
+def test_the_diabetes_table_is_scaled_plainly():
+    from priornet.data.diabetes import load_diabetes
+
+    X, y = load_diabetes()
+    assert is_scaled_plainly(TablePreprocessor().fit(X), X)
+    assert find_dominant(np.asarray(y, float)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["boston", "concrete", "energy", "naval", "power", "protein", "wine"]
+)
+def test_real_tables_are_scaled_plainly(name, real):
+    from priornet.data.uci import load_uci
+
+    table = load_uci(name)
+    assert is_scaled_plainly(TablePreprocessor().fit(table.inputs), table.inputs)
+    targets = np.asarray(table.targets, float).reshape(len(table.targets), -1)
+    assert [find_dominant(column) for column in targets.T] == [None] * targets.shape[1]

@@ -83,3 +83,11 @@ def test_inputs_can_be_drawn_for_a_teacher_elsewhere():
     assert len(first) == 200
     with pytest.raises(ValueError, match="`n` must be at least 1"):
         draw_inputs(FRAME, 0)
+
+
+def test_nobody_is_asked_around_a_mistyped_number():
+    frame = FRAME.copy()
+    frame.loc[7, "x"] = 1e6
+    _, drawn, raw = pose(frame, n=2000)
+    assert drawn.inputs.abs().max() < 100
+    assert raw["x"].abs().max() < 1000

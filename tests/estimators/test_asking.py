@@ -6,7 +6,7 @@ import torch
 from sklearn.ensemble import RandomForestRegressor
 
 from priornet import DistilledRegressor
-from priornet.distill import TeacherError
+from priornet.distill import TeacherError, as_teacher, ask_all
 from priornet.distill.teachers.protocol import Answers
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.asking import teacher_scaling
@@ -49,3 +49,17 @@ def test_targets_that_a_teacher_expects_vary_by_all_its_uncertainty():
     shift, scale = teacher_scaling(answers)
     assert shift == pytest.approx([2.0])
     assert scale == pytest.approx([np.sqrt(4 + 2 + 1)])
+
+
+def test_an_answer_at_a_mistyped_row_does_not_set_the_scale():
+    def answer(rows):
+        means = np.stack([rows[:, 0], 1.1 * rows[:, 0], rows[:, 1]])
+        return means, 1 + means**2
+
+    def scaling(rows):
+        return teacher_scaling(ask_all(as_teacher(answer), rows))
+
+    mistyped = X.copy()
+    mistyped[5, 0] = 1e5
+    clean = scaling(X)
+    np.testing.assert_allclose(scaling(mistyped), clean, atol=0.2 * clean.scale[0])

@@ -1,10 +1,14 @@
-"""Devices by name: what can be used here, and what is said of the others."""
+"""Devices by name; columns as training takes them, and as it reads them."""
+
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from priornet import DistilledRegressor, GaussianRegressor
+from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor, load
+from priornet.estimators import ColumnWarning
 from priornet.estimators.prepared import chosen_device
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -39,3 +43,58 @@ def test_a_name_that_torch_does_not_know_is_refused(name):
 def test_a_missing_gpu_is_named():
     with pytest.raises(ValueError, match=r"'cuda', which cannot be used here .*sees no GPU"):
         GaussianRegressor(device="cuda").fit(X, X[:, 0])
+
+
+RNG = np.random.default_rng(0)
+WIDE = RNG.normal(size=(300, 3))
+Y = WIDE[:, 0] + WIDE[:, 1] ** 2
+QUICK: dict[str, Any] = {"hidden": (16,), "epochs": 60, "random_state": 0}
+
+
+def mistyped(row):
+    found = WIDE.copy()
+    found[row, 1] = 1e4
+    return found
+
+
+@pytest.mark.parametrize("row", range(20, 24))  # one in ten rows is held out for calibration
+def test_a_mistyped_number_is_named_wherever_it_stands(row):
+    options = QUICK | {"epochs": 1}
+    with pytest.warns(ColumnWarning, match=f"column 1, row {row}: 10000 is .*Training takes"):
+        GaussianRegressor(**options).fit(mistyped(row), Y)
+    frame = pd.DataFrame(mistyped(row), columns=list("abc"), index=[f"r{i}" for i in range(300)])
+    with pytest.warns(ColumnWarning, match=f'column "b", row r{row}: 10000'):
+        GaussianRegressor(**options).fit(frame, Y)
+
+
+def test_a_row_keeps_its_number_behind_rows_without_weight():
+    weight = np.ones(300)
+    weight[:15] = 0
+    with pytest.warns(ColumnWarning, match="column 1, row 20: 10000"):
+        GaussianRegressor(**QUICK | {"epochs": 1}).fit(mistyped(20), Y, weight)
+
+
+def test_one_mistyped_number_does_not_ruin_the_model():
+    with pytest.warns(ColumnWarning, match="row 20: 10000"):
+        model = GaussianRegressor(**QUICK, calibration_fraction=0).fit(mistyped(20), Y)
+    clean = GaussianRegressor(**QUICK, calibration_fraction=0).fit(WIDE, Y)
+    others = np.arange(300) != 20
+    assert model.score(WIDE[others], Y[others]) > clean.score(WIDE[others], Y[others]) - 0.02
+    column = model.fitted_.preprocessor.columns_[1]
+    assert column.maximum == np.delete(WIDE[:, 1], 20).max()
+    # A row to predict stays as far as it is.
+    far = model.fitted_.preprocessor.transform(mistyped(20))[20, 1]
+    assert far > 1000
+
+
+def test_columns_are_described_and_half_of_it_is_kept(tmp_path):
+    table = pd.DataFrame({"size": WIDE[:, 0], "colour": ["red", "blue", "red"] * 100})
+    table.loc[4, "size"] = np.nan
+    model = DeepEnsembleRegressor(2, **QUICK | {"epochs": 1}).fit(table, Y)
+    size, colour = model.describe_columns()
+    assert str(size).startswith('"size": number, -')
+    assert (size.n_rows, size.n_missing) == (300, 1)
+    assert str(colour) == '"colour": 2 labels (red, blue)'
+    model.save(tmp_path / "m")
+    kept, _ = load(tmp_path / "m").describe_columns()
+    assert (kept.column, kept.kind, kept.n_missing) == ("size", "number", None)

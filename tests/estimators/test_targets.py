@@ -5,7 +5,8 @@ import pytest
 from torch.distributions import MultivariateNormal
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
-from priornet.estimators.targets import target_scaling
+from priornet.estimators import ColumnWarning
+from priornet.estimators.targets import clip_targets, target_scaling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 2))
@@ -84,3 +85,29 @@ def test_an_offset_does_not_cost_members_their_differences():
     for name in ("knowledge_variance", "total_variance", "epkl", "data_entropy"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
     np.testing.assert_allclose(model.predict(X), mean + 2.0**40, rtol=1e-15)
+
+
+def test_one_mistyped_target_does_not_ruin_the_model():
+    y = Y.copy()
+    y[17] = 1e4
+    with pytest.warns(ColumnWarning, match=r"the target 'y', row 17: 10000 is .*Training takes"):
+        model = GaussianRegressor(hidden=(16,), epochs=200, random_state=0).fit(X, y)
+    clean = GaussianRegressor(hidden=(16,), epochs=200, random_state=0).fit(X, Y)
+    others = np.arange(len(X)) != 17
+    assert model.score(X[others], Y[others]) > clean.score(X[others], Y[others]) - 0.02
+
+
+def test_only_training_targets_that_rule_the_rest_are_clipped():
+    y = np.stack([Y, Y, Y], 1)
+    y[5, 1], y[6, 1], y[7, 2] = -1e5, 1e5, 1e6
+    train = np.delete(np.arange(len(y)), 6)
+    before = y.copy()
+    clipped = clip_targets(y, train)
+    np.testing.assert_array_equal(y, before)
+    assert clipped[5, 1] == np.delete(Y, [5, 6]).min()
+    assert clipped[6, 1] == 1e5  # not learnt from, and kept for calibration
+    assert clipped[7, 2] == np.delete(Y, [6, 7]).max()
+    clipped[[5, 7], [1, 2]] = y[[5, 7], [1, 2]]
+    np.testing.assert_array_equal(clipped, y)
+    healthy = Y[:, None]
+    assert clip_targets(healthy, train) is healthy

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.data.column_summaries import ColumnSummary, label_summary, number_summary
 from priornet.data.columns import CellError, Column, Numbers, Texts, shown
+from priornet.data.outliers import find_dominant
 from priornet.data.spelling import parse_labels
 
 __all__ = ["RawColumn", "check_not_infinite", "expect", "infinite", "learn_column", "read_column"]
@@ -34,8 +36,9 @@ class RawColumn:
         median: What a missing number becomes.
         mean: Subtracted from numbers.
         scale: Standard deviation that numbers are divided by; 1 for a constant column.
-        minimum: Smallest number in training.
-        maximum: Largest number in training.
+        minimum: Smallest number in training, without those that were clipped
+            (:mod:`priornet.data.outliers`); the same goes for mean and scale.
+        maximum: Largest one.
         has_missing: Whether training had holes; then an indicator column follows.
         categories: Labels with a column of their own.
         has_other: Whether rarer labels share one more column. Unknown labels go there too: to such
@@ -74,6 +77,25 @@ class RawColumn:
         own = 1 if self.kind == "numeric" else len(self.categories) + self.has_other
         return own + self.has_missing
 
+    def summary(self, index: int) -> ColumnSummary:
+        """Summarise what is kept of the column, which are no counts.
+
+        Args:
+            index: Its place, which stands for a name where it has none.
+        """
+        label = index if self.name is None else self.name
+        n_missing = None if self.has_missing else 0
+        if self.kind == "numeric":
+            return number_summary(label, self.parser, self.minimum, self.maximum, None, n_missing)
+        return ColumnSummary(
+            label,
+            "label",
+            n_missing=n_missing,
+            labels=self.categories[:5],
+            n_labels=len(self.categories),
+            n_pooled=None if self.has_other else 0,
+        )
+
 
 def learn_column(
     name: str | None,
@@ -81,8 +103,8 @@ def learn_column(
     column: Column,
     weight: FloatArray | None,
     max_categories: int,
-) -> RawColumn:
-    """Learn from one column; ``label`` is what messages call it.
+) -> tuple[RawColumn, ColumnSummary]:
+    """Learn from one column, and summarise it; ``label`` is what messages call it.
 
     Args:
         name: Its name, if it has one.
@@ -109,7 +131,7 @@ def _learn_numbers(
     values: FloatArray,
     weight: FloatArray | None,
     parser: str,
-) -> RawColumn:
+) -> tuple[RawColumn, ColumnSummary]:
     check_not_infinite(label, values)
     present = ~np.isnan(values)
     counts = np.ones_like(present) if weight is None else weight > 0
@@ -117,6 +139,11 @@ def _learn_numbers(
     if not seen.any():
         raise _all_missing(label)
     values, weight = values[seen], None if weight is None else weight[seen]
+    dominant = find_dominant(values)
+    if dominant is not None:
+        values = dominant.taken(values)
+        places = np.flatnonzero(seen)
+        dominant = replace(dominant, rows=tuple(int(places[row]) for row in dominant.rows))
     mean, scale = _moments(values, weight)
     low, high = float(values.min()), float(values.max())
     if not math.isfinite(scale):
@@ -130,7 +157,8 @@ def _learn_numbers(
         mean, scale = low, 1.0
     elif scale <= 1e-14 * abs(mean) or math.isinf(1 / scale):  # constant but for rounding
         scale = 1.0
-    return RawColumn(
+    n_missing = int((~present & counts).sum())
+    learned = RawColumn(
         name,
         "numeric",
         parser,  # pyright: ignore[reportArgumentType] (a key of the parsers)
@@ -139,8 +167,10 @@ def _learn_numbers(
         scale=scale,
         minimum=low,
         maximum=high,
-        has_missing=bool((~present & counts).any()),
+        has_missing=n_missing > 0,
     )
+    n_rows = int(counts.sum())
+    return learned, number_summary(label, parser, low, high, n_rows, n_missing, dominant)
 
 
 def _moments(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
@@ -174,7 +204,7 @@ def _median(values: FloatArray, weight: FloatArray | None) -> float:
 
 def _learn_labels(
     name: str | None, label: str | int, column: Texts, weight: FloatArray | None, limit: int
-) -> RawColumn:
+) -> tuple[RawColumn, ColumnSummary]:
     mass = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)
     rows = {column.labels[i]: mass[i + 1] for i in range(len(column.labels)) if mass[i + 1] > 0}
     if not rows:
@@ -184,13 +214,16 @@ def _learn_labels(
         kept = sorted(rows, key=lambda text: (-rows[text], text))[: limit - 1]
     else:
         kept = list(rows)
-    return RawColumn(
+    learned = RawColumn(
         name,
         "categorical",
         has_missing=bool(mass[0] > 0),
         categories=tuple(sorted(kept)),
         has_other=has_other,
     )
+    codes = column.codes if weight is None else column.codes[weight > 0]
+    counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)
+    return learned, label_summary(label, column, len(rows) - len(kept), counts)
 
 
 def check_not_infinite(name: str | int, values: FloatArray) -> None:

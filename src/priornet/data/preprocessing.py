@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from priornet.data.column_summaries import ColumnSummary
 from priornet.data.columns import CellError, Column, Numbers, Table
 from priornet.data.containers import read_table
 from priornet.data.learning import (
@@ -24,6 +25,7 @@ from priornet.data.learning import (
     read_column,
 )
 from priornet.data.matching import as_labels, as_numbers
+from priornet.data.outliers import CLIPPED
 from priornet.data.unseen import Tally, Unseen, most_missing
 
 __all__ = ["LIMIT", "CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
@@ -73,6 +75,7 @@ class TablePreprocessor:
         columns_: What training learnt about each raw column.
         source_: Where each output column comes from.
         most_missing_: More missing values than these are too many for a row.
+        summaries_: How each raw column was read, with counts where it was fitted here.
 
     Example:
         >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
@@ -88,6 +91,7 @@ class TablePreprocessor:
     columns_: tuple[RawColumn, ...]
     source_: tuple[OutputColumn, ...]
     most_missing_: int
+    summaries_: tuple[ColumnSummary, ...]
 
     def __init__(self, *, max_categories: int = 50) -> None:
         if max_categories < 2:
@@ -115,20 +119,19 @@ class TablePreprocessor:
                 "is required."
             )
         weight = None if sample_weight is None else _checked_weight(sample_weight, table.n_rows)
-        self._set(
-            table.names,
-            tuple(
-                learn_column(
-                    None if table.names is None else table.names[j],
-                    table.label(j),
-                    table.column(j),
-                    weight,
-                    self.max_categories,
-                )
-                for j in range(table.n_columns)
-            ),
-            most_missing(_count_missing(table), weight),
-        )
+        learned = [
+            learn_column(
+                None if table.names is None else table.names[j],
+                table.label(j),
+                table.column(j),
+                weight,
+                self.max_categories,
+            )
+            for j in range(table.n_columns)
+        ]
+        columns = tuple(column for column, _ in learned)
+        self._set(table.names, columns, most_missing(_count_missing(table), weight))
+        self.summaries_ = tuple(summary for _, summary in learned)
         return self
 
     def fit_transform(
@@ -179,6 +182,27 @@ class TablePreprocessor:
         with np.errstate(over="ignore"):
             return self._assembled(table, order, dtype, unseen)
 
+    def within(self, matrix: FloatArray) -> FloatArray:
+        """Bring numbers that training clips to the end of the range that it saw.
+
+        Only rows to learn from need it; a row to predict stays as far as it is.
+
+        Args:
+            matrix: From :meth:`transform`; returned as it is where nothing is that far.
+        """
+        out = [i for i, source in enumerate(self.source_) if source.is_continuous]
+        raw = [self.source_[i].column for i in out]
+        ends = [self._minimum[raw], self._median[raw], self._maximum[raw]]
+        low, middle, high = ((end - self._mean[raw]) * self._inverse[raw] for end in ends)
+        reach = np.maximum(high - middle, middle - low)
+        # Half as far, for the farthest value in training may itself be nearer by rounding alone.
+        far = np.abs(matrix[:, out] - middle) > np.where(reach > 0, CLIPPED / 2 * reach, np.inf)
+        if not far.any():
+            return matrix
+        taken = matrix.copy()
+        taken[:, out] = np.where(far, np.clip(matrix[:, out], low, high), matrix[:, out])
+        return taken
+
     def to_json(self) -> dict[str, Any]:
         """The whole state: dicts, lists, text, numbers, booleans, None."""
         return {
@@ -214,6 +238,7 @@ class TablePreprocessor:
         expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
         loaded = cls(max_categories=limit)
         loaded._set(names, columns, most)
+        loaded.summaries_ = tuple(column.summary(j) for j, column in enumerate(columns))
         return loaded
 
     def _set(
@@ -250,6 +275,8 @@ class TablePreprocessor:
         self._inverse = np.array([1 / column.scale for column in columns])
         self._median = np.array([column.median for column in columns])
         self._reach = np.array([column.reach for column in columns]).T
+        self._minimum = np.array([column.minimum for column in columns])
+        self._maximum = np.array([column.maximum for column in columns])
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
     def _order(self, table: Table, extra: str) -> tuple[int, ...]:

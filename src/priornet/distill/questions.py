@@ -56,8 +56,8 @@ class Questions:
 
     @property
     def inputs(self) -> NDArray[np.float64]:
-        """The table's rows, standardised."""
-        return self.preprocessor.transform(self.table)
+        """The table's rows, standardised, as training takes them."""
+        return self.preprocessor.within(self.preprocessor.transform(self.table))
 
     @property
     def continuous(self) -> list[bool]:

@@ -1,5 +1,6 @@
 """The scikit-learn face: tables in, predictions with their uncertainty out."""
 
+from priornet.data.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
@@ -11,6 +12,8 @@ from priornet.estimators.records import RowUncertainty
 
 __all__ = [
     "BaseRegressor",
+    "ColumnSummary",
+    "ColumnWarning",
     "DeepEnsembleRegressor",
     "DistilledRegressor",
     "EvidentialRegressor",
@@ -19,5 +22,6 @@ __all__ = [
     "PredictionError",
     "PriorNetRegressor",
     "RowUncertainty",
+    "TableWarning",
     "load",
 ]

@@ -24,7 +24,7 @@ from priornet.distill.teachers.protocol import AnswerKind
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.targets import LARGEST, SMALLEST, FloatArray, Scaling
+from priornet.estimators.targets import LARGEST, SMALLEST, FloatArray, Scaling, clip_targets
 from priornet.nn import Stack
 
 __all__ = [
@@ -151,9 +151,12 @@ def teacher_scaling(answers: Answers) -> Scaling:
     """Mean and standard deviation of the targets that a teacher expects at a table's rows."""
     ensemble = answers.ensemble
     _check_magnitude(ensemble)
-    mean = ensemble.means.mean(0)
+    every = np.arange(len(ensemble.means[0]))
+    parts = (ensemble.means.mean(0), ensemble.total_covariance().diagonal(dim1=-2, dim2=-1))
+    # A teacher may answer anything at a mistyped row.
+    mean, total = (torch.from_numpy(clip_targets(part.numpy(), every)) for part in parts)
     variance = mean.var(0, unbiased=False)
-    total = ensemble.total_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
+    total = total.mean(0)
     return Scaling(mean.mean(0).numpy(), (variance + total).sqrt().numpy())
 
 

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from priornet.data.preprocessing import TablePreprocessor
+from priornet.data.column_summaries import ColumnSummary, column_notes, warn_of_columns
 from priornet.data.unseen import Unseen
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import (
@@ -29,6 +29,7 @@ from priornet.estimators.inputs import (
     check_weight,
     merge_equal_rows,
     row_index,
+    row_names,
     take_rows,
     unseen_notice,
 )
@@ -42,10 +43,21 @@ from priornet.estimators.plan import (
     validation_split,
     weight_decay_for,
 )
-from priornet.estimators.prepared import Prepared, chosen_device, standardised
+from priornet.estimators.prepared import (
+    Prepared,
+    chosen_device,
+    fit_preprocessor,
+    standardised,
+)
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.estimators.records import RowUncertainty
-from priornet.estimators.targets import FloatArray, TargetColumns, target_scaling
+from priornet.estimators.targets import (
+    FloatArray,
+    TargetColumns,
+    clip_targets,
+    target_notes,
+    target_scaling,
+)
 from priornet.notices import warn_user
 from priornet.training import Loss, Rows
 from priornet.uncertainty import Uncertainty, uncertainty
@@ -135,13 +147,16 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         table = check_inputs(self, X)
         values, names, is_vector = check_targets(y, table)
         weight = check_weight(sample_weight, values)
+        rows = np.arange(len(values))  # of the table as it was given
         if weight is not None and not weight.all():  # a row without weight is no row
             kept = np.flatnonzero(weight)
             table, values, weight = take_rows(table, kept), values[kept], weight[kept]
+            rows = kept
         if isinstance(table, np.ndarray) and len(values) < 4 * SMALL:
             distinct = merge_equal_rows(table, values, weight)
             if len(distinct[0]) < SMALL:
-                table, values, weight = distinct
+                table, values, weight, first = distinct
+                rows = rows[first]
         if len(values) < 2:
             raise ValueError(
                 f"Found array with {len(values)} sample(s), n_samples={len(values)}, while a "
@@ -151,7 +166,11 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         split = split_rows(len(values), self.calibration_fraction, rng)
         train = split.train.numpy()
         train_weight = None if weight is None else weight[train]
-        preprocessor = TablePreprocessor().fit(take_rows(table, train), train_weight)
+        preprocessor = fit_preprocessor(table, weight, train)
+        row = row_names(X, rows)
+        notes = column_notes(preprocessor.summaries_, row)
+        warn_of_columns([*target_notes(values, names, row), *notes])
+        values = clip_targets(values, train)
         scaling = target_scaling(values[train], train_weight, names)
         weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
         columns = TargetColumns(names, is_vector, scaling)
@@ -198,6 +217,15 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             None if extra is None else [extra] * len(seeds),
         )
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
+
+    def describe_columns(self) -> tuple[ColumnSummary, ...]:
+        """How training read each column: as numbers, dates or labels, with range and counts.
+
+        Each prints as one line. A loaded model knows kinds, ranges and labels, but has not kept
+        how many values were missing or pooled.
+        """
+        check_is_fitted(self)
+        return self.fitted_.preprocessor.summaries_
 
     # -- predicting -------------------------------------------------------------------------------
 

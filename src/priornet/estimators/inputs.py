@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "merge_equal_rows",
     "num_rows",
     "row_index",
+    "row_names",
     "take_rows",
     "unseen_notice",
 ]
@@ -129,18 +131,29 @@ def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
 
 def merge_equal_rows(
     X: FloatArray, y: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Distinct rows in a fixed order, each with the weight of all its copies.
+) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
+    """Distinct rows in a fixed order, each with the weight of all its copies and its first place.
 
     A few rows, trained on for long, turn the last digit of a sum into the fifth of a prediction. So
     that weight 2 and a repeated row agree, both are brought to one form first.
     """
     rows = np.concatenate([X, y], axis=1)
-    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
+    distinct, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     weight = np.ones(len(rows)) if weight is None else weight
     total: FloatArray = np.zeros(len(distinct))
     np.add.at(total, inverse.reshape(-1), weight)
-    return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total
+    return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total, first
+
+
+def row_names(X: Any, rows: NDArray[np.int64]) -> Callable[[int], object]:
+    """What the user calls some rows of a table: by a frame's index, else by position from 0.
+
+    Args:
+        X: The table as it was given.
+        rows: Positions in it of the rows at work.
+    """
+    index = row_index(X)
+    return lambda row: rows[row] if index is None else index[rows[row]]
 
 
 def row_index(X: Any) -> Any:

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from priornet.data.preprocessing import TablePreprocessor
+from priornet.data.column_summaries import column_notes, warn_of_columns
 from priornet.distill import Questions, Teacher, ask_all
 from priornet.estimators.asking import (
     Asked,
@@ -26,10 +26,11 @@ from priornet.estimators.inputs import (
     check_weight,
     known_columns,
     num_rows,
+    row_names,
     take_rows,
 )
 from priornet.estimators.plan import Split, split_rows
-from priornet.estimators.prepared import Prepared, standardised
+from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
 from priornet.estimators.targets import FloatArray, TargetColumns
 
 __all__ = ["Posed", "pose_outside", "pose_own", "prepare_for"]
@@ -92,7 +93,8 @@ def pose_outside(
     train = split.train.numpy()
     weight = np.ones(n_rows) if given is None else given / given[train].mean()
     around = take_rows(table, train)
-    prep = TablePreprocessor().fit(around, None if given is None else given[train])
+    prep = fit_preprocessor(table, given, train)
+    warn_of_columns(column_notes(prep.summaries_, row_names(table, np.arange(n_rows))))
     prepared = standardised(prep, columns, table, values, weight, split, rng, student.device)
     if unlabelled is not None:
         around = join_tables(around, unlabelled)

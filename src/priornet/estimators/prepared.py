@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.data.preprocessing import TablePreprocessor
+from priornet.estimators.inputs import num_rows, take_rows
 from priornet.estimators.plan import SMALL, Split
 from priornet.estimators.targets import FloatArray, TargetColumns
 
-__all__ = ["Prepared", "chosen_device", "standardised"]
+__all__ = ["Prepared", "chosen_device", "fit_preprocessor", "standardised"]
 
 
 @dataclass
@@ -60,6 +61,25 @@ def chosen_device(device: Any) -> torch.device:
     return found
 
 
+def fit_preprocessor(
+    table: Any, weight: FloatArray | None, train: NDArray[np.int64]
+) -> TablePreprocessor:
+    """Learn columns from training rows, and summarise them over all rows.
+
+    Args:
+        table: All rows, which messages count.
+        weight: Weight per row, or None.
+        train: The rows to learn from.
+    """
+    whole = TablePreprocessor().fit(table, weight)
+    if len(train) == num_rows(table):
+        return whole
+    own = None if weight is None else weight[train]
+    learned = TablePreprocessor().fit(take_rows(table, train), own)
+    learned.summaries_ = whole.summaries_
+    return learned
+
+
 def standardised(
     preprocessor: TablePreprocessor,
     columns: TargetColumns,
@@ -75,6 +95,8 @@ def standardised(
     dtype = torch.float64 if len(values) < SMALL else torch.float32
     shift, scale = columns.scaling
     where = chosen_device(device)
+    inputs, train = preprocessor.transform(table), split.train.numpy()
+    inputs[train] = preprocessor.within(inputs[train])
 
     def tensor(array: NDArray[Any]) -> Tensor:
         return torch.as_tensor(array, dtype=dtype, device=where)
@@ -82,7 +104,7 @@ def standardised(
     return Prepared(
         preprocessor,
         columns,
-        tensor(preprocessor.transform(table)),
+        tensor(inputs),
         tensor((values - shift) / scale),
         tensor(weight),
         split,

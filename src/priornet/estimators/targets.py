@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,12 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from priornet.data.column_summaries import outlier_notice
+from priornet.data.outliers import find_dominant
+
 __all__ = [
     "LARGEST",
     "SMALLEST",
     "Scaling",
     "TargetColumns",
     "check_magnitude",
+    "clip_targets",
+    "target_notes",
     "target_scaling",
 ]
 
@@ -57,6 +63,40 @@ def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
                 f"the target {name!r} is too large ({largest:.3g}; at most {LARGEST:g}), for its "
                 "variance would be infinite: divide it by a power of ten, and fit again."
             )
+
+
+def clip_targets(y: FloatArray, train: NDArray[np.int64]) -> FloatArray:
+    """Clip training targets that would rule the rest, of ``(N, K)``; others stay as they are.
+
+    A network follows one target of 10 000 among numbers around 1 until it predicts no other.
+
+    Args:
+        y: Targets of all rows.
+        train: The rows to learn from.
+    """
+    clipped = y
+    for k in range(y.shape[1]):
+        found = find_dominant(y[train, k])
+        if found is not None and found.is_clipped:
+            clipped = y.copy() if clipped is y else clipped
+            clipped[train, k] = found.taken(y[train, k])
+    return clipped
+
+
+def target_notes(y: FloatArray, names: Sequence[str], row: Callable[[int], object]) -> list[str]:
+    """Say where a handful of values rules a target.
+
+    Args:
+        y: Targets ``(N, K)``.
+        names: What they are called.
+        row: What the user calls a row.
+    """
+    found = [find_dominant(y[:, k]) for k in range(y.shape[1])]
+    return [
+        outlier_notice(f"the target {name!r}", one, row)
+        for name, one in zip(names, found, strict=True)
+        if one is not None
+    ]
 
 
 def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, ...]) -> Scaling:
