@@ -284,3 +284,66 @@ def test_text_is_learnt_from(fit, tmp_path):
     assert fit("--target", "y", data=path).exit_code == 0
     columns = load(tmp_path / "model").fitted_.preprocessor.columns_
     assert [column.parser for column in columns] == ["comma", "date", "boolean"]
+
+
+@pytest.fixture
+def doubtful(table, tmp_path):
+    """A file with a column for each note, and a mistyped target in the fourth row."""
+    table = table.copy()
+    table["price"] = [f"{1000 + row:,}" for row in range(len(table))]
+    table["wide"] = np.where(np.arange(len(table)) == 6, 1e5, table["x"])
+    table.loc[3, "strength"] = -1e6
+    table.loc[0, "strength"] = np.nan  # left out, and counted
+    path = tmp_path / "doubtful.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def test_columns_are_told_on_stderr_and_in_json(call, doubtful, tmp_path):
+    options = ("--target", "strength", "--method", "single", "--epochs", 1)
+    done = call("fit", doubtful, "--out", tmp_path / "m", *options, "--json")
+    found = json.loads(done.stdout)
+    columns = {column["column"]: column for column in found["columns"]}
+    assert list(columns) == found["features"]
+    assert [columns[name]["kind"] for name in ("x", "colour", "price")] == [
+        "number",
+        *["label"] * 2,
+    ]
+    assert columns["hole"]["n_missing"] > 0
+    assert '  "colour": 3 labels (' in done.stderr
+    for note in (
+        "the target 'strength', row 4: -1e+06 is ",
+        'column "wide", row 7: 100000 is ',
+        'column "price" is read as labels',
+        'rare labels share one column in "price" (',
+    ):
+        assert f"Warning: {doubtful}: {note}" in done.stderr
+        assert sum(one.startswith(note) for one in found["warnings"]) == 1
+    assert len(found["warnings"]) == 4
+    assert done.stderr.count("Warning") == 4  # each of them once
+
+
+def test_quiet_runs_warn_still(call, doubtful, tmp_path):
+    options = ("--target", "strength", "--method", "single", "--epochs", 1, "--quiet")
+    done = call("fit", doubtful, "--out", tmp_path / "m", *options)
+    assert "as they are read" not in done.stderr
+    assert done.stderr.count("Warning") == 4
+
+
+def test_columns_of_a_healthy_table_are_told_without_a_warning(call, csv, tmp_path):
+    options = ("--target", "strength", "--method", "single", "--epochs", 1)
+    done = call("fit", csv, "--out", tmp_path / "m", *options)
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"{csv}: columns as they are read:"
+    assert lines[1].startswith('  "x": number, ')
+    assert "Warning" not in done.stderr
+    assert "as they are read" not in done.stdout
+
+
+def test_column_names_cannot_command_the_terminal(call, table, tmp_path):
+    path = tmp_path / "evil.csv"
+    table.rename(columns={"x": "x\x1b[2J"}).to_csv(path, index=False)
+    options = ("--target", "strength", "--method", "single", "--epochs", 1)
+    done = call("fit", path, "--out", tmp_path / "m", *options)
+    assert "\x1b" not in done.stderr
+    assert '  "x\\x1b[2J": number' in done.stderr

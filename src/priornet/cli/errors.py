@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Failure", "Group", "InputError", "blamed_on", "called", "one_line"]
+__all__ = ["Failure", "Group", "InputError", "blamed_on", "called", "one_line", "printable"]
 
 
 # What a path given by the user may be guilty of; a full disk is not among them.
@@ -122,7 +122,10 @@ def _is_input_error(error: ValueError) -> bool:
     return isinstance(error, TableError)
 
 
-def _say(message: str) -> None:
+def printable(text: str) -> str:
     """A table may hold anything, also what would command the terminal: that is shown, not sent."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in message)
-    typer.echo(f"Error: {shown}", err=True)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _say(message: str) -> None:
+    typer.echo(f"Error: {printable(message)}", err=True)

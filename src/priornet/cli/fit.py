@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on, called
+from priornet.cli.errors import InputError, blamed_on, called, one_line, printable
 from priornet.cli.inputs import Labelled, read_labelled
 from priornet.cli.options import AsJson, Method, Quiet
 from priornet.cli.output import (
@@ -24,11 +26,13 @@ from priornet.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from priornet.data.column_summaries import ColumnSummary
     from priornet.report.evaluation import Evaluation
 
 __all__ = ["Request", "fit", "train"]
 
 _FEWEST = 5  # held-out rows; fewer say nothing
+_MOST_NOTES = 20  # about columns
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ def fit(
 ) -> None:
     """Train a model on a table, evaluate it on held-out rows, save it.
 
+    Says on standard error how each column is read, and warns of those that may be meant otherwise.
     Numbers, text, categories, dates and holes are handled; rows without target are left out.
     Messages count rows from 1, without the header.
     """
@@ -133,7 +138,9 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     """
     _check(request)
     rows = read_labelled(request.data, request.targets, None, request.ignore)
-    _check_rows(called(request.data), rows)
+    summaries = _check_rows(called(request.data), rows)
+    heard = _column_notes(rows, summaries)
+    _say_columns(called(request.data), summaries if verbose else (), heard)
     training, held = _split(rows, request.holdout, request.seed)
 
     from priornet.cli.methods import make_estimator
@@ -150,7 +157,8 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         typer.echo(f"{request.out}: the model that is there will be replaced.", err=True)
     evaluation, interval = None, None
     with blamed_on(request.data):
-        model.fit(training.features, training.y)
+        more = _fit(model, training)
+        _say_columns(called(request.data), (), more)
     if held is not None:
         with blamed_on(request.data, held.features.index):
             evaluation = evaluate(model, held.features, held.y)
@@ -170,6 +178,8 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         "n_training_rows": len(training.targets),
         "n_holdout_rows": 0 if held is None else len(held.targets),
         "n_rows_without_target": rows.n_left_out,
+        "columns": [summary.to_json() for summary in summaries],
+        "warnings": [*heard, *more],
         "holdout": None if evaluation is None else evaluation.metrics,
         "interval": interval,
         "notes": _notes(request, rows, held),
@@ -187,8 +197,12 @@ def _check(request: Request) -> None:
         check_writable(request.report)
 
 
-def _check_rows(path: str, rows: Labelled) -> None:
-    """What an estimator would find too, said in rows of the file rather than of the split."""
+def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
+    """What an estimator would find too, said in rows of the file rather than of the split.
+
+    Returns:
+        How each column is read.
+    """
     from priornet.data.preprocessing import TablePreprocessor
     from priornet.data.tables import located
 
@@ -202,7 +216,43 @@ def _check_rows(path: str, rows: Labelled) -> None:
                 "there is nothing to learn."
             )
     with blamed_on(path), located(path, rows.features.index):
-        TablePreprocessor().fit(rows.features)
+        return TablePreprocessor().fit(rows.features).summaries_
+
+
+def _column_notes(rows: Labelled, summaries: Sequence[ColumnSummary]) -> list[str]:
+    """Columns and targets that may be meant otherwise, in rows of the file."""
+    from priornet.data.column_summaries import column_notes
+    from priornet.estimators.targets import target_notes
+
+    def row(place: int) -> object:
+        return rows.features.index[place]
+
+    names = tuple(map(str, rows.targets.columns))
+    notes = target_notes(rows.targets.to_numpy(), names, row)
+    return [*notes, *column_notes(summaries, row)]
+
+
+def _say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str]) -> None:
+    """One line for each column and note; a wide table's are cut, and whole in the JSON."""
+    from priornet.data.column_summaries import summary_lines
+
+    lines = [f"{path}: columns as they are read:"] if summaries else []
+    lines += [f"  {line}" for line in summary_lines(summaries)]
+    lines += [f"Warning: {path}: {note}" for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        lines.append(f"Warning: {path}: {len(notes) - _MOST_NOTES} more; --json lists them.")
+    for line in lines:
+        typer.echo(printable(line), err=True)
+
+
+def _fit(model: Any, training: Labelled) -> list[str]:
+    """Train, and return what the estimator warns of but columns, which were looked at before."""
+    from priornet.data.column_summaries import ColumnWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(training.features, training.y)
+    return [one_line(str(w.message)) for w in caught if not issubclass(w.category, ColumnWarning)]
 
 
 def _split(rows: Labelled, holdout: float, seed: int) -> tuple[Labelled, Labelled | None]:
