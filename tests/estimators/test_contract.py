@@ -74,6 +74,7 @@ def fitted_pair(name: str):
     return MAKERS[name]().fit(X, pd.DataFrame({"price": y, "rent": 0.01 * y + X["size"]}))
 
 
+@pytest.mark.filterwarnings("ignore:.*:priornet.estimators.TableWarning")  # of tables of few rows
 @pytest.mark.parametrize("name", ["single", "ensemble", "prior network", "evidential", "endd"])
 def test_check_estimator(name):
     n_passed = 0
@@ -307,6 +308,7 @@ def test_out_of_domain_inputs_may_come_in_any_order():
     np.testing.assert_array_equal(*[model.predict(X) for model in models])
 
 
+@pytest.mark.filterwarnings("ignore:.*:priornet.estimators.TableWarning")
 def test_weight_two_is_a_repeated_row_and_weight_zero_none():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 2)), rng.standard_normal(20)

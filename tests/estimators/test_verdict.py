@@ -16,8 +16,10 @@ from priornet import (
     EvidentialRegressor,
     GaussianRegressor,
     PriorNetRegressor,
+    load,
 )
-from priornet.estimators.verdict import NOISY, UNFAMILIAR, Reference
+from priornet.estimators import TableWarning
+from priornet.estimators.verdict import FEWEST, NOISY, UNFAMILIAR, Reference
 
 
 def reference(n: int = 999, data: float = 4.0) -> Reference:
@@ -174,3 +176,34 @@ def test_nan_is_never_trusted():
     assert words.tolist() == ["unfamiliar", "trust"]
     single = Reference.of(np.zeros(200), np.ones(200))
     assert single.words(np.array([np.nan]), np.ones(1)).tolist() == ["unfamiliar"]
+
+
+MAKERS = {
+    "single": GaussianRegressor,
+    "ensemble": lambda **options: DeepEnsembleRegressor(2, **options),
+    "endd": lambda **options: DistilledRegressor(n_members=2, student_epochs=1, **options),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("n", [2, 4, 10, FEWEST - 1])
+def test_a_model_of_few_rows_is_never_trusted(name, n, tmp_path):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    with pytest.warns(TableWarning, match=rf"{n} rows to learn from are fewer than {FEWEST}: noth"):
+        model = MAKERS[name](hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
+    assert set(model.predict_verdict(X)) == {"unfamiliar"}
+    model.save(tmp_path / "m")
+    assert set(load(tmp_path / "m").predict_verdict(X)) == {"unfamiliar"}
+
+
+def test_equal_rows_are_one_row():
+    X = np.random.default_rng(0).normal(size=(5, 2)).repeat(6, axis=0)
+    with pytest.warns(TableWarning, match="5 rows to learn from"):
+        model = GaussianRegressor(hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
+    assert set(model.predict_verdict(X)) == {"unfamiliar"}
+
+
+def test_rows_enough_may_be_trusted():
+    X = np.random.default_rng(0).normal(size=(FEWEST, 2))
+    model = DeepEnsembleRegressor(2, hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
+    assert "trust" in model.predict_verdict(X)

@@ -26,7 +26,9 @@ def test_an_exported_file_scores_the_rows(model_of, rows, tmp_path):
 def test_a_graph_of_another_model_is_refused(model_of, rows, tmp_path):
     import priornet
 
-    other = priornet.GaussianRegressor(hidden=(4,), epochs=1).fit(rows[["x"]], rows["id"])
+    other = priornet.GaussianRegressor(hidden=(4,), epochs=1).fit(
+        rows.assign(x=0.0)[["x"]], rows["id"]
+    )
     to_onnx(other, tmp_path / "m.onnx")
     with pytest.raises(ExportError, match='other columns: only the model has "colour"'):
         open_exported(tmp_path / "m.onnx").score(model_of("endd", 1), rows)
@@ -35,7 +37,7 @@ def test_a_graph_of_another_model_is_refused(model_of, rows, tmp_path):
 def test_a_column_of_another_kind_is_refused(model_of, rows, tmp_path):
     import priornet
 
-    changed = rows.assign(size=1.0 * np.arange(len(rows)))
+    changed = rows.assign(size=1.0 * np.arange(len(rows)), x=0.0)
     other = priornet.GaussianRegressor(hidden=(4,), epochs=1).fit(changed, rows["id"])
     to_onnx(other, tmp_path / "m.onnx")
     with pytest.raises(ExportError, match='column "size" is a tensor\\(double\\)'):

@@ -20,6 +20,7 @@ from priornet.export import (
     open_exported,
     outputs_of,
     to_onnx,
+    to_torch_export,
 )
 from priornet.export.onnx_model import write_bytes
 
@@ -211,7 +212,7 @@ def test_columns_may_have_the_names_of_outputs_and_of_nodes(kind, output, tmp_pa
 
 
 def test_a_column_without_a_name_is_refused():
-    X = pd.DataFrame({"": [1.0, 2.0, 3.0], "b": [3.0, 1.0, 2.0]})
+    X = pd.DataFrame({"": np.arange(20.0), "b": np.arange(20.0) % 3})
     model = GaussianRegressor(hidden=(4,), epochs=1).fit(X, X["b"])
     with pytest.raises(ExportError, match="empty name"):
         to_onnx(model)
@@ -235,3 +236,16 @@ def test_a_file_that_cannot_be_written_is_called_by_its_name(tmp_path):
         write_bytes(path, b"")
     assert caught.value.filename == str(path)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", [GaussianRegressor, EvidentialRegressor])
+@pytest.mark.filterwarnings("ignore:10 rows to learn from")
+def test_a_model_of_few_rows_is_not_trusted_either(kind, tmp_path):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    model = kind(hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
+    assert compared(model, X).holds
+    to_onnx(model, tmp_path / "m.onnx")
+    to_torch_export(model, tmp_path / "m.pt2")
+    for name in ("m.onnx", "m.pt2"):
+        found = open_exported(tmp_path / name).score(model, X)
+        assert set(found["verdict"]) == {"unfamiliar"}

@@ -18,7 +18,7 @@ from priornet.distributions.student_t import StudentT
 from priornet.estimators.conformal import conformal_quantile, conformal_rank, conformal_scores
 from priornet.estimators.network import Network
 from priornet.estimators.targets import TargetColumns
-from priornet.estimators.verdict import Reference
+from priornet.estimators.verdict import FEWEST, WORDS, Reference
 from priornet.nn import Stack
 from priornet.uncertainty import Uncertainty, uncertainty
 
@@ -169,6 +169,11 @@ class Fitted:
         """In-domain score of rows, from the uncertainty of their standardised targets."""
         return self.reference.familiarity(self._variances(record)[0])
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether there were rows enough for a row to be trusted or called noisy."""
+        return len(self.reference.knowledge) >= FEWEST  # of few rows all are reference rows
+
     def verdict(self, record: Variances, unseen: Unseen) -> NDArray[np.object_]:
         """Return one word per row.
 
@@ -176,7 +181,8 @@ class Fitted:
             record: Uncertainty of the standardised targets.
             unseen: What the preprocessor met in the rows.
         """
-        return self.reference.words(*self._variances(record), unseen.rows)
+        words = self.reference.words(*self._variances(record), unseen.rows)
+        return words if self.is_enough else np.full_like(words, WORDS[2])
 
     @staticmethod
     def _variances(record: Variances) -> tuple[FloatArray, FloatArray]:

@@ -10,10 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from priornet.data.column_summaries import TableWarning
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.estimators.inputs import num_rows, take_rows
 from priornet.estimators.plan import SMALL, Split
 from priornet.estimators.targets import FloatArray, TargetColumns
+from priornet.estimators.verdict import FEWEST
+from priornet.notices import warn_user
 
 __all__ = ["Prepared", "chosen_device", "fit_preprocessor", "standardised"]
 
@@ -93,6 +96,12 @@ def standardised(
     """Checked rows and targets ``(N, K)`` in the units of a preprocessor and of target columns."""
     # Tables of a few rows afford double precision: weighting and repeating a row then agree.
     dtype = torch.float64 if len(values) < SMALL else torch.float32
+    if len(values) < FEWEST:
+        warn_user(
+            f"{len(values)} rows to learn from are fewer than {FEWEST}: nothing that the model "
+            "says can be trusted, and it calls every row unfamiliar.",
+            TableWarning,
+        )
     shift, scale = columns.scaling
     where = chosen_device(device)
     inputs, train = preprocessor.transform(table), split.train.numpy()

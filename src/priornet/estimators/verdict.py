@@ -7,7 +7,8 @@
 - ``trust``: neither.
 
 A row with what training never had (:mod:`priornet.data.unseen`) is ``unfamiliar`` whatever its
-uncertainty: a network shows none where a median took the place of a missing value.
+uncertainty: a network shows none where a median took the place of a missing value. A model that
+learnt from fewer than :data:`FEWEST` rows calls all of them unfamiliar.
 
 Reference rows are rows of the training table, the held-out ones where there are enough of them.
 """
@@ -21,7 +22,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NOISY", "UNFAMILIAR", "WORDS", "Reference"]
+__all__ = ["FEWEST", "NOISY", "UNFAMILIAR", "WORDS", "Reference"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,6 +30,12 @@ UNFAMILIAR = 0.01
 """A row whose in-domain score is below this is unfamiliar."""
 NOISY = 1.5
 """A familiar row is noisy when its data standard deviation exceeds the median by this factor."""
+FEWEST = 20
+"""Rows from which a model may be trusted at all; one that learnt from fewer calls all unfamiliar.
+
+Of 2 to 15 rows of a smooth function with noise, the 90 % intervals of an ensemble's trusted rows
+held between 0 and 83 % of new targets on average; of 20 rows 90 %.
+"""
 WORDS = ("trust", "noisy", "unfamiliar")
 
 _KEPT = 2000

@@ -87,7 +87,14 @@ def to_onnx(
     give_out(graph, found, targets.scaling, [ROWS], is_vector=targets.is_vector, prefix=prefix)
     variances = (found.knowledge_variance, found.data_variance)
     odd = graph.add("Or", inputs.unseen, no_number(graph, found.mean), dtype=bool)
-    stands = standing(graph, fitted.reference, *variances, len(targets.names), odd)
+    stands = standing(
+        graph,
+        fitted.reference,
+        *variances,
+        len(targets.names),
+        odd,
+        is_enough=fitted.is_enough,
+    )
     for name, value in stands._asdict().items():
         if value is not None:
             graph.output(prefix + name, value, [ROWS])

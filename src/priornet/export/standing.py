@@ -38,6 +38,8 @@ def standing(
     data: Value,
     n_targets: int,
     odd: Value,
+    *,
+    is_enough: bool = True,
 ) -> Standing:
     """Nodes from the variances of standardised targets to score and word.
 
@@ -48,6 +50,7 @@ def standing(
         data: Data variance, ``(rows, K)``.
         n_targets: K.
         odd: Rows that are unfamiliar whatever their variances, ``(rows, 1)``.
+        is_enough: Whether the model had rows enough; otherwise all are unfamiliar.
     """
     if n_targets > 1:
         knowledge, data = (v.reduce("ReduceMean", 1, keep=True) for v in (knowledge, data))
@@ -59,7 +62,7 @@ def standing(
         familiar = knowledge.compare("LessOrEqual", reference.limit)  # nan is not
         place = graph.where(familiar, place, graph.constant(2, np.int64))
     place = graph.where(odd, graph.constant(2, np.int64), place)
-    words = graph.constant(list(WORDS), object)
+    words = graph.constant(list(WORDS) if is_enough else [WORDS[2]] * len(WORDS), object)
     return Standing(score, words.do("Gather", place.at(0), axis=0))
 
 

@@ -68,6 +68,7 @@ class Program(nn.Module):
         self.register_buffer("series", torch.from_numpy(coefficients.copy()))
         reference = fitted.reference
         self._noisy, self._limit = NOISY * reference.data, reference.limit
+        self._is_enough = fitted.is_enough
         usual = reference.knowledge if reference.has_knowledge else reference.knowledge[:0]
         self.register_buffer("usual", torch.tensor(usual))
 
@@ -94,6 +95,8 @@ class Program(nn.Module):
         knowledge, data = record.knowledge_variance.mean(-1), record.data_variance.mean(-1)
         verdict = (data.sqrt() > self._noisy).long()
         verdict = torch.where(odd, 2, verdict)
+        if not self._is_enough:
+            verdict = torch.full_like(verdict, 2)
         if not len(self.usual):
             return {"verdict": verdict}
         n = len(self.usual)
