@@ -16,17 +16,18 @@ from priornet.estimators.folders import (
     open_together,
     replace_folder,
     state_of,
-    temporary_folder,
+    whole_folder,
 )
+from priornet.writing import workplace
 
 # Saves over a model again and again, each time in a child that is killed one step later, until a
 # child comes through; then the model is read, and put back as it was. One way, then the other.
 KILLED = """
-import json, os, shutil, signal, sys, warnings
+import json, os, signal, sys, warnings
 from pathlib import Path
 import numpy as np
 import priornet
-from priornet import GaussianRegressor
+from priornet import GaussianRegressor, writing
 from priornet.estimators import folders
 
 STEPS = ("open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
@@ -59,8 +60,7 @@ def save_and_kill(path):
             warnings.simplefilter("always")
             found = answers[priornet.load(path).predict(X).tobytes()]
         yield f"{found} {'in place' if path.is_dir() else 'aside'} {len(caught)}"
-        for left in set(path.parent.iterdir()) - {path, path.with_name(".model.old")}:
-            shutil.rmtree(left)
+        writing._swept.clear()  # as in the next process, whose save tidies up
         if os.WIFEXITED(status):
             break
 
@@ -110,13 +110,17 @@ def pair(tmp_path):
     path = tmp_path / "model"
     path.mkdir()
     (path / "old").touch()
-    fresh = temporary_folder(path)
-    (fresh / "new").touch()
-    return fresh, path
+    with workplace(path) as place:
+        fresh = place / "model"
+        fresh.mkdir()
+        (fresh / "new").touch()
+        yield fresh, path
 
 
 def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """Of what others see in it."""
+    own = (path.name for path in folder.iterdir())
+    return sorted(name for name in own if not name.startswith(".priornet-"))
 
 
 @pytest.mark.parametrize("is_able", [True, False])
@@ -157,7 +161,7 @@ def test_a_failed_second_step_puts_the_old_one_back(pair, monkeypatch):
     rename = type(path).rename
 
     def fail_to_move_in(self, target):
-        if self == fresh:
+        if self == fresh and not path.exists():  # the old one is aside
             raise OSError("disk full")
         return rename(self, target)
 
@@ -176,6 +180,28 @@ def test_what_an_interrupted_replacement_left_is_found_and_removed_later(pair):
     replace_folder(fresh, path)
     assert found_folder(path) == path
     assert names(path.parent) == ["model"]
+
+
+def test_a_new_folder_gets_the_permissions_of_the_old_one(tmp_path):
+    path = tmp_path / "model"
+    path.mkdir(0o750)
+    (path / "a").touch(0o640)
+    with whole_folder(path) as fresh:
+        (fresh / "a").write_text("new")
+        (fresh / "b").touch()
+    assert path.stat().st_mode & 0o777 == 0o750
+    assert (path / "a").stat().st_mode & 0o777 == 0o640
+    assert names(path) == ["a", "b"]
+
+
+def test_an_error_on_the_way_leaves_the_old_folder_and_names_it(tmp_path):
+    path = tmp_path / "model"
+    path.mkdir()
+    with pytest.raises(OSError, match="No space left") as caught, whole_folder(path) as fresh:
+        raise OSError(errno.ENOSPC, "No space left on device", str(fresh / "weights"))
+    assert caught.value.filename == str(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert names(path) == []
 
 
 def test_nothing_is_found_where_nothing_is(tmp_path):

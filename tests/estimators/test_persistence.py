@@ -21,7 +21,7 @@ import priornet
 from _models import change_tensor, make_first_format, sign
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distill import TransferSet
-from priornet.estimators import ModelError, persistence
+from priornet.estimators import ModelError, folders, persistence
 from priornet.estimators.folders import open_together
 
 FIRST_FORMAT = Path(__file__).parent / "format_1"
@@ -136,8 +136,8 @@ def test_an_interrupted_save_leaves_the_old_model(folder, moment, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    name = "_tensors" if moment == "weights" else "replace_folder"
-    monkeypatch.setattr(persistence, name, fail)
+    place, name = (persistence, "_tensors") if moment == "weights" else (folders, "replace_folder")
+    monkeypatch.setattr(place, name, fail)
     with pytest.raises(KeyboardInterrupt):
         fitted("single").save(folder)
     X, _ = table()

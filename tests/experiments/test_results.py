@@ -65,7 +65,7 @@ def test_interrupted_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pathlib.Path.replace", interrupt)
+    monkeypatch.setattr("os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_results(path, {"kept": 2})
     assert read_results(path) == {"kept": 1}

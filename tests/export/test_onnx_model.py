@@ -22,7 +22,6 @@ from priornet.export import (
     to_onnx,
     to_torch_export,
 )
-from priornet.export.onnx_model import write_bytes
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
 
@@ -227,15 +226,6 @@ def test_no_rows_give_no_scores(kind, n_targets, model_of, rows):
     found, expected = run_onnx(proto, empty), run_onnx(proto, some)
     shapes = {name: (0, *values.shape[1:]) for name, values in expected.items()}
     assert {name: values.shape for name, values in found.items()} == shapes
-
-
-def test_a_file_that_cannot_be_written_is_called_by_its_name(tmp_path):
-    path = tmp_path / "model.onnx"
-    path.mkdir()
-    with pytest.raises(IsADirectoryError) as caught:
-        write_bytes(path, b"")
-    assert caught.value.filename == str(path)
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("kind", [GaussianRegressor, EvidentialRegressor])

@@ -85,10 +85,12 @@ def _write_pages(out: Path, synthetic: dict[str, Any], diabetes: Study) -> dict[
     """The figure, the page that compares the methods, and the full report of one of them."""
     from priornet.report import write_comparison, write_report
     from priornet.report.comparison import Figure
+    from priornet.report.figure_files import figure_bytes
     from priornet.report.synthetic import draw
+    from priornet.writing import write_bytes
 
     figure = out / "synthetic.png"
-    draw(synthetic).savefig(figure, dpi=150)
+    write_bytes(figure, figure_bytes(draw(synthetic), "png"))
     counts = diabetes.results
     report = write_comparison(
         list(diabetes.evaluations.values()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -236,17 +235,14 @@ def _write_maps(path: Path, found: dict[str, Any]) -> None:
     """Maps in single precision, whole or not at all."""
     import numpy as np
 
+    from priornet.writing import whole_file
+
     maps = {"depth": found["mean"], "lower": found["lower"], "upper": found["upper"]}
     maps |= {name: np.sqrt(found[source]) for name, source in _DEVIATIONS.items()}
     maps |= {name: found[name] for name in _INFORMATION if name in found}
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with unfinished.open("wb") as file:
-            np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        np.savez_compressed(file, **{name: m.astype(np.float32) for name, m in maps.items()})
 
 
 def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -6,15 +6,16 @@ import csv
 import errno
 import gzip
 import io
-import os
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from priornet.data.tables import TableError, first_line, format_of, has_tabs
+from priornet.writing import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +46,6 @@ class TableWriter:
         self.has_types = format_of(self._target) == "parquet"
         self._is_standard = self._target == "-"
         self.path = "standard output" if self._is_standard else self._target
-        place = Path(self._target)
-        self._unfinished = place.with_name(f".{place.name}.{os.getpid()}")
         self.n_rows = 0
         self._stack = ExitStack()
         self._parquet: Any = None
@@ -59,29 +58,25 @@ class TableWriter:
             self._file = sys.stdout.buffer
             return self
         with _writing(self.path):
-            if Path(self._target).exists() and not os.access(self._target, os.W_OK):
-                raise TableError(f"{self.path}: Permission denied.")
-            self._file = self._stack.enter_context(open(self._unfinished, "wb"))
+            self._file = self._stack.enter_context(whole_file(self._target))
             if self._target.lower().endswith(".gz"):
                 packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
                 self._file = self._stack.enter_context(packed)
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self._is_standard:
-            with _writing(self.path):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with _writing(self.path):
+            if self._is_standard:
                 self._file.flush()
-            return
-        try:
-            with _writing(self.path):
-                if self._parquet is not None:
-                    self._parquet.close()
+            elif kind is None:
                 self._stack.close()
-                if kind is None:
-                    os.replace(self._unfinished, self._target)
-        finally:
-            self._stack.close()
-            self._unfinished.unlink(missing_ok=True)
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; every batch has the columns of the first."""
@@ -100,7 +95,8 @@ class TableWriter:
             # Numbers hardly repeat: a dictionary of them costs more time and space than they do.
             numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_temporal)
             texts: Any = [f.name for f in batch.schema if not any(is_(f.type) for is_ in numeric)]
-            self._parquet = pq.ParquetWriter(self._file, batch.schema, use_dictionary=texts)
+            writer = pq.ParquetWriter(self._file, batch.schema, use_dictionary=texts)
+            self._parquet = self._stack.enter_context(writer)
         self._parquet.write_batch(batch)
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:

@@ -10,37 +10,54 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["found_folder", "open_together", "replace_folder", "state_of", "temporary_folder"]
+from priornet.writing import copy_mode, sync, workplace
+
+__all__ = ["found_folder", "open_together", "replace_folder", "state_of", "whole_folder"]
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 _UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
-def temporary_folder(path: Path) -> Path:
-    """A new, hidden folder beside a path."""
-    return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+@contextmanager
+def whole_folder(path: Path) -> Generator[Path]:
+    """Lend a new folder that takes its place when it is filled, and not after an error.
+
+    It and its files get the permissions of what they replace.
+
+    Args:
+        path: The place, no symbolic link.
+    """
+    with workplace(path) as place:
+        fresh = place / path.name
+        fresh.mkdir()
+        yield fresh
+        for file in (*fresh.iterdir(), fresh):
+            sync(file)  # on the disk before the name says so
+            with suppress(FileNotFoundError):
+                copy_mode(file, (path / file.relative_to(fresh)).stat())
+        replace_folder(fresh, path)
+        sync(path.parent)
 
 
 def replace_folder(fresh: Path, path: Path) -> None:
-    """Move a folder into the place of another, which is deleted; or into an empty place.
+    """Move a folder into the place of another, which is left in its stead; or into an empty place.
 
     Args:
-        fresh: The new one, from :func:`temporary_folder`.
+        fresh: The new one, in a :func:`~priornet.writing.workplace`, which removes what is left.
         path: The place, no symbolic link.
     """
-    if not path.exists():
-        fresh.rename(path)
-    elif _exchange(fresh, path):
-        shutil.rmtree(fresh, ignore_errors=True)  # that is the old one now
-    else:
-        _replace_in_two_steps(fresh, path)
+    try:
+        fresh.rename(path)  # over nothing, or an empty folder
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        if not _exchange(fresh, path):
+            _replace_in_two_steps(fresh, path)
     _discard(_aside(path))  # what an interrupted save left
 
 
@@ -111,11 +128,9 @@ def _replace_in_two_steps(fresh: Path, path: Path) -> None:
 
 def _discard(aside: Path) -> None:
     """Delete a folder that was set aside; while it has that name it is whole."""
-    if not aside.is_dir():
-        return
-    doomed = temporary_folder(aside)
-    aside.rename(doomed / aside.name)
-    shutil.rmtree(doomed, ignore_errors=True)
+    if aside.is_dir():
+        with workplace(aside) as place, suppress(FileNotFoundError):  # another save was faster
+            aside.rename(place / aside.name)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import stat
 import time
 from importlib.metadata import version
@@ -32,13 +31,7 @@ from priornet.estimators.config_file import (
     sha256,
 )
 from priornet.estimators.fitted import Fitted
-from priornet.estimators.folders import (
-    found_folder,
-    open_together,
-    replace_folder,
-    state_of,
-    temporary_folder,
-)
+from priornet.estimators.folders import found_folder, open_together, state_of, whole_folder
 from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
 from priornet.uncertainty import uncertainty
@@ -73,19 +66,9 @@ def save(model: BaseRegressor, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = to_bytes(_tensors(model.fitted_))
     config = config_text(_config(model), weights)
-    fresh = temporary_folder(path)
-    try:
+    with whole_folder(path) as fresh:
         (fresh / WEIGHTS).write_bytes(weights)
         (fresh / CONFIG).write_bytes(config.encode())
-        for name in (WEIGHTS, CONFIG):  # on the disk before the name says so
-            with (fresh / name).open("rb") as file:
-                os.fsync(file.fileno())
-        readable = (fresh / CONFIG).stat().st_mode & 0o444  # as the user's files are
-        fresh.chmod(0o700 | readable | readable >> 2)
-        replace_folder(fresh, path)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
 
 
 def _is_replaceable(path: Path) -> bool:

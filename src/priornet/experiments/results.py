@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import re
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 from priornet._version import __version__
 from priornet.report.summaries import signature_of, summary
+from priornet.writing import write_bytes
 
 __all__ = [
     "preset_of",
@@ -122,13 +122,7 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
     """Write results as JSON, whole or not at all: a reader never sees half a file."""
     text = json.dumps(results, indent=1, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda array: " ".join(array[0].split()), text)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_bytes(path, f"{text}\n".encode())
 
 
 def read_results(path: Path) -> dict[str, Any]:

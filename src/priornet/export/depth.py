@@ -22,11 +22,11 @@ from priornet.export.onnx_model import (
     describe,
     give_out,
     make_model,
-    write_bytes,
 )
 from priornet.export.quiet import quiet
 from priornet.export.series import check_coverage
 from priornet.nn import DenseDepth, GaussianMixtureHead
+from priornet.writing import write_bytes
 
 __all__ = ["depth_to_onnx"]
 

@@ -22,6 +22,7 @@ from priornet.export.graph import Graph, Value, unlike
 from priornet.export.network import perceptron
 from priornet.export.series import check_coverage
 from priornet.export.standing import STANDING, no_number, standing
+from priornet.writing import write_bytes
 
 __all__ = [
     "LEAST_OPSET",
@@ -32,7 +33,6 @@ __all__ = [
     "interval_of",
     "make_model",
     "to_onnx",
-    "write_bytes",
 ]
 
 LEAST_OPSET = 18
@@ -207,17 +207,3 @@ def describe(onnx: Any, model: Any, about: dict[str, Any]) -> None:
     """Let a model say where it comes from, and check it."""
     onnx.helper.set_model_props(model, {_METADATA: json.dumps(about)})
     onnx.checker.check_model(model, full_check=True)
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, in a folder that is made where there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(data)
-        os.replace(unfinished, path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None  # not the name of the unfinished file
-        raise
-    finally:
-        unfinished.unlink(missing_ok=True)

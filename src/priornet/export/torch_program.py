@@ -28,11 +28,12 @@ from priornet.estimators.fitted import Fitted
 from priornet.estimators.verdict import NOISY, WORDS
 from priornet.export.beliefs import Interval
 from priornet.export.errors import check_fitted
-from priornet.export.onnx_model import interval_of, write_bytes
+from priornet.export.onnx_model import interval_of
 from priornet.export.quiet import quiet
 from priornet.export.series import evidence_series, normal_quantile
 from priornet.export.torch_columns import RawColumns, describe_columns
 from priornet.uncertainty import Uncertainty, uncertainty
+from priornet.writing import write_bytes
 
 __all__ = ["METADATA", "Program", "to_torch_export"]
 

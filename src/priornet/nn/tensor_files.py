@@ -1,22 +1,22 @@
 """Tensors by name with plain data beside them, in one file.
 
 The tensors lie in the safetensors format and everything else as JSON in its header: reading it
-executes nothing. A file is written beside its place and renamed, so that a process may be killed
-at any moment; all of it is summed up in the header, so that damage is noticed and named.
+executes nothing. A file is written whole or not at all, so that a process may be killed at any
+moment; all of it is summed up in the header, so that damage is noticed and named.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from priornet.writing import whole_path
 
 __all__ = ["TensorFile", "TensorFileError", "read_tensors", "write_tensors"]
 
@@ -47,26 +47,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     text = json.dumps(state, allow_nan=False)
     header = {_STATE: text, _CHECKSUM: str(_checksum(own, text))}
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        save_file(own, unfinished, header)
-        _make_usual(unfinished)
-        unfinished.replace(path)
-    except SafetensorError as error:  # its name for what the system says
-        raise OSError(f"{path}: it cannot be written ({error})") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _make_usual(path: Path) -> None:
-    """Give a file the permissions of any other: newer versions of safetensors keep it to us."""
-    plain = path.with_name(f"{path.name}.mode")
-    with suppress(OSError):  # some places know no permissions
+    with whole_path(path) as fresh:
         try:
-            plain.touch()
-            path.chmod(plain.stat().st_mode & 0o777)
-        finally:
-            plain.unlink(missing_ok=True)
+            save_file(own, fresh, header)
+        except SafetensorError as error:  # its name for what the system says
+            raise OSError(f"{path}: it cannot be written ({error})") from error
 
 
 def read_tensors(path: Path) -> TensorFile:

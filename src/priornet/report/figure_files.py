@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-__all__ = ["write_figure"]
+from priornet.writing import write_bytes
+
+__all__ = ["figure_bytes", "write_figure"]
 
 _DPI = 150
+_UNSIGNED: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+
+
+def figure_bytes(figure: Figure, ending: Literal["png", "svg"]) -> bytes:
+    """Draw a figure.
+
+    The content holds no date and no version, and the names inside an SVG are not random: a figure
+    that has not changed does not change its file.
+    """
+    content = BytesIO()
+    with rc_context({"svg.hashsalt": "priornet"}):
+        figure.savefig(content, format=ending, dpi=_DPI, metadata=_UNSIGNED[ending])
+    return content.getvalue()
 
 
 def write_figure(figure: Figure, folder: Path, name: str) -> dict[str, Path]:
     """Write ``name.png`` and ``name.svg`` into a folder, which is made if need be.
 
-    Neither holds a date or a version, and the names inside the SVG are not random: a figure that
-    has not changed does not change its files.
-
     Returns:
         The paths, by ending.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {ending: folder / f"{name}.{ending}" for ending in ("png", "svg")}
-    unsigned: dict[str, dict[str, Any]] = {
-        "png": {"Software": None},
-        "svg": {"Date": None, "Creator": None},
+    return {
+        ending: write_bytes(folder / f"{name}.{ending}", figure_bytes(figure, ending))
+        for ending in ("png", "svg")
     }
-    with rc_context({"svg.hashsalt": "priornet"}):
-        for ending, path in paths.items():
-            figure.savefig(path, dpi=_DPI, metadata=unsigned[ending])
-    return paths

@@ -18,6 +18,7 @@ from typing import Any
 
 from priornet._version import __version__
 from priornet.report.traces import Chart
+from priornet.writing import write_bytes
 
 __all__ = ["Cell", "cell", "chart_box", "facts", "page", "table", "tag", "write_page"]
 
@@ -101,15 +102,7 @@ def page(title: str, body: str, charts: Mapping[str, Chart]) -> str:
 
 def write_page(text: str, path: str | os.PathLike[str]) -> Path:
     """Write a page whole or not at all: a reader never sees half a file."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return path
+    return write_bytes(path, text.encode())
 
 
 def _resource(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -33,6 +32,7 @@ from priornet.data.depth.errors import DepthError, need, reading
 from priornet.data.depth.images import DepthImages
 from priornet.data.depth.members import Members
 from priornet.data.depth.resize import Size, check_size, resize_depth, resize_picture
+from priornet.writing import whole_file
 
 __all__ = ["PackedFile", "is_packed", "pack"]
 
@@ -103,16 +103,10 @@ def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, A
 
 def _write_whole(path: Path, write: Callable[[zipfile.ZipFile], None]) -> None:
     """Write a zip under another name first: what has the right name is complete."""
-    with reading(path.parent, "a folder to write to"):
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as file:
-            write(file)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with reading(path.parent, "a folder to write to"), os.scandir(path.parent):
+        pass
+    with whole_file(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as file:
+        write(file)
 
 
 def _member(what: str, row: int) -> str:

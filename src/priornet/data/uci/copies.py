@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from priornet.data.uci.extras import need
 from priornet.data.uci.registry import Dataset
+from priornet.writing import whole_file
 
 __all__ = ["Arrays", "read_npz", "read_parquet", "write_npz"]
 
@@ -39,4 +40,6 @@ def read_npz(path: Path) -> Arrays:
 
 def write_npz(path: Path, arrays: Arrays) -> None:
     """Write what :func:`read_npz` reads."""
-    np.savez_compressed(path, inputs=arrays[0], targets=arrays[1])
+    named = path if path.name.endswith(".npz") else path.with_name(f"{path.name}.npz")
+    with whole_file(named) as file:
+        np.savez_compressed(file, inputs=arrays[0], targets=arrays[1])

@@ -15,6 +15,7 @@ from priornet.data.tables import first_line
 from priornet.data.uci.extras import need
 from priornet.data.uci.folders import find, missing
 from priornet.data.uci.registry import DATASETS, Dataset, UciError, dataset
+from priornet.writing import whole_file
 
 __all__ = ["canonical_splits", "write_splits"]
 
@@ -54,7 +55,8 @@ def write_splits(name: str, folder: str | Path) -> None:
     place = Path(folder) / name
     place.mkdir(parents=True, exist_ok=True)
     for number, rows in enumerate(splits):
-        np.savetxt(place / _TEXT.format(number), rows, fmt="%d")
+        with whole_file(place / _TEXT.format(number)) as file:
+            np.savetxt(file, rows, fmt="%d")
 
 
 def _text_names(known: Dataset) -> list[str]:

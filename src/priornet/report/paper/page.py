@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from priornet.report.paper.prior_network import prior_network
 from priornet.report.paper.runs import Results, read_folder
 from priornet.report.paper.scores import SETS, Scores, published
 from priornet.report.paper.synthetic import SYNTHETIC_CLAIMS, synthetic
+from priornet.writing import write_bytes
 
 __all__ = ["make_page", "write_page"]
 
@@ -110,13 +110,7 @@ def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:
     draw_rejection(results, images)
     draw_depth(results.depth, images)
     text = make_page(results, notes, images)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_bytes(out, text.encode())
     return notes
 
 
