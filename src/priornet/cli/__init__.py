@@ -19,6 +19,7 @@ from priornet.cli.export import export
 from priornet.cli.fit import fit
 from priornet.cli.predict import predict
 from priornet.cli.reproduce import reproduce
+from priornet.cli.sigterm import end_on_sigterm
 from priornet.cli.verify import verify
 
 __all__ = ["app", "main"]
@@ -36,6 +37,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    end_on_sigterm()
     app()
 
 

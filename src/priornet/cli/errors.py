@@ -1,7 +1,8 @@
 """The one place where errors become a line on standard error and an exit code.
 
 0 is success, 2 is bad usage or bad input (one line that names the file, column or row), 1 is a
-failure: of the machine (one line) or of this program (with its traceback).
+failure: of the machine (one line) or of this program (with its traceback). 130 and 143 are
+interruptions, as shells count them: by the user, and by SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
+
+from priornet.cli.sigterm import Terminated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,6 +95,9 @@ class Group(TyperGroup):
             message = one_line(error.format_message()).rstrip(".")
             _say(f"{message}. See `{command} --help`.")
             raise typer.Exit(2) from error
+        except Terminated:
+            _say("Terminated.")
+            raise
         except BrokenPipeError:
             # Whoever read our output has enough. Python would complain once more on its way out.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,6 +13,7 @@ import typer
 from priornet.cli.errors import InputError, one_line
 from priornet.cli.options import AsJson, Quiet
 from priornet.cli.output import check_writable, coloured, method_table, print_lines
+from priornet.cli.sigterm import Terminated
 
 if TYPE_CHECKING:
     from priornet.experiments.depth.orders import Event
@@ -183,9 +184,10 @@ def depth(
                     results = run(
                         order, wanted, preset, workers=workers, report=report, again=again
                     )
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, Terminated) as error:
                 _remark(f"Interrupted. What is finished is kept; {same} goes on.")
-                raise typer.Exit(_INTERRUPTED) from None
+                code = error.status if isinstance(error, Terminated) else _INTERRUPTED
+                raise typer.Exit(code) from None
             if results is None:
                 _remark(f"The time is up. What is finished is kept; {same} goes on.")
                 return
