@@ -6,6 +6,8 @@ import sys
 import onnx
 import pytest
 
+from priornet.cli.kinds import ONNX, PROGRAM
+
 
 def test_writes_both_files_and_says_what_they_take(call, models, tmp_path):
     graph, program = tmp_path / "new" / "m.onnx", tmp_path / "m.pt2"
@@ -15,7 +17,9 @@ def test_writes_both_files_and_says_what_they_take(call, models, tmp_path):
     assert "Outputs: mean, lower, upper, total_variance" in done.stdout
     assert f"Written: {graph}\nWritten: {program}\n" in done.stdout
     assert [one.name for one in onnx.load(graph).graph.input] == ["x", "colour", "hole"]
-    assert program.stat().st_size > 0
+    assert PROGRAM.is_own(program)
+    assert not PROGRAM.is_own(graph)
+    assert ONNX.is_own(graph)
 
 
 def test_json(call, models, tmp_path):

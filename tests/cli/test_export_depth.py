@@ -135,7 +135,7 @@ def test_a_difference_is_told_with_image_and_pixel(call, own, graph, photos, tmp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--torch-export", "{}"], "a depth network is written with --onnx FILE alone."),
+        (["--torch-export", "{}.pt2"], "a depth network is written with --onnx FILE alone."),
         (["--onnx", "{}", "--interval", "conformal"], "no held-out rows for --interval conformal"),
         (["--onnx", "{}", "--opset", "9"], "opset 9 is too old; choose one from 18 to "),
         (["--onnx", "{}", "--coverage", "1"], "`coverage` must lie between 0 and 1; got 1."),

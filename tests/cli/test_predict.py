@@ -340,7 +340,7 @@ def test_folder_without_permission_is_refused(call, refused, models, csv, closed
     call("predict", models / "one", csv)  # every import, while they may be read
     with closed_folder(models / "one", csv) as (folder, model, data):
         message = refused("predict", model, data, "--out", folder / "out.csv")
-        assert message == f"{folder / 'out.csv'}: cannot write: Permission denied."
+        assert message == f"{folder}: cannot write there: Permission denied."
         assert list(folder.iterdir()) == []
 
 

@@ -135,7 +135,7 @@ def test_a_table_without_foreign_sets_does_not_speak_of_them(smoke, sets):
 
 def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
     path = tmp_path / "nyu.smoke.json"
-    path.write_text('{"config": ')
+    path.write_text('{\n "dataset": "nyu",\n')
     done = smoke("--methods", "single")
     assert done.exit_code == 0
     assert f"{path}: not a results file" in done.stderr

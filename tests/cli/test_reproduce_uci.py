@@ -97,7 +97,7 @@ def test_other_methods_stay_in_the_file(smoke, tmp_path):
 @pytest.mark.usefixtures("real")
 def test_a_damaged_results_file_is_reported_and_made_again(smoke, tmp_path):
     path = tmp_path / "boston.smoke.json"
-    path.write_text('{"config": ')
+    path.write_text('{\n "dataset": "boston",\n')
     done = smoke()
     assert done.exit_code == 0
     assert f"{path}: not a results file" in done.stderr

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.options import AsJson
-from priornet.cli.output import coloured, make_folder, method_table
+from priornet.cli.kinds import FIGURE, REPORT, RESULTS
+from priornet.cli.options import AsJson, Overwrite
+from priornet.cli.output import coloured, method_table
+from priornet.cli.outputs import check_outputs, make_folder
 from priornet.cli.synthetic import run_synthetic
 
 if TYPE_CHECKING:
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["Preset", "demo"]
 
 _KNOWLEDGE = "variance_of_mean"
+_FILES = {
+    "synthetic.json": RESULTS,
+    "diabetes.json": RESULTS,
+    "synthetic.png": FIGURE,
+    "report.html": REPORT,
+    "diabetes-endd.html": REPORT,
+}
 
 
 class Preset(StrEnum):
@@ -42,6 +51,7 @@ def demo(
         ),
     ] = Preset.DEMO,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of data and training.")] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the methods side by side on two data sets, and write a report.
@@ -53,6 +63,7 @@ def demo(
     regression (DER) and a single network on a table of 442 patients, a fifth
     of them held out.
     """
+    check_outputs(((out / name, kind) for name, kind in _FILES.items()), overwrite=overwrite)
     make_folder(out)
 
     import json

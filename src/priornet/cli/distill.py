@@ -16,7 +16,8 @@ import typer
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, Quiet
-from priornet.cli.output import check_model_folder, counted, print_lines, rows_without_target
+from priornet.cli.output import counted, print_lines, rows_without_target
+from priornet.cli.outputs import check_model_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,8 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     Returns:
         What ``--json`` prints, and the comparison.
     """
-    check_model_folder(request.out)
+    inputs = (request.teacher, request.data, request.unlabelled)
+    check_model_folder(request.out, inputs, quiet=not verbose)
     from priornet.distill import TeacherError
 
     with warnings.catch_warnings(record=True) as caught:

@@ -104,7 +104,8 @@ class Group(TyperGroup):
             raise typer.Exit(1) from None
         except OSError as error:
             name = f"{error.filename}: " if error.filename else ""
-            _say(f"{name}{(error.strerror or one_line(error)).rstrip('.')}.")
+            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+            _say(f"{name}{(error.strerror or one_line(error)).rstrip('.')}.{notes}")
             raise typer.Exit(2 if isinstance(error, _WRONG_PATH) else 1) from error
         except Failure as error:
             _say(one_line(error))
@@ -116,7 +117,7 @@ class Group(TyperGroup):
         except ValueError as error:
             if not _is_input_error(error):
                 raise
-            _say(one_line(error))
+            _say(" ".join([one_line(error), *getattr(error, "__notes__", ())]))
             raise typer.Exit(2) from error
 
 

@@ -10,9 +10,9 @@ import typer
 
 from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.inputs import load_model, model_columns, read_features, read_labelled
-from priornet.cli.options import AsJson, ModelPath
+from priornet.cli.kinds import REPORT
+from priornet.cli.options import AsJson, ModelPath, Overwrite
 from priornet.cli.output import (
-    check_writable,
     counted,
     interval_coverage,
     print_evaluation,
@@ -20,6 +20,7 @@ from priornet.cli.output import (
     rows_without_target,
     write_report,
 )
+from priornet.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from priornet.report.evaluation import Evaluation
@@ -35,10 +36,11 @@ def evaluate(
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
     coverage: Annotated[float, typer.Option(help="Coverage of the intervals shown.")] = 0.9,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a saved model on a table with known targets."""
-    results, evaluation = evaluate_file(model, data, ood, report, coverage)
+    results, evaluation = evaluate_file(model, data, ood, report, coverage, overwrite=overwrite)
     typer.echo(f"{called(data)}: {counted(results['n_rows_read'])} read.", err=True)
     if as_json:
         typer.echo(json.dumps(results))
@@ -49,7 +51,13 @@ def evaluate(
 
 
 def evaluate_file(
-    path: Path, data: str, ood: str | None, report: Path | None, coverage: float
+    path: Path,
+    data: str,
+    ood: str | None,
+    report: Path | None,
+    coverage: float,
+    *,
+    overwrite: bool = False,
 ) -> tuple[dict[str, Any], Evaluation]:
     """Load, read, evaluate, write the report.
 
@@ -58,8 +66,7 @@ def evaluate_file(
     """
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must lie between 0 and 1; got {coverage:g}.")
-    if report is not None:
-        check_writable(report)
+    check_outputs([(report, REPORT)], (path, data, ood), overwrite=overwrite)
     model = load_model(path)
     columns = model_columns(model)
     known = model.fitted_.preprocessor.columns_

@@ -14,8 +14,9 @@ from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on, one_line
 from priornet.cli.export_depth import is_network, parse_size, refuse_conformal, write_depth
 from priornet.cli.inputs import load_model
-from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights
-from priornet.cli.output import check_writable
+from priornet.cli.kinds import ONNX, PROGRAM
+from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Overwrite
+from priornet.cli.outputs import check_outputs, still_written
 
 __all__ = ["export"]
 
@@ -44,6 +45,7 @@ def export(
             help="Images that a depth network takes, as in 240x320; by default as it learnt.",
         ),
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a model for onnxruntime or libtorch: raw columns in, uncertainty out.
@@ -62,9 +64,7 @@ def export(
         raise InputError("name what to write: --onnx FILE, --torch-export FILE, or both.")
     if onnx is not None and torch_export is not None and onnx.resolve() == torch_export.resolve():
         raise InputError(f"{onnx}: --onnx and --torch-export name the same file; name two.")
-    for path in (onnx, torch_export):
-        if path is not None:
-            check_writable(path)
+    check_outputs([(onnx, ONNX), (torch_export, PROGRAM)], [model], overwrite=overwrite)
     wanted = parse_size(size)
     if is_network(model):
         summary = _write_network(model, onnx, torch_export, wanted, opset, coverage, interval)
@@ -135,6 +135,7 @@ def _write(
             summary["outputs"] = [one.name for one in graph.output]
             summary["onnx"] = str(onnx)
         if torch_export is not None:
-            to_torch_export(fitted, torch_export, **settings)
+            with still_written(onnx):
+                to_torch_export(fitted, torch_export, **settings)
             summary["torch_export"] = str(torch_export)
     return summary

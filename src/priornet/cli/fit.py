@@ -13,10 +13,9 @@ import typer
 
 from priornet.cli.errors import InputError, blamed_on, called, one_line, printable
 from priornet.cli.inputs import Labelled, read_labelled
-from priornet.cli.options import AsJson, Method, Quiet
+from priornet.cli.kinds import REPORT
+from priornet.cli.options import AsJson, Method, Overwrite, Quiet
 from priornet.cli.output import (
-    check_model_folder,
-    check_writable,
     counted,
     interval_coverage,
     print_evaluation,
@@ -24,6 +23,7 @@ from priornet.cli.output import (
     rows_without_target,
     write_report,
 )
+from priornet.cli.outputs import check_model_folder, check_outputs, still_written
 
 if TYPE_CHECKING:
     from priornet.data.column_summaries import ColumnSummary
@@ -50,6 +50,15 @@ class Request:
     seed: int = 0
     epochs: int | None = None
     calibration: float | None = None
+    overwrite: bool = False
+
+    @property
+    def report_path(self) -> Path | None:
+        """Where a report goes, if there are rows to report on."""
+        if self.holdout == 0:
+            return None
+        folder = self.out if self.out.name else self.out.resolve()
+        return self.report or folder.with_name(f"{folder.name}-report.html")
 
 
 def fit(
@@ -94,6 +103,7 @@ def fit(
             "most 1000 rows, none of fewer than 100.",
         ),
     ] = Request.calibration,
+    overwrite: Overwrite = Request.overwrite,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -115,6 +125,7 @@ def fit(
         seed=seed,
         epochs=epochs,
         calibration=calibration,
+        overwrite=overwrite,
     )
     results, evaluation = train(request, verbose=not quiet)
     if not quiet:
@@ -136,7 +147,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     Returns:
         What ``--json`` prints; and the evaluation, None where there are too few rows for one.
     """
-    _check(request)
+    _check(request, quiet=not verbose)
     rows = read_labelled(request.data, request.targets, None, request.ignore)
     summaries = _check_rows(called(request.data), rows)
     heard = _column_notes(rows, summaries)
@@ -153,8 +164,6 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         calibration=request.calibration,
         verbose=verbose,
     )
-    if verbose and request.out.is_dir() and any(request.out.iterdir()):
-        typer.echo(f"{request.out}: the model that is there will be replaced.", err=True)
     evaluation, interval = None, None
     with blamed_on(request.data):
         more = _fit(model, training)
@@ -164,9 +173,10 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
             evaluation = evaluate(model, held.features, held.y)
             interval = interval_coverage(model, held, request.coverage)
     model.save(request.out)
-    report = request.report or request.out.with_name(f"{request.out.name}-report.html")
-    if evaluation is not None:
-        write_report(report, evaluation)
+    report = request.report_path
+    if evaluation is not None and report is not None:
+        with still_written(request.out):
+            write_report(report, evaluation)
     return {
         "model": str(request.out),
         "report": None if evaluation is None else str(report),
@@ -186,15 +196,23 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     }, evaluation
 
 
-def _check(request: Request) -> None:
+def _check(request: Request, *, quiet: bool) -> None:
     """Everything that can be known before the table is read."""
     if not 0 < request.coverage < 1:
         raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
     if request.report is not None and request.holdout == 0:
         raise InputError("--report needs held-out rows; give --holdout a share above 0.")
-    check_model_folder(request.out)
-    if request.report is not None:
-        check_writable(request.report)
+    if request.report is not None and request.report.resolve().is_relative_to(
+        request.out.resolve()
+    ):
+        raise InputError(f"{request.report}: it lies in the model's folder; name a file beside it.")
+    check_outputs(
+        [(request.report_path, REPORT)],
+        [request.data],
+        overwrite=request.overwrite,
+        quiet=quiet,
+    )
+    check_model_folder(request.out, [request.data], quiet=quiet)
 
 
 def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:

@@ -15,6 +15,7 @@ __all__ = [
     "Method",
     "ModelOrWeights",
     "ModelPath",
+    "Overwrite",
     "Quiet",
 ]
 
@@ -43,6 +44,9 @@ ModelOrWeights = Annotated[
     Path, typer.Argument(help="Folder that `priornet fit` wrote, or weights of a depth network.")
 ]
 ModelPath = Annotated[Path, typer.Argument(help="Folder that `priornet fit` wrote.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files, too, that priornet did not make.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 IntervalMethod = Annotated[
     Interval,

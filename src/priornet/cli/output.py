@@ -1,15 +1,11 @@
-"""Where commands write, checked before the work begins, and how results look on a terminal."""
+"""Shows results on a terminal, and writes reports."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
-
-from priornet.cli.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,12 +14,9 @@ if TYPE_CHECKING:
     from priornet.report.evaluation import Evaluation
 
 __all__ = [
-    "check_model_folder",
-    "check_writable",
     "coloured",
     "counted",
     "interval_coverage",
-    "make_folder",
     "method_table",
     "print_evaluation",
     "print_lines",
@@ -32,50 +25,6 @@ __all__ = [
     "unseen_rows",
     "write_report",
 ]
-
-
-def check_model_folder(path: Path) -> None:
-    """A model may go where nothing is, or where a model is; never over other files."""
-    from priornet.estimators.persistence import CONFIG, WEIGHTS
-
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: a file of this name is there; name a folder for the model.")
-    strangers = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
-    strangers = [name for name in strangers if name not in (CONFIG, WEIGHTS)]
-    if strangers:
-        raise InputError(
-            f'{path}: the folder holds other files ("{strangers[0]}"); name a new folder.'
-        )
-    _check_folder(path.absolute().parent)  # the new folder is made beside the old one
-
-
-def check_writable(path: Path) -> None:
-    """A single file that may be made or replaced."""
-    if path.is_dir():
-        raise InputError(f"{path}: it is a folder; name a file in it.")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{path}: Permission denied.")
-    _check_folder(path.absolute().parent)
-
-
-def _check_folder(folder: Path) -> None:
-    """The nearest folder that is there must take new files; the others will be made."""
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    try:
-        with TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        raise InputError(f"{folder}: cannot write there: {error.strerror}.") from error
-
-
-def make_folder(path: Path) -> None:
-    """A folder that takes new files; made now, not after the training."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise InputError(f"{path}: cannot write there: {error.strerror}.") from error
 
 
 def counted(n_rows: int) -> str:

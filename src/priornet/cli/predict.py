@@ -18,8 +18,17 @@ from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.export_depth import is_network, refuse_conformal
 from priornet.cli.inputs import check_columns, load_model, model_columns
-from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Quiet
+from priornet.cli.kinds import PREDICTIONS
+from priornet.cli.options import (
+    AsJson,
+    Interval,
+    IntervalMethod,
+    ModelOrWeights,
+    Overwrite,
+    Quiet,
+)
 from priornet.cli.output import counted, progress, unseen_rows
+from priornet.cli.outputs import check_outputs
 from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
 
 if TYPE_CHECKING:
@@ -40,6 +49,7 @@ class Request:
     coverage: float = 0.9
     interval: Interval = Interval.PREDICTIVE
     entropies: bool = False
+    overwrite: bool = False
 
 
 def predict(
@@ -67,6 +77,7 @@ def predict(
         Path | None,
         typer.Option(help="Images that a depth network knows, to tell strange ones by."),
     ] = None,
+    overwrite: Overwrite = Request.overwrite,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,7 +108,7 @@ def predict(
     """
     if is_network(model):
         _predict_photographs(
-            PhotoRequest(model, data, Path(out), familiar, coverage),
+            PhotoRequest(model, data, Path(out), familiar, coverage, overwrite),
             interval,
             entropies,
             as_json,
@@ -108,7 +119,7 @@ def predict(
         raise InputError("--familiar is for depth networks, which are files of weights.")
     if as_json and out == "-":
         raise InputError("--json and --out - both write to standard output; name a file.")
-    request = Request(model, data, out, coverage, interval, entropies)
+    request = Request(model, data, out, coverage, interval, entropies, overwrite)
     summary = score_file(request, quiet=quiet)
     if not quiet:
         n_read, n_written = summary["n_rows_read"], summary["n_rows_written"]
@@ -145,6 +156,10 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     """
     if not 0 < request.coverage < 1:
         raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
+
+    written = None if request.out == "-" else Path(request.out)
+    read = (request.data, request.model)
+    check_outputs([(written, PREDICTIONS)], read, overwrite=request.overwrite, quiet=quiet)
 
     from priornet.cli.parallel import in_parallel
     from priornet.cli.scoring import Scorer

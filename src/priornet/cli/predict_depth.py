@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.export_depth import load_network
-from priornet.cli.output import make_folder, progress
+from priornet.cli.kinds import IMAGE_TABLE, MAPS
+from priornet.cli.output import progress
+from priornet.cli.outputs import check_outputs, figure_paths, make_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +50,7 @@ class PhotoRequest:
     out: Path
     familiar: Path | None = None
     coverage: float = 0.9
+    overwrite: bool = False
 
 
 def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str, Any]:
@@ -65,6 +68,7 @@ def score_photographs(request: PhotoRequest, *, quiet: bool = True) -> dict[str,
     images = _opened(request.data)
     _check_names(images)
     _check_apart(request)
+    _check_outputs(request, images, quiet=quiet)
     make_folder(request.out)
     n_images = len(images) + len(known or ())
     start = time.perf_counter()
@@ -145,6 +149,21 @@ def _check_apart(request: PhotoRequest) -> None:
             raise InputError(f"{request.out}: it lies among the images of {path}; name another.")
 
 
+def _check_outputs(request: PhotoRequest, images: DepthImages, *, quiet: bool) -> None:
+    maps = ((_maps_path(request, name), MAPS) for name in images.names)
+    written = [
+        (request.out / "images.csv", IMAGE_TABLE),
+        *figure_paths(request.out, "first"),
+        *maps,
+    ]
+    inputs = (request.data, request.model, request.familiar)
+    check_outputs(written, inputs, overwrite=request.overwrite, quiet=quiet)
+
+
+def _maps_path(request: PhotoRequest, name: str) -> Path:
+    return request.out / "maps" / f"{name}.npz"
+
+
 def _answers(
     saved: SavedDepth, images: DepthImages, request: PhotoRequest
 ) -> Iterator[tuple[NDArray[np.uint8], dict[str, NDArray[np.float64]]]]:
@@ -192,7 +211,7 @@ def _look(
     shown: list[_Shown] = []
     answers = _answers(saved, images, request)
     for name, (picture, found) in zip(images.names, answers, strict=True):
-        _write_maps(request.out / "maps" / f"{name}.npz", found)
+        _write_maps(_maps_path(request, name), found)
         rows.append({"image": name, **_summary(found)})
         if len(shown) < _SHOWN:
             shown.append((name, picture, found))

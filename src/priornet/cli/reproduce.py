@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.options import AsJson
-from priornet.cli.output import coloured, make_folder, method_table, print_lines
+from priornet.cli.kinds import RESULTS
+from priornet.cli.options import AsJson, Overwrite
+from priornet.cli.output import coloured, method_table, print_lines
+from priornet.cli.outputs import check_outputs, figure_paths, make_folder
 from priornet.cli.reproduce_depth import depth
 from priornet.cli.reproduce_depth_maps import depth_maps
 from priornet.cli.reproduce_page import page
@@ -45,6 +47,7 @@ def synthetic(
     seed: Seed = None,
     out: Out = Path("results"),
     figures: Figures = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Train on the paper's synthetic curve, and draw its figure.
@@ -61,6 +64,8 @@ def synthetic(
     from priornet.report.figure_files import write_figure
     from priornet.report.synthetic import draw_panels
 
+    written = [(out / "synthetic.json", RESULTS), *figure_paths(figures or out, "synthetic-panels")]
+    check_outputs(written, overwrite=overwrite)
     for folder in (out, figures or out):
         make_folder(folder)
     results = run_synthetic(preset, seed)
@@ -73,7 +78,10 @@ def synthetic(
 
 
 def behaviours(
-    out: Out = Path("results"), figures: Figures = None, as_json: AsJson = False
+    out: Out = Path("results"),
+    figures: Figures = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw what a Normal-Wishart can say: low, data and knowledge uncertainty.
 
@@ -86,6 +94,8 @@ def behaviours(
     from priornet.report.behaviours import draw
     from priornet.report.figure_files import write_figure
 
+    written = [(out / "behaviours.json", RESULTS), *figure_paths(figures or out, "behaviours")]
+    check_outputs(written, overwrite=overwrite)
     for folder in (out, figures or out):
         make_folder(folder)
     results = run()

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, one_line
-from priornet.cli.options import AsJson, Quiet
-from priornet.cli.output import check_writable, coloured, method_table, print_lines
+from priornet.cli.kinds import RESULTS
+from priornet.cli.options import AsJson, Overwrite, Quiet
+from priornet.cli.output import coloured, method_table, print_lines
+from priornet.cli.outputs import check_outputs
 from priornet.cli.sigterm import Terminated
 
 if TYPE_CHECKING:
@@ -130,6 +132,7 @@ def depth(
     again: Annotated[
         bool, typer.Option("--again", help="Begin anew what is there already.")
     ] = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -159,7 +162,7 @@ def depth(
     with _one_line(ValueError):
         check_device(device, devices, nodes, workers)
     path = out / file_name(dataset, preset)
-    check_writable(path)
+    check_outputs([(path, RESULTS)], (split, test), overwrite=overwrite, quiet=True)
     with _one_line(ValueError, NotEnoughMemory, FloatingPointError, ImportError):
         config = with_changes(config_for(dataset, preset), settings or [], seeds)
         wanted = recipes(config, names, ablation)
@@ -193,6 +196,8 @@ def depth(
                 return
             if not results:  # a process that helped another one
                 return
+            if path.exists():
+                _remark(f"{path}: the results file that is there is replaced.")
             results, lost = with_others(path, results)
             if lost:
                 _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")

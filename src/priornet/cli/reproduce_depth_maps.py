@@ -10,7 +10,9 @@ import typer
 
 from priornet.cli.depth_files import NoMaps, read_maps
 from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.output import make_folder, print_lines
+from priornet.cli.options import Overwrite
+from priornet.cli.output import print_lines
+from priornet.cli.outputs import check_outputs, figure_paths, make_folder
 from priornet.cli.reproduce_depth import Preset
 
 __all__ = ["depth_maps"]
@@ -52,6 +54,7 @@ def depth_maps(
             "RESULTS/photographs/PRESET."
         ),
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Draw what the ensemble and EnD2 say of the first images of each set.
 
@@ -83,7 +86,7 @@ def depth_maps(
     for name, path in found.items():
         try:
             with blamed_on(path):
-                paths = _draw(path, data, others, public, private)
+                paths = _draw(path, data, others, public, private, overwrite=overwrite)
         except NoMaps as error:
             without[name] = str(error)
             continue
@@ -95,7 +98,13 @@ def depth_maps(
 
 
 def _draw(
-    path: Path, data: Path, others: Mapping[str, Path], images: Path, private: Path
+    path: Path,
+    data: Path,
+    others: Mapping[str, Path],
+    images: Path,
+    private: Path,
+    *,
+    overwrite: bool,
 ) -> list[Path]:
     """All figures of one set's models."""
     import numpy as np
@@ -141,5 +150,7 @@ def _draw(
         public[f"depth-foreign-{name}"] = draw_maps(models, names=labels)
         whole = np.concatenate(pictures)
         shown[f"foreign-{name}"] = draw_maps(models, None, whole, labels)
+    written = [*figure_paths(images, *public), *figure_paths(private, *shown)]
+    check_outputs(written, overwrite=overwrite)
     paths = [write_figure(figure, images, n)["png"] for n, figure in public.items()]
     return paths + [write_figure(figure, private, n)["png"] for n, figure in shown.items()]

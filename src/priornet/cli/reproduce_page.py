@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.output import check_writable, print_lines
+from priornet.cli.kinds import PAGE
+from priornet.cli.options import Overwrite
+from priornet.cli.output import print_lines
+from priornet.cli.outputs import check_outputs, figure_paths
 
 __all__ = ["page"]
 
@@ -21,6 +24,7 @@ def page(
     notes: Annotated[
         Path, typer.Option(help="JSON file with explanations of what was missed, by key.")
     ] = Path("docs/results-notes.json"),
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the page of results: ours beside the paper's, and a verdict on each of its claims.
 
@@ -29,11 +33,12 @@ def page(
     beside the page; it shows the other figures that are there, such as those
     of `reproduce depth-maps`.
     """
-    from priornet.report.paper import write_page
+    from priornet.report.paper import drawn_figures, write_page
 
     if not results.is_dir():
         raise InputError(f"{results}: no such folder; `--results` names the folder of results.")
-    check_writable(out)
+    written = [(out, PAGE), *figure_paths(out.parent / "images", *drawn_figures())]
+    check_outputs(written, [notes], overwrite=overwrite)
     with blamed_on(results):
         used = write_page(results, out, notes)
     print_lines([f"Page: {out}"])

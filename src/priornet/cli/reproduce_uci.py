@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError
-from priornet.cli.options import AsJson, Method, Quiet
-from priornet.cli.output import check_writable, coloured, method_table, print_lines
+from priornet.cli.kinds import RESULTS
+from priornet.cli.options import AsJson, Method, Overwrite, Quiet
+from priornet.cli.output import coloured, method_table, print_lines
+from priornet.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from priornet.experiments.uci import Beyond, Paper
@@ -82,6 +84,7 @@ def uci(
         ),
     ] = 0,
     again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -99,10 +102,12 @@ def uci(
 
     import json
 
-    from priornet.experiments.uci import config_for, usual_methods
+    from priornet.experiments.uci import config_for, file_name, usual_methods
 
     configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
     wanted = [_NAMES[Method(name)] for name in named] or usual_methods(configs[names[0]])
+    paths = [out / file_name(name, preset, config) for name, config in configs.items()]
+    check_outputs(((path, RESULTS) for path in paths), overwrite=overwrite, quiet=True)
     found = _all(configs, preset, wanted, out, device, workers, again, quiet)
     if as_json:
         typer.echo(json.dumps(found))
@@ -132,7 +137,6 @@ def _all(
     requests: list[Request] = []
     for name, config in configs.items():
         path = out / file_name(name, preset, config)
-        check_writable(path)
         table = load_uci(name)
         if not table.is_complete:
             _remark(f"{name}: only its first {len(table.targets)} rows are here.")
@@ -145,6 +149,8 @@ def _all(
 
     def done(request: Request, results: dict[str, Any]) -> None:
         path = out / file_name(results["dataset"], preset, request.config)
+        if path.exists():
+            _remark(f"{path}: the results file that is there is replaced.")
         results, lost = with_others(path, results)
         if lost:
             _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")

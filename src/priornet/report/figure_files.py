@@ -14,9 +14,10 @@ from priornet.writing import write_bytes
 __all__ = ["figure_bytes", "write_figure"]
 
 _DPI = 150
-_UNSIGNED: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
+_SOURCE = {"Source": "priornet"}  # by which a later run knows the figure for its own
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None, **_SOURCE},
+    "svg": {"Date": None, "Creator": None, **_SOURCE},
 }
 
 
@@ -28,7 +29,7 @@ def figure_bytes(figure: Figure, ending: Literal["png", "svg"]) -> bytes:
     """
     content = BytesIO()
     with rc_context({"svg.hashsalt": "priornet"}):
-        figure.savefig(content, format=ending, dpi=_DPI, metadata=_UNSIGNED[ending])
+        figure.savefig(content, format=ending, dpi=_DPI, metadata=_METADATA[ending])
     return content.getvalue()
 
 

@@ -3,7 +3,7 @@
 The paper's numbers, and those of other published methods, stand in ``published.json``.
 """
 
-from priornet.report.paper.page import make_page, write_page
+from priornet.report.paper.page import drawn_figures, make_page, write_page
 from priornet.report.paper.runs import ResultsError
 
-__all__ = ["ResultsError", "make_page", "write_page"]
+__all__ = ["ResultsError", "drawn_figures", "make_page", "write_page"]

@@ -34,7 +34,7 @@ from priornet.report.paper.scores import SETS, Scores, published
 from priornet.report.paper.synthetic import SYNTHETIC_CLAIMS, synthetic
 from priornet.writing import write_bytes
 
-__all__ = ["make_page", "write_page"]
+__all__ = ["drawn_figures", "make_page", "write_page"]
 
 _HEAD = """\
 # Results
@@ -93,6 +93,14 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
             lines += ["", *besides(results)]
         lines += figures(images, *_FIGURES.get(title, ()))
     return _tidy(lines)
+
+
+def drawn_figures() -> list[str]:
+    """List the figures that :func:`write_page` may draw."""
+    of_sets = [
+        f"depth-{kind}-{name}" for name in DEPTH_SETS for kind in ("likelihood", "calibration")
+    ]
+    return ["rejection", *of_sets, "depth-detection", "depth-gamma", "depth-correlations"]
 
 
 def write_page(folder: Path, out: Path, notes_path: Path) -> Notes:

@@ -1,0 +1,211 @@
+"""The rule for every file that a command writes, checked before the work begins.
+
+An output is never an input of the command, and never has the ending of another kind of file. What
+is there is replaced, and named on standard error, where priornet made it; else only with
+``--overwrite``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import typer
+
+from priornet.cli import kinds
+from priornet.cli.errors import InputError
+from priornet.cli.kinds import FIGURE, MODEL, Kind
+
+__all__ = ["check_model_folder", "check_outputs", "figure_paths", "make_folder", "still_written"]
+
+_NAMED = 3  # files that are named one by one
+_ENDINGS = {
+    ending: kind
+    for kind in vars(kinds).values()
+    if isinstance(kind, Kind)
+    for ending in kind.endings
+}
+
+Inputs = Iterable[str | Path | None]
+
+
+def check_outputs(
+    outputs: Iterable[tuple[Path | None, Kind]],
+    inputs: Inputs = (),
+    *,
+    overwrite: bool,
+    quiet: bool = False,
+) -> None:
+    """Refuse outputs that must not be written, and say what will be replaced.
+
+    Args:
+        outputs: Files, and of what kind each will be; None where there is none.
+        inputs: Files and folders that the command reads; ``-`` is standard input.
+        overwrite: Whether files that priornet did not make may be replaced.
+        quiet: Whether to be silent about replacing files that it made.
+    """
+    named = [(path, kind) for path, kind in outputs if path is not None]
+    read = [given for given in inputs if given is not None]
+    replaced: list[tuple[Path, str]] = []
+    for place, (path, kind) in enumerate(named):
+        if path.is_dir():
+            raise InputError(f"{path}: it is a folder; name a file in it.")
+        _check_ending(path, kind)
+        if any(_is_same(path, other) for other, _ in named[:place]):
+            raise InputError(f"{path}: two outputs are to be written there; name two files.")
+        _check_no_input(path, read)
+        if path.exists():
+            said = _check_replaceable(path, kind, overwrite=overwrite)
+            if said and (overwrite or not quiet):
+                replaced.append((path, said))
+        _check_folder(path.absolute().parent)
+    _announce(replaced)
+
+
+def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) -> None:
+    """Refuse a folder for a model where neither nothing nor a model is; say what is replaced."""
+    from priornet.estimators.persistence import CONFIG, WEIGHTS
+
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: a file of this name is there; name a folder for the model.")
+    names = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
+    others = [name for name in names if name not in (CONFIG, WEIGHTS)]
+    if others:
+        raise InputError(
+            f'{path}: the folder holds other files ("{others[0]}"); name a new folder.'
+        )
+    if names and _holds_input(path, inputs):
+        raise InputError(f"{path}: it is an input of this command; name another folder.")
+    if names and not MODEL.is_own(path):
+        raise InputError(
+            f'{path}: what the folder holds ("{names[0]}") is no model; name a new folder.'
+        )
+    _check_folder(path.absolute().parent)  # the new folder is made beside the old one
+    if names and not quiet:
+        _announce([(path, MODEL.called)])
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that takes new files; now, not after the training."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there: {error.strerror}.") from error
+
+
+def figure_paths(folder: Path, *names: str) -> list[tuple[Path, Kind]]:
+    """Both files of each figure, as outputs."""
+    return [(folder / f"{name}.{ending}", FIGURE) for name in names for ending in ("png", "svg")]
+
+
+@contextmanager
+def still_written(path: Path | None) -> Generator[None]:
+    """Add to an error that an output from before it is there."""
+    try:
+        yield
+    except Exception as error:
+        if path is not None:
+            error.add_note(f"Written before that: {path}.")
+        raise
+
+
+def _check_ending(path: Path, kind: Kind) -> None:
+    """Refuse a name that says another kind."""
+    name = path.name.lower()
+    if name.endswith(kind.endings):
+        return
+    for ending, other in _ENDINGS.items():
+        if name.endswith(ending):
+            raise InputError(
+                f"{path}: a {kind.called} is to be written there, and {ending} is the ending of a "
+                f"{other.called}; name a file that ends in {kind.endings[0]}."
+            )
+
+
+def _check_no_input(path: Path, inputs: Sequence[str | Path]) -> None:
+    """Refuse a path that is an input, however it is spelled, or lies in a folder that is one."""
+    for given in inputs:
+        if _is_input(path, given):
+            raise InputError(f"{path}: it is an input of this command; name another file.")
+        if os.path.isdir(given) and _is_inside(path, given):
+            raise InputError(f"{path}: it lies in {given}, an input of this command; name another.")
+
+
+def _check_replaceable(path: Path, kind: Kind, *, overwrite: bool) -> str | None:
+    """Refuse to replace somebody's file; return what to call what is there."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: it is a device or a pipe; name a file.")
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path}: Permission denied.")
+    if found.st_size == 0:
+        return None
+    if kind.is_own(path):
+        return kind.called
+    if not overwrite:
+        raise InputError(
+            f"{path}: the file that is there is no {kind.called} of priornet's making; name "
+            "another file, or add --overwrite."
+        )
+    return "file"
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    """Tell whether two paths are one file, however they are spelled, there or not."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _is_input(path: Path, given: str | Path) -> bool:
+    """Tell whether a path is an input, or another name for a file in a folder that is one."""
+    if str(given) == "-":
+        try:
+            return os.path.samestat(os.fstat(sys.stdin.fileno()), path.stat())
+        except (OSError, ValueError, AttributeError):  # it is closed, or no file
+            return False
+    if _is_same(path, given):
+        return True
+    is_linked = path.exists() and path.stat().st_nlink > 1
+    return is_linked and os.path.isdir(given) and any(map(path.samefile, Path(given).iterdir()))
+
+
+def _is_inside(path: str | Path, folder: str | Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _holds_input(folder: Path, inputs: Inputs) -> bool:
+    """Tell whether a folder is an input, or one lies in it."""
+    return any(
+        _is_same(folder, given) or _is_inside(given, folder)
+        for given in inputs
+        if given is not None and os.path.exists(given)
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    """The nearest folder that is there must take new files; the others will be made."""
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    try:
+        with TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write there: {error.strerror}.") from error
+
+
+def _announce(replaced: Sequence[tuple[Path, str]]) -> None:
+    """Say what will be replaced, in few lines."""
+    for path, called in replaced[:_NAMED]:
+        typer.echo(f"{path}: the {called} that is there will be replaced.", err=True)
+    if len(replaced) > _NAMED:
+        more = len(replaced) - _NAMED
+        others = "1 more file" if more == 1 else f"{more} more files"
+        typer.echo(f"So will {others}, down to {replaced[-1][0]}.", err=True)

@@ -1,0 +1,80 @@
+"""Files of our own making are known by what they hold, whoever named them."""
+
+import gzip
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from priornet.cli.kinds import FIGURE, IMAGE_TABLE, MAPS, MODEL, ONNX, PREDICTIONS, PROGRAM, RESULTS
+
+HEADER = b"x,prediction,lower,upper,total,data,knowledge,in_domain,verdict\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_own"),
+    [
+        ("a.csv", HEADER, True),
+        ("a.csv", HEADER.replace(b"verdict", b"verdict,total_entropy,epkl"), True),
+        ("a.csv", HEADER.replace(b"verdict", b"priornet_verdict"), True),
+        ("a.csv", HEADER.replace(b"verdict", b"verdict,unseen"), True),
+        ("a.csv", b'"two\nlines",' + HEADER, True),
+        ("a.tsv", HEADER.replace(b",", b"\t"), True),
+        ("a.csv.gz", gzip.compress(HEADER), True),
+        ("a.csv.gz", gzip.compress(HEADER)[:-9], False),
+        ("a.csv.gz", HEADER, False),
+        ("a.csv", HEADER.replace(b"verdict", b"verdict,checked by hand"), False),
+        ("a.csv", b"x,y\n1,2\n", False),
+        ("a.csv", "x,größe\n".encode("latin-1"), False),
+        ("a.csv", b"", False),
+        ("a.parquet", b"PAR1 and no more", False),
+        ("a.csv", b"x" * 200_000, False),
+    ],
+)
+def test_predictions_end_in_our_columns(tmp_path, name, content, is_own):
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert PREDICTIONS.is_own(path) is is_own
+
+
+@pytest.mark.parametrize("last", ["verdict", "price"])
+def test_parquet_is_known_by_its_schema(tmp_path, last):
+    pq.write_table(pa.table({"x": [1.0], last: ["a"]}), tmp_path / "a.parquet")
+    assert PREDICTIONS.is_own(tmp_path / "a.parquet") is (last == "verdict")
+
+
+def test_results_are_known_even_if_they_are_damaged(tmp_path):
+    path = tmp_path / "a.json"
+    content = {"dataset": "wine", "versions": {"priornet": "0.1.0"}}
+    for text, is_own in (
+        (json.dumps(content, indent=1), True),
+        (json.dumps(content, indent=1)[:-5], True),
+        (json.dumps(content), True),
+        (json.dumps({"dataset": "wine"}, indent=1), False),
+        ("{", False),
+        ("[]", False),
+    ):
+        path.write_text(text)
+        assert RESULTS.is_own(path) is is_own, text
+
+
+def test_maps_and_their_table(tmp_path):
+    names = ("depth", "lower", "upper", "total", "data")
+    np.savez_compressed(tmp_path / "ours.npz", **{name: np.ones(2) for name in names})
+    np.savez_compressed(tmp_path / "other.npz", depth=np.ones(2))
+    assert MAPS.is_own(tmp_path / "ours.npz")
+    assert not MAPS.is_own(tmp_path / "other.npz")
+    (tmp_path / "images.csv").write_text("image,depth,total,data,knowledge,epkl\n")
+    assert IMAGE_TABLE.is_own(tmp_path / "images.csv")
+    assert not PREDICTIONS.is_own(tmp_path / "ours.npz")
+
+
+@pytest.mark.parametrize("kind", [FIGURE, MODEL, ONNX, PROGRAM], ids=lambda kind: kind.called)
+def test_what_cannot_be_read_is_not_ours(tmp_path, kind):
+    (tmp_path / "junk").write_bytes(b"\xff\x00junk")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "config.json").write_text("[1]")
+    for name in ("junk", "folder", "none"):
+        assert not kind.is_own(tmp_path / name)

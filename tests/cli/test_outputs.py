@@ -1,0 +1,227 @@
+"""No command writes over its inputs or over files of others; what it replaces is named."""
+
+import errno
+import os
+import shutil
+import sys
+
+import pytest
+
+from priornet.cli.errors import InputError
+from priornet.cli.kinds import ONNX, PREDICTIONS, REPORT, RESULTS
+from priornet.cli.outputs import check_model_folder, check_outputs, figure_paths
+
+FOREIGN = b"years of work"
+QUICK = ("--method", "single", "--epochs", 1, "--quiet")
+
+
+@pytest.fixture
+def place(models, csv, tmp_path):
+    """A folder with a model and a table, as a user has it."""
+    shutil.copytree(models / "one", tmp_path / "model")
+    return tmp_path
+
+
+def spellings(path):
+    """One file in several ways."""
+    link, hard = path.with_name(f"link-{path.name}"), path.with_name(f"hard-{path.name}")
+    folder = path.parent.with_name(f"{path.parent.name}-again")
+    if not link.exists():
+        link.symlink_to(path)
+        os.link(path, hard)
+        folder.symlink_to(path.parent)
+    around = path.parent / ".." / path.parent.name / path.name
+    return [path, os.path.relpath(path), around, link, hard, folder / path.name]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_input_is_no_output_however_it_is_spelled(tmp_path, overwrite):
+    data = tmp_path / "in" / "data.csv"
+    data.parent.mkdir()
+    data.write_text("prediction,verdict\n")
+    for path in map(type(tmp_path), spellings(data)):
+        with pytest.raises(InputError, match="it is an input of this command"):
+            check_outputs([(path, PREDICTIONS)], [data], overwrite=overwrite)
+        with pytest.raises(InputError, match="it is an input of this command"):
+            check_outputs([(data, PREDICTIONS)], [path], overwrite=overwrite)
+
+
+def test_nothing_is_written_into_a_folder_that_is_an_input(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").touch()
+    (tmp_path / "link").symlink_to("model")
+    os.link(tmp_path / "model" / "weights", tmp_path / "hard.onnx")
+    for name in ("model/weights", "model/new.onnx", "link/new.onnx", "model/a/../new.onnx"):
+        with pytest.raises(InputError, match="an input of this command"):
+            check_outputs([(tmp_path / name, ONNX)], [tmp_path / "model"], overwrite=True)
+    with pytest.raises(InputError, match="it is an input of this command"):
+        check_outputs([(tmp_path / "hard.onnx", ONNX)], [tmp_path / "model"], overwrite=True)
+
+
+def test_standard_input_is_an_input(tmp_path, monkeypatch):
+    path = tmp_path / "data.csv"
+    path.write_text("x,prediction,verdict\n")
+    with path.open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(InputError, match="it is an input"):
+            check_outputs([(path, PREDICTIONS)], ["-"], overwrite=False)
+
+
+def test_the_ending_of_another_kind_is_refused(tmp_path):
+    for name in ("data.csv", "m.ONNX", "a.csv.gz", "m.safetensors"):
+        with pytest.raises(InputError, match=r"is the ending of .* ends in \.html"):
+            check_outputs([(tmp_path / name, REPORT)], overwrite=True)
+    for name in ("report.html", "report", "report.of.2024", "REPORT.HTM"):
+        check_outputs([(tmp_path / name, REPORT)], overwrite=False)
+
+
+def test_files_of_others_are_replaced_where_that_is_asked_for(tmp_path, capsys):
+    path = tmp_path / "report.html"
+    path.write_bytes(FOREIGN)
+    with pytest.raises(InputError, match=r"no report of priornet's making.* add --overwrite"):
+        check_outputs([(path, REPORT)], overwrite=False)
+    check_outputs([(path, REPORT)], overwrite=True, quiet=True)
+    said = capsys.readouterr().err
+    assert said == f"{path}: the file that is there will be replaced.\n"
+
+
+def test_an_empty_file_and_a_link_to_nothing_are_free(tmp_path, capsys):
+    (tmp_path / "a.html").touch()
+    (tmp_path / "b.html").symlink_to("none")
+    outputs = [(tmp_path / "a.html", REPORT), (tmp_path / "b.html", REPORT), (None, REPORT)]
+    check_outputs(outputs, [None], overwrite=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_two_outputs_in_one_place_and_devices_are_refused(tmp_path):
+    (tmp_path / "link").symlink_to("a.json")
+    with pytest.raises(InputError, match="two outputs"):
+        check_outputs([(tmp_path / n, RESULTS) for n in ("a.json", "link")], overwrite=True)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="a device or a pipe"):
+        check_outputs([(tmp_path / "pipe", REPORT)], overwrite=True)
+
+
+def test_many_files_are_named_in_few_lines(tmp_path, capsys):
+    outputs = [(tmp_path / f"{i}.html", REPORT) for i in range(9)]
+    for path, _ in outputs:
+        path.write_text('<meta name="generator" content="priornet 1.0">')
+    check_outputs(outputs, overwrite=False)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 4
+    assert said[0] == f"{tmp_path / '0.html'}: the report that is there will be replaced."
+    assert said[-1] == f"So will 6 more files, down to {tmp_path / '8.html'}."
+
+
+def test_a_folder_is_replaced_only_where_it_is_a_model(refused, place):
+    folder = place / "settings"
+    folder.mkdir()
+    (folder / "config.json").write_bytes(b'{"theme": "dark"}')
+    command = ("fit", place / "data.csv", "--target", "strength", *QUICK, "--out", folder)
+    message = refused(*command)
+    assert message == (
+        f'{folder}: what the folder holds ("config.json") is no model; name a new folder.'
+    )
+    assert (folder / "config.json").read_bytes() == b'{"theme": "dark"}'
+    (folder / "config.json").rename(folder / "weights.safetensors")
+    assert "is no model" in refused(*command)
+
+
+def test_a_teacher_is_not_replaced_by_its_student(refused, place):
+    before = (place / "model" / "config.json").read_bytes()
+    again = place / "model" / ".." / "model"
+    for teacher in (place / "model", again):
+        options = ("--teacher", teacher, "--data", place / "data.csv", "--quiet")
+        message = refused("distill", *options, "--out", place / "model")
+        assert "it is an input of this command" in message
+    assert (place / "model" / "config.json").read_bytes() == before
+    with pytest.raises(InputError, match="it is an input"):
+        check_model_folder(place / "model", [place / "model" / "config.json"])
+
+
+def test_a_report_of_somebody_else_is_found_before_the_training(refused, place):
+    report = place / "new-report.html"
+    report.write_bytes(FOREIGN)
+    command = ("fit", place / "data.csv", "--target", "strength", *QUICK, "--out", place / "new")
+    assert "new-report.html: the file that is there is no report" in refused(*command)
+    assert "no report" in refused(*command, "--report", report)
+    inside = ("--report", place / "new" / "r.html")
+    assert "it lies in the model's folder" in refused(*command, *inside)
+    assert report.read_bytes() == FOREIGN
+    assert not (place / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("fit", "data.csv", "--target", "strength", *QUICK, "--out", "fitted", "--report", "{}"),
+        ("predict", "model", "data.csv", "--quiet", "--out", "{}"),
+        ("evaluate", "model", "data.csv", "--report", "{}"),
+        ("export", "model", "--onnx", "{}"),
+    ],
+    ids=lambda command: f"{command[0]} {command[-2]}",
+)
+def test_every_option_keeps_the_rule(call, refused, place, monkeypatch, command):
+    monkeypatch.chdir(place)
+    ending = {"--out": ".csv", "--onnx": ".onnx"}.get(command[-2], ".html")
+    path = place / f"file{ending}"
+    path.write_bytes(FOREIGN)
+    *rest, _ = command
+    assert "add --overwrite" in refused(*rest, path)
+    for given in ("model/config.json", "model/weights.safetensors", "data.csv"):
+        if given != "data.csv" or rest[0] != "export":
+            before = (place / given).read_bytes()
+            assert given in refused(*rest, given, "--overwrite")
+            assert (place / given).read_bytes() == before
+    assert path.read_bytes() == FOREIGN
+    first, second = call(*rest, path, "--overwrite"), call(*rest, path)
+    assert (first.exit_code, second.exit_code) == (0, 0), second.output
+    assert f"{path.name}: the file that is there will be replaced." in first.stderr
+    assert ("that is there will be replaced" in second.stderr) == ("--quiet" not in rest)
+    assert FOREIGN not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (("demo", "--out"), ("synthetic.json", "synthetic.png", "report.html")),
+        (("reproduce", "synthetic", "--out"), ("synthetic.json", "synthetic-panels.svg")),
+        (("reproduce", "behaviours", "--out"), ("behaviours.json", "behaviours.png")),
+        (("reproduce", "uci", "--datasets", "wine", "--out"), ("wine.json",)),
+        (("reproduce", "page", "--results", ".", "--out"), ("page.md", "images/rejection.png")),
+    ],
+    ids=lambda value: " ".join(value[:2]),
+)
+def test_names_that_the_user_did_not_give_are_looked_at_first(refused, tmp_path, command, files):
+    out = tmp_path / "page.md" if "page" in command else tmp_path
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(FOREIGN)
+        assert f"{path}: the file that is there is no " in refused(*command, out)
+        assert path.read_bytes() == FOREIGN
+        path.unlink()
+
+
+def test_own_results_and_figures_are_replaced_and_named(call, tmp_path):
+    command = ("reproduce", "behaviours", "--out", tmp_path)
+    assert call(*command).stderr == ""
+    done = call(*command)
+    assert done.exit_code == 0
+    paths = [tmp_path / "behaviours.json", *(p for p, _ in figure_paths(tmp_path, "behaviours"))]
+    for path in paths:
+        assert f"{path}: the " in done.stderr
+
+
+def test_a_failed_report_says_that_the_model_is_there(call, place, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "new-report.html")
+
+    monkeypatch.setattr("priornet.report.page.write_bytes", full)
+    command = ("fit", place / "data.csv", "--target", "strength", *QUICK, "--out", place / "new")
+    done = call(*command)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"Error: new-report.html: No space left on device. Written before that: {place / 'new'}.\n"
+    )
+    assert (place / "new" / "config.json").exists()
