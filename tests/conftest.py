@@ -29,6 +29,14 @@ NUMERICAL = (
 )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """No file of a test is to outlive its machine, and a busy disk takes 10 ms for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", default="cpu", help="what the `device` fixture gives: cpu, cuda")
     parser.addoption(

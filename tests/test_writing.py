@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import stat
 import subprocess
 import sys
 import time
@@ -76,6 +77,34 @@ def test_content_is_there_at_the_end_and_not_before(tmp_path):
         assert not path.exists()
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_the_end(tmp_path, monkeypatch):
+    steps, replace = [], os.replace
+
+    def synced(handle):
+        steps.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        assert steps[-1] == "folder" or os.fstat(handle).st_size == 3
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", lambda *paths: steps.append("name") or replace(*paths))
+    write_bytes(tmp_path / "a", b"new")
+    with whole_path(tmp_path / "b") as fresh:
+        fresh.write_bytes(b"new")
+    assert steps == ["file", "name", "folder"] * 2
+
+
+def test_a_disk_that_fails_to_sync_leaves_the_old_file(tmp_path, monkeypatch):
+    path = write_bytes(tmp_path / "a", b"old")
+
+    def fail(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output") as caught:
+        write_bytes(path, b"new")
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"old"
 
 
 def test_an_error_leaves_what_was_there(tmp_path):
