@@ -29,9 +29,9 @@ from priornet.cli.sigterm import end_on_sigterm
 end_on_sigterm(grace=0.1)
 libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
 libc.pthread_mutex_lock(mutex)
-print("waiting", flush=True)
 while True:
     try:
+        print("waiting", flush=True)
         libc.pthread_mutex_lock(mutex)  # for ever
     except SystemExit:  # it came before that
         pass
