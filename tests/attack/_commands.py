@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import random
@@ -54,6 +55,11 @@ class Server:
             text=True,
             env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End the server."""
+        self._process.communicate()
 
     def command(
         self,

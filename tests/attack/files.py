@@ -87,7 +87,9 @@ def _kills(seed: int, tries: int, folder: Path) -> Counts:
     write_table(place / "big.csv", 20_000, 3)
     out = place / "out"
     seconds: dict[_Write, float] = {}
-    found = Counter(dict.fromkeys(("killed", "killed_writing", "left_by_kills", "tries"), 0))
+    found: Counter[str] = Counter(
+        dict.fromkeys(("killed", "killed_writing", "left_by_kills", "tries"), 0)
+    )
     found.update(dict.fromkeys(_ZERO_OF_KILLS, 0))
     for _ in range(tries):
         write = draw.choice(_WRITES)
@@ -151,7 +153,7 @@ _WRITERS, _TIMES = 4, 5
 def _two_writers(seed: int, tries: int, folder: Path) -> Counts:
     """Let processes with one process id, as in two containers, write one file at a time."""
     draw, run = random.Random(seed), server()
-    found = Counter(dict.fromkeys(("reads", "tries", "writes"), 0))
+    found: Counter[str] = Counter(dict.fromkeys(("reads", "tries", "writes"), 0))
     found.update(dict.fromkeys(_ZERO_OF_WRITERS, 0))
     kinds = tuple(_WRITE)
     for number in range(tries):

@@ -94,7 +94,9 @@ def _outputs_over_inputs(seed: int, tries: int, folder: Path) -> Counts:
     prepared = prepare(folder, run)
     (prepared / "notes.json").write_text("{}")
     (prepared / "empty").mkdir()
-    found = Counter(dict.fromkeys(("inputs", "foreign", "own", "refused", "tries"), 0))
+    found: Counter[str] = Counter(
+        dict.fromkeys(("inputs", "foreign", "own", "refused", "tries"), 0)
+    )
     found.update(dict.fromkeys(_ZERO_OF_OUTPUTS, 0))
     place = folder / "place"
     for number in range(tries):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,8 @@ def test_results_are_known_even_if_they_are_damaged(tmp_path):
 
 def test_maps_and_their_table(tmp_path):
     names = ("depth", "lower", "upper", "total", "data")
-    np.savez_compressed(tmp_path / "ours.npz", **{name: np.ones(2) for name in names})
+    maps: Any = {name: np.ones(2) for name in names}
+    np.savez_compressed(tmp_path / "ours.npz", **maps)
     np.savez_compressed(tmp_path / "other.npz", depth=np.ones(2))
     assert MAPS.is_own(tmp_path / "ours.npz")
     assert not MAPS.is_own(tmp_path / "other.npz")
