@@ -49,6 +49,7 @@ RNG = np.random.default_rng(0)
 WIDE = RNG.normal(size=(300, 3))
 Y = WIDE[:, 0] + WIDE[:, 1] ** 2
 QUICK: dict[str, Any] = {"hidden": (16,), "epochs": 60, "random_state": 0}
+ONCE: dict[str, Any] = {**QUICK, "epochs": 1}
 
 
 def mistyped(row):
@@ -59,19 +60,18 @@ def mistyped(row):
 
 @pytest.mark.parametrize("row", range(20, 24))  # one in ten rows is held out for calibration
 def test_a_mistyped_number_is_named_wherever_it_stands(row):
-    options = QUICK | {"epochs": 1}
     with pytest.warns(ColumnWarning, match=f"column 1, row {row}: 10000 is .*Training takes"):
-        GaussianRegressor(**options).fit(mistyped(row), Y)
+        GaussianRegressor(**ONCE).fit(mistyped(row), Y)
     frame = pd.DataFrame(mistyped(row), columns=list("abc"), index=[f"r{i}" for i in range(300)])
     with pytest.warns(ColumnWarning, match=f'column "b", row r{row}: 10000'):
-        GaussianRegressor(**options).fit(frame, Y)
+        GaussianRegressor(**ONCE).fit(frame, Y)
 
 
 def test_a_row_keeps_its_number_behind_rows_without_weight():
     weight = np.ones(300)
     weight[:15] = 0
     with pytest.warns(ColumnWarning, match="column 1, row 20: 10000"):
-        GaussianRegressor(**QUICK | {"epochs": 1}).fit(mistyped(20), Y, weight)
+        GaussianRegressor(**ONCE).fit(mistyped(20), Y, weight)
 
 
 def test_one_mistyped_number_does_not_ruin_the_model():
@@ -90,7 +90,7 @@ def test_one_mistyped_number_does_not_ruin_the_model():
 def test_columns_are_described_and_half_of_it_is_kept(tmp_path):
     table = pd.DataFrame({"size": WIDE[:, 0], "colour": ["red", "blue", "red"] * 100})
     table.loc[4, "size"] = np.nan
-    model = DeepEnsembleRegressor(2, **QUICK | {"epochs": 1}).fit(table, Y)
+    model = DeepEnsembleRegressor(2, **ONCE).fit(table, Y)
     size, colour = model.describe_columns()
     assert str(size).startswith('"size": number, -')
     assert (size.n_rows, size.n_missing) == (300, 1)
