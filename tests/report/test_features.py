@@ -1,10 +1,12 @@
 """Panels: bins hold the rows they should, sweeps move one feature alone, strange values count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from priornet.report.features import MAX_PANELS, features_of, panels
+from priornet.report.features import MAX_PANELS, Feature, features_of, panels
 
 KINDS = {
     "age": "numeric",
@@ -115,3 +117,23 @@ def test_constant_and_empty_columns_have_panels(features):
         feature = type(age)("f", age.known, values, None)
         (panel,) = panels([feature], np.ones(150), lambda table: np.ones(len(table)))
         assert panel.count.sum() == np.isfinite(values).sum()
+
+
+def test_a_wide_table_is_swept_in_parts(features, monkeypatch):
+    """The last features move most: a rough sweep finds them, and no table grows with the square."""
+    age = features[0]
+    wide = [
+        Feature(f"f{j}", replace(age.known, name=f"f{j}"), age.numbers, None) for j in range(260)
+    ]
+    measured = []
+
+    def measure(table):
+        measured.append(table.size)
+        offsets = (table.to_numpy() - age.known.median) * np.arange(260)
+        return 1 + np.abs(offsets).sum(1)
+
+    monkeypatch.setattr("priornet.report.features._MOST_CELLS", 260 * 49 * 10)
+    made = panels(wide, np.ones(150), measure)
+    assert [panel.name for panel in made] == [f"f{j}" for j in range(260 - MAX_PANELS, 260)]
+    assert {len(panel.sweep) for panel in made} == {49}
+    assert max(measured) <= 260 * 49 * 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,6 +23,8 @@ FloatArray = NDArray[np.float64]
 MAX_PANELS = 24
 _MOST_BINS, _ROWS_PER_BIN = 20, 25
 _SWEEP_POINTS = 49
+_MOST_SWEPT, _ROUGH_POINTS = 200, 5  # features that are swept finely, and points of the others
+_MOST_CELLS = 1 << 22  # of a table that is measured at once
 _BEYOND = 0.5  # how far the sweep leaves the training range, in widths of that range
 _MOST_CATEGORIES = 12
 MISSING = "(missing)"
@@ -129,19 +131,44 @@ def panels(
         uncertainty: Uncertainty of each evaluated row, shape ``(N,)``.
         measure: The same uncertainty for any table of these columns.
     """
-    steps = [_steps(feature) for feature in features]
-    if not steps:
+    if not features:
         return ()
-    swept = measure(_sweep_table(features, steps))
-    ends = np.cumsum([len(step) for step in steps])[:-1]
-    made = [
-        _panel(feature, step, sweep, uncertainty)
-        for feature, step, sweep in zip(features, steps, np.split(swept, ends), strict=True)
-    ]
-    if len(made) <= MAX_PANELS:
-        return tuple(made)
-    chosen = sorted(range(len(made)), key=lambda j: -_movement(made[j].sweep))[:MAX_PANELS]
-    return tuple(made[j] for j in sorted(chosen))
+    chosen = list(range(len(features)))
+    if len(features) > _MOST_SWEPT:
+        rough = {j: _steps(features[j], _ROUGH_POINTS) for j in chosen}
+        chosen = _most_moved(_sweeps(features, rough, measure))
+    steps = {j: _steps(features[j], _SWEEP_POINTS) for j in chosen}
+    sweeps = _sweeps(features, steps, measure)
+    if len(features) > MAX_PANELS:
+        chosen = _most_moved(sweeps)
+    return tuple(_panel(features[j], steps[j], sweeps[j], uncertainty) for j in chosen)
+
+
+def _sweeps(
+    features: Sequence[Feature],
+    steps: Mapping[int, Sequence[Any]],
+    measure: Callable[[Any], FloatArray],
+) -> dict[int, FloatArray]:
+    """Measure the uncertainty along the features that have steps, so many at once as fit in memory.
+
+    Args:
+        features: All columns.
+        steps: Values of a feature, by its place.
+        measure: Uncertainty of each row of a table.
+    """
+    most = max(_MOST_CELLS // (len(features) * _SWEEP_POINTS), 1)
+    found: dict[int, FloatArray] = {}
+    for start in range(0, len(steps), most):
+        part = dict(list(steps.items())[start : start + most])
+        swept = measure(_sweep_table(features, part))
+        ends = np.cumsum([len(step) for step in part.values()])[:-1]
+        found |= zip(part, np.split(swept, ends), strict=True)
+    return found
+
+
+def _most_moved(sweeps: Mapping[int, FloatArray]) -> list[int]:
+    """Places of the features along which the sweep moves most, in their order."""
+    return sorted(sorted(sweeps, key=lambda j: -_movement(sweeps[j]))[:MAX_PANELS])
 
 
 def _movement(sweep: FloatArray) -> float:
@@ -150,13 +177,13 @@ def _movement(sweep: FloatArray) -> float:
     return float(seen.max() / seen.min()) if len(seen) else 0.0
 
 
-def _steps(feature: Feature) -> Sequence[Any]:
-    """The values that the sweep gives a feature."""
+def _steps(feature: Feature, n_points: int) -> Sequence[Any]:
+    """The values that the sweep gives a feature; labels are few."""
     if feature.labels is not None:
         return _categories(feature)
     low, high = feature.known.minimum, feature.known.maximum
     beyond = _BEYOND * (high - low) or 1.0
-    return np.linspace(low - beyond, high + beyond, _SWEEP_POINTS).tolist()
+    return np.linspace(low - beyond, high + beyond, n_points).tolist()
 
 
 def _categories(feature: Feature) -> tuple[str, ...]:
@@ -171,21 +198,28 @@ def _categories(feature: Feature) -> tuple[str, ...]:
     return tuple((ranked + absent)[:_MOST_CATEGORIES])
 
 
-def _sweep_table(features: Sequence[Feature], steps: Sequence[Sequence[Any]]) -> Any:
-    """One block of rows per feature: it steps, the others keep their median or commonest label."""
+def _sweep_table(features: Sequence[Feature], steps: Mapping[int, Sequence[Any]]) -> Any:
+    """One block of rows per feature with steps; in it the others keep what is typical of them."""
+    n_rows = sum(map(len, steps.values()))
     columns: list[NDArray[Any]] = []
+    starts = dict(zip(steps, np.cumsum([0, *map(len, steps.values())]), strict=False))
     for j, feature in enumerate(features):
-        typical: Any = feature.known.median
-        if feature.labels is not None:
-            typical = next(iter(_categories(feature)), None)
-        blocks = [list(s) if i == j else [typical] * len(s) for i, s in enumerate(steps)]
-        flat = [value for block in blocks for value in block]
-        columns.append(_column(feature, flat))
+        values: list[Any] = [_typical(feature)] * n_rows
+        if j in steps:
+            values[starts[j] : starts[j] + len(steps[j])] = steps[j]
+        columns.append(_column(feature, values))
     if features[0].known.name is None:
         return np.column_stack(columns)
     import pandas as pd
 
     return pd.DataFrame({f.name: column for f, column in zip(features, columns, strict=True)})
+
+
+def _typical(feature: Feature) -> Any:
+    """Return the median of training, or the commonest label of the rows."""
+    if feature.labels is None:
+        return feature.known.median
+    return next(iter(_categories(feature)), None)
 
 
 def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
