@@ -69,7 +69,7 @@ def test_standard_input_is_an_input(tmp_path, monkeypatch):
 
 def test_the_ending_of_another_kind_is_refused(tmp_path):
     for name in ("data.csv", "m.ONNX", "a.csv.gz", "m.safetensors"):
-        with pytest.raises(InputError, match=r"is the ending of .* ends in \.html"):
+        with pytest.raises(InputError, match=r"is the ending of another kind .* ends in \.html"):
             check_outputs([(tmp_path / name, REPORT)], overwrite=True)
     for name in ("report.html", "report", "report.of.2024", "REPORT.HTM"):
         check_outputs([(tmp_path / name, REPORT)], overwrite=False)

@@ -25,10 +25,7 @@ __all__ = ["check_model_folder", "check_outputs", "figure_paths", "make_folder",
 
 _NAMED = 3  # files that are named one by one
 _ENDINGS = {
-    ending: kind
-    for kind in vars(kinds).values()
-    if isinstance(kind, Kind)
-    for ending in kind.endings
+    ending for kind in vars(kinds).values() if isinstance(kind, Kind) for ending in kind.endings
 }
 
 Inputs = Iterable[str | Path | None]
@@ -121,11 +118,11 @@ def _check_ending(path: Path, kind: Kind) -> None:
     name = path.name.lower()
     if name.endswith(kind.endings):
         return
-    for ending, other in _ENDINGS.items():
+    for ending in _ENDINGS:
         if name.endswith(ending):
             raise InputError(
-                f"{path}: a {kind.called} is to be written there, and {ending} is the ending of a "
-                f"{other.called}; name a file that ends in {kind.endings[0]}."
+                f"{path}: {ending} is the ending of another kind of file than the {kind.called} to "
+                f"be written there; name a file that ends in {kind.endings[0]}."
             )
 
 
