@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,3 +81,10 @@ def test_what_cannot_be_read_is_not_ours(tmp_path, kind):
     (tmp_path / "folder" / "config.json").write_text("[1]")
     for name in ("junk", "folder", "none"):
         assert not kind.is_own(tmp_path / name)
+
+
+def test_figures_of_the_pages_are_known():
+    folder = Path(__file__).parents[2] / "docs" / "images"
+    figures = [path for path in folder.iterdir() if path.name != "report.png"]  # a screenshot
+    assert len(figures) > 10
+    assert [path.name for path in figures if not FIGURE.is_own(path)] == []
