@@ -121,12 +121,13 @@ def test_saving_over_a_model_replaces_it(folder):
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_saving_over_something_else_is_refused(tmp_path):
+@pytest.mark.parametrize("name", ["chapter.tex", "config.json"])
+def test_saving_over_something_else_is_refused(tmp_path, name):
     (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    (tmp_path / "thesis" / name).write_text('["years of work"]')
     with pytest.raises(FileExistsError, match="is not a model folder"):
         fitted("single").save(tmp_path / "thesis")
-    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
+    assert (tmp_path / "thesis" / name).read_text() == '["years of work"]'
 
 
 @pytest.mark.parametrize("moment", ["weights", "swap"])

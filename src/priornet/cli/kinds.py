@@ -61,11 +61,9 @@ def _start(path: Path) -> bytes:
 
 
 def _is_model(path: Path) -> bool:
-    from priornet.estimators.persistence import CONFIG, WEIGHTS
+    from priornet.estimators.persistence import is_model
 
-    config: Any = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-    is_ours = isinstance(config, dict) and {"format", "class", "network"} <= set(config)
-    return is_ours and (path / WEIGHTS).is_file()
+    return is_model(path)
 
 
 def _is_report(path: Path) -> bool:

@@ -7,6 +7,7 @@ a model from a stranger is safe.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import stat
@@ -36,7 +37,7 @@ from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
 from priornet.uncertainty import uncertainty
 
-__all__ = ["ModelError", "load", "save"]
+__all__ = ["ModelError", "is_model", "load", "save"]
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
@@ -71,10 +72,21 @@ def save(model: BaseRegressor, path: Path) -> None:
         (fresh / CONFIG).write_bytes(config.encode())
 
 
+def is_model(path: Path) -> bool:
+    """Tell whether a folder holds a model, damaged or not, and not files of other programs."""
+    try:
+        config: Any = json.loads((path / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    is_ours = isinstance(config, dict) and {"format", "class", "network"} <= set(config)
+    return is_ours and (path / WEIGHTS).is_file()
+
+
 def _is_replaceable(path: Path) -> bool:
     if not path.is_dir():
         return False
-    return {entry.name for entry in path.iterdir()} <= {CONFIG, WEIGHTS}
+    names = {entry.name for entry in path.iterdir()}
+    return not names or (names <= {CONFIG, WEIGHTS} and is_model(path))
 
 
 def _tensors(fitted: Fitted) -> dict[str, Tensor]:
