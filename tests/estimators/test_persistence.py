@@ -9,6 +9,8 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -454,3 +456,28 @@ def test_an_unfitted_model_cannot_be_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         GaussianRegressor().save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+FORKING = """
+import os, signal, sys
+import numpy as np, torch
+torch.set_num_threads(2)
+import priornet
+
+model = priornet.load(sys.argv[1])
+child = os.fork()
+if child == 0:
+    signal.alarm(120)  # ends it where it hangs
+    model.predict(np.zeros((50_000, 2)))
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_model_may_be_loaded_before_a_fork(tmp_path):
+    """As web servers do; threads that the parent started would be missing in the child."""
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    model = GaussianRegressor(hidden=(64, 64), epochs=1, random_state=0).fit(X, X[:, 0])
+    model.save(tmp_path / "m")
+    subprocess.run([sys.executable, "-c", FORKING, tmp_path / "m"], check=True)

@@ -12,6 +12,7 @@ import math
 import os
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -215,7 +216,8 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
         )
     try:
         model = _rebuild(config, _tensors_of(weights))
-        _check_predictions(model.fitted_)
+        with ThreadPoolExecutor(1) as thread:  # torch keeps helpers of this one; forks lack them
+            thread.submit(_check_predictions, model.fitted_).result()
     except ModelError as error:
         raise ModelError(f"{folder / WEIGHTS}: {error}") from error
     return config, model
@@ -315,6 +317,7 @@ def _tensor(
             f'tensor "{name}" should be {dtypes[0]} of shape {expected}, as {CONFIG} has it; it is '
             f"{found.dtype} of shape {tuple(found.shape)}."
         )
-    if found.numel() and not all(torch.isfinite(end) for end in found.aminmax()):  # nan spreads
+    values = found.numpy()  # torch would start threads, which forks lack
+    if values.size and not np.isfinite([values.min(), values.max()]).all():  # nan spreads
         raise ModelError(f'tensor "{name}" has numbers that are not finite.')
     return found
