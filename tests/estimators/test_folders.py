@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -120,7 +121,7 @@ def pair(tmp_path):
 def names(folder):
     """Of what others see in it."""
     own = (path.name for path in folder.iterdir())
-    return sorted(name for name in own if not name.startswith(".priornet-"))
+    return sorted(name for name in own if not re.match(r"\.priornet-[0-9a-f]{8}-", name))
 
 
 @pytest.mark.parametrize("is_able", [True, False])
@@ -174,12 +175,35 @@ def test_a_failed_second_step_puts_the_old_one_back(pair, monkeypatch):
 
 def test_what_an_interrupted_replacement_left_is_found_and_removed_later(pair):
     fresh, path = pair
-    aside = path.with_name(".model.old")
+    aside = path.with_name(".priornet-old-model")
     path.rename(aside)
     assert found_folder(path) == aside
     replace_folder(fresh, path)
     assert found_folder(path) == path
     assert names(path.parent) == ["model"]
+
+
+@pytest.mark.parametrize("is_able", [True, False])
+def test_a_folder_that_somebody_called_old_stays(pair, is_able, monkeypatch):
+    if not is_able:
+        monkeypatch.setattr(folders, "_renameat2", lambda: None)
+    fresh, path = pair
+    theirs = path.with_name(".model.old")
+    theirs.mkdir()
+    (theirs / "thesis").touch()
+    replace_folder(fresh, path)
+    assert names(path.parent) == [".model.old", "model"]
+    assert names(theirs) == ["thesis"]
+
+
+def test_what_an_earlier_version_set_aside_is_found_and_stays(pair):
+    fresh, path = pair
+    aside = path.with_name(".model.old")
+    path.rename(aside)
+    assert found_folder(path) == aside
+    replace_folder(fresh, path)
+    assert found_folder(path) == path
+    assert names(aside) == ["old"]
 
 
 def test_a_new_folder_gets_the_permissions_of_the_old_one(tmp_path):

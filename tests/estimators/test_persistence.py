@@ -160,7 +160,7 @@ def test_a_link_leads_to_the_new_model(folder):
 def test_a_model_that_was_set_aside_is_found_with_a_warning(folder):
     """As a save leaves it that was killed on a system that cannot exchange folders."""
     expected = priornet.load(folder).predict(table()[0])
-    folder.rename(folder.with_name(".model.old"))
+    folder.rename(folder.with_name(".priornet-old-model"))
     with pytest.warns(UserWarning, match=r"saving to .*model was interrupted") as caught:
         again = priornet.load(folder)
     assert caught[0].filename == __file__

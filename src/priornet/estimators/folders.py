@@ -2,6 +2,7 @@
 
 Linux can exchange two folders in one step. Elsewhere, and on file systems that cannot, the old one
 is set aside under a name that follows from its own: whoever finds nothing in its place looks there.
+Only this module makes folders of that name, so that removing one removes nothing of others.
 A reader opens the files of one folder together, whatever takes its place meanwhile.
 """
 
@@ -62,11 +63,15 @@ def replace_folder(fresh: Path, path: Path) -> None:
 
 
 def found_folder(path: Path) -> Path:
-    """Where the folder of a path is: there, or set aside by a replacement that was interrupted."""
+    """Where the folder of a path is: there, or set aside by a replacement that was interrupted.
+
+    Earlier versions set it aside as ``.NAME.old``, a name that others use too.
+    """
     if path.exists():
         return path
-    aside = _aside(Path(os.path.realpath(path)))
-    return aside if aside.is_dir() else path
+    real = Path(os.path.realpath(path))
+    places = (_aside(real), real.with_name(f".{real.name}.old")) if real.name else ()
+    return next((place for place in places if os.path.isdir(place)), path)
 
 
 @contextmanager
@@ -111,7 +116,7 @@ def state_of(folder: Path, names: Iterable[str]) -> tuple[Any, ...]:
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.old")
+    return path.with_name(f".priornet-old-{path.name}")
 
 
 def _replace_in_two_steps(fresh: Path, path: Path) -> None:
@@ -128,7 +133,7 @@ def _replace_in_two_steps(fresh: Path, path: Path) -> None:
 
 def _discard(aside: Path) -> None:
     """Delete a folder that was set aside; while it has that name it is whole."""
-    if aside.is_dir():
+    if os.path.isdir(aside):  # also false where the name is too long
         with workplace(aside) as place, suppress(FileNotFoundError):  # another save was faster
             aside.rename(place / aside.name)
 
