@@ -12,15 +12,31 @@ import pytest
 
 from priornet.cli.kinds import FIGURE, IMAGE_TABLE, MAPS, MODEL, ONNX, PREDICTIONS, PROGRAM, RESULTS
 
-HEADER = b"x,prediction,lower,upper,total,data,knowledge,in_domain,verdict\n"
+ADDED = b"prediction,lower,upper,total,data,knowledge,in_domain,verdict"
+HEADER = b"x," + ADDED + b"\n"
+ENTROPIES = b"verdict,total_entropy,data_entropy,mutual_information,epkl"
+PREFIXED = b"x,total," + b",".join(b"priornet_" + name for name in ADDED.split(b",")) + b"\n"
+TWO = (
+    b"x,prediction_a,lower_a,upper_a,total_a,data_a,knowledge_a,prediction_b c,lower_b c,"
+    b"upper_b c,total_b c,data_b c,knowledge_b c,in_domain,verdict,unseen\n"
+)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "is_own"),
     [
         ("a.csv", HEADER, True),
-        ("a.csv", HEADER.replace(b"verdict", b"verdict,total_entropy,epkl"), True),
-        ("a.csv", HEADER.replace(b"verdict", b"priornet_verdict"), True),
+        ("a.csv", HEADER.replace(b"verdict", ENTROPIES), True),
+        ("a.csv", HEADER.replace(b"verdict", ENTROPIES.replace(b",", b",unseen,", 1)), True),
+        ("a.csv", PREFIXED, True),
+        ("a.csv", PREFIXED.replace(b"verdict", b"verdict,priornet_unseen"), True),
+        ("a.csv", TWO, True),
+        ("a.csv", TWO.replace(b"upper_b c", b"upper_b"), False),
+        ("a.csv", b"case,judge,verdict\n", False),
+        ("a.csv", b"in_domain,verdict\n", False),
+        ("a.csv", b"model,layer,epkl\n", False),
+        ("a.csv", HEADER.replace(b"verdict", b"priornet_verdict"), False),
+        ("a.csv", HEADER.replace(b"lower,upper", b"upper,lower"), False),
         ("a.csv", HEADER.replace(b"verdict", b"verdict,unseen"), True),
         ("a.csv", b'"two\nlines",' + HEADER, True),
         ("a.tsv", HEADER.replace(b",", b"\t"), True),
@@ -43,7 +59,8 @@ def test_predictions_end_in_our_columns(tmp_path, name, content, is_own):
 
 @pytest.mark.parametrize("last", ["verdict", "price"])
 def test_parquet_is_known_by_its_schema(tmp_path, last):
-    pq.write_table(pa.table({"x": [1.0], last: ["a"]}), tmp_path / "a.parquet")
+    names = ["x", *ADDED.decode().split(",")[:-1], last]
+    pq.write_table(pa.table({name: [1.0] for name in names}), tmp_path / "a.parquet")
     assert PREDICTIONS.is_own(tmp_path / "a.parquet") is (last == "verdict")
 
 

@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 _START = 1 << 16  # bytes in which a file says what it is
-_LAST = re.compile(r"(priornet_)?(verdict|unseen|epkl)")  # the last column that `predict` adds
 _RESULTS = re.compile(r'\{\n "(dataset|figure)": "')
 _MAPS = ["depth.npy", "lower.npy", "upper.npy", "total.npy"]
 
@@ -93,8 +92,9 @@ def _columns(path: Path) -> list[str]:
 
 
 def _is_predictions(path: Path) -> bool:
-    columns = _columns(path)
-    return bool(columns) and _LAST.fullmatch(columns[-1]) is not None
+    from priornet.cli.scoring import is_scored
+
+    return is_scored(_columns(path))
 
 
 def _is_image_table(path: Path) -> bool:

@@ -16,12 +16,31 @@ if TYPE_CHECKING:
 
     from priornet.data.preprocessing import RawColumn
 
-__all__ = ["Scorer"]
+__all__ = ["Scorer", "is_scored"]
 
 _PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
 _PER_ROW = ("in_domain", "verdict", "unseen")
 _ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
 _PREFIX = "priornet_"
+
+
+def is_scored(names: Sequence[str]) -> bool:
+    """Tell whether the columns of a table end in those that a :class:`Scorer` adds.
+
+    Files of earlier versions count too: they lack ``unseen``.
+    """
+    for prefix in (_PREFIX, ""):
+        added = [name.removeprefix(prefix) if name.startswith(prefix) else "" for name in names]
+        for last in ((), _ENTROPIES):
+            for per_row in (_PER_ROW, _PER_ROW[:-1]):
+                end = [*per_row, *last]
+                start = len(added) - len(end) - len(_PER_TARGET)
+                if start < 0 or added[start + len(_PER_TARGET) :] != end:
+                    continue
+                suffix = added[start].removeprefix(_PER_TARGET[0])  # of the last target, or none
+                if added[start : -len(end)] == [f"{name}{suffix}" for name in _PER_TARGET]:
+                    return True
+    return False
 
 
 class _Variances(NamedTuple):
