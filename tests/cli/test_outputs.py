@@ -139,6 +139,28 @@ def test_a_teacher_is_not_replaced_by_its_student(refused, place):
         check_model_folder(place / "model", [place / "model" / "config.json"])
 
 
+@pytest.mark.parametrize("command", ["fit", "distill"])
+def test_a_model_takes_neither_the_working_directory_nor_standard_output(
+    refused, place, monkeypatch, command
+):
+    given = {
+        "fit": ("fit", place / "data.csv", "--target", "strength", *QUICK),
+        "distill": ("distill", "--teacher", place / "model", "--data", place / "data.csv"),
+    }[command]
+    (place / "empty").mkdir()
+    shutil.copytree(place / "model", place / "other")
+    for folder in ("empty", "other"):
+        monkeypatch.chdir(place / folder)
+        for name in (".", "", place / folder, f"../{folder}"):
+            message = refused(*given, "--out", name)
+            assert message.endswith("it is the working directory; name a folder in it.")
+    monkeypatch.chdir(place)
+    assert refused(*given, "--out", "-") == (
+        "-: a model cannot go to standard output; name a folder."
+    )
+    assert sorted(path.name for path in place.iterdir()) == ["data.csv", "empty", "model", "other"]
+
+
 def test_a_report_of_somebody_else_is_found_before_the_training(refused, place):
     report = place / "new-report.html"
     report.write_bytes(FOREIGN)

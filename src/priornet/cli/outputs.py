@@ -68,6 +68,8 @@ def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) 
     """Refuse a folder for a model where neither nothing nor a model is; say what is replaced."""
     from priornet.estimators.persistence import CONFIG, WEIGHTS
 
+    if str(path) == "-":
+        raise InputError("-: a model cannot go to standard output; name a folder.")
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: a file of this name is there; name a folder for the model.")
     names = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
@@ -76,6 +78,8 @@ def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) 
         raise InputError(
             f'{path}: the folder holds other files ("{others[0]}"); name a new folder.'
         )
+    if path.exists() and os.path.samefile(path, os.curdir):  # the shell would keep the old one
+        raise InputError(f"{path}: it is the working directory; name a folder in it.")
     if names and _holds_input(path, inputs):
         raise InputError(f"{path}: it is an input of this command; name another folder.")
     if names and not MODEL.is_own(path):
