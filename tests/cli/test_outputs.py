@@ -139,6 +139,38 @@ def test_a_teacher_is_not_replaced_by_its_student(refused, place):
         check_model_folder(place / "model", [place / "model" / "config.json"])
 
 
+def test_a_student_does_not_lie_in_its_teacher(refused, place):
+    before = sorted(path.name for path in (place / "model").iterdir())
+    (place / "link").symlink_to("model")
+    options = ("--teacher", place / "model", "--data", place / "data.csv", "--quiet")
+    for name in ("model/student", "model/a/student", "link/student"):
+        message = refused("distill", *options, "--out", place / name)
+        assert message.endswith(
+            f"it lies in {place / 'model'}, an input of this command; name another."
+        )
+    assert sorted(path.name for path in (place / "model").iterdir()) == before
+
+
+def test_nothing_is_written_into_another_model(refused, place, models, csv):
+    shutil.copytree(place / "model", place / "other")
+    (place / "link.html").symlink_to("other/r.html")
+    before = sorted(path.name for path in (place / "other").iterdir())
+    fit = ("fit", place / "data.csv", "--target", "strength", *QUICK, "--out")
+    commands = (
+        (*fit, place / "other" / "sub"),
+        (*fit, place / "other" / "sub", "--holdout", 0),
+        (*fit, place / "new", "--report", place / "other" / "r.html"),
+        (*fit, place / "new", "--report", place / "link.html"),
+        ("evaluate", models / "one", csv, "--report", place / "other" / "a" / "r.html"),
+        ("predict", models / "one", csv, "--out", place / "other" / "p.csv", "--overwrite"),
+        ("demo", "--out", place / "other"),
+    )
+    for command in commands:
+        assert f"{place / 'other'} is the folder of a model" in refused(*command), command
+    assert sorted(path.name for path in (place / "other").iterdir()) == before
+    assert not (place / "new").exists()
+
+
 @pytest.mark.parametrize("command", ["fit", "distill"])
 def test_a_model_takes_neither_the_working_directory_nor_standard_output(
     refused, place, monkeypatch, command

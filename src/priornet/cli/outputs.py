@@ -60,7 +60,7 @@ def check_outputs(
             said = _check_replaceable(path, kind, overwrite=overwrite)
             if said and (overwrite or not quiet):
                 replaced.append((path, said))
-        _check_folder(path.absolute().parent)
+        _check_folder(path)
     _announce(replaced)
 
 
@@ -82,11 +82,12 @@ def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) 
         raise InputError(f"{path}: it is the working directory; name a folder in it.")
     if names and _holds_input(path, inputs):
         raise InputError(f"{path}: it is an input of this command; name another folder.")
+    _check_in_no_input(path, [given for given in inputs if given is not None])
     if names and not MODEL.is_own(path):
         raise InputError(
             f'{path}: what the folder holds ("{names[0]}") is no model; name a new folder.'
         )
-    _check_folder(path.absolute().parent)  # the new folder is made beside the old one
+    _check_folder(path)  # the new folder is made beside the old one
     if names and not quiet:
         _announce([(path, MODEL.called)])
 
@@ -135,6 +136,11 @@ def _check_no_input(path: Path, inputs: Sequence[str | Path]) -> None:
     for given in inputs:
         if _is_input(path, given):
             raise InputError(f"{path}: it is an input of this command; name another file.")
+    _check_in_no_input(path, inputs)
+
+
+def _check_in_no_input(path: Path, inputs: Sequence[str | Path]) -> None:
+    for given in inputs:
         if os.path.isdir(given) and _is_inside(path, given):
             raise InputError(f"{path}: it lies in {given}, an input of this command; name another.")
 
@@ -192,9 +198,15 @@ def _holds_input(folder: Path, inputs: Inputs) -> bool:
     )
 
 
-def _check_folder(folder: Path) -> None:
-    """The nearest folder that is there must take new files; the others will be made."""
+def _check_folder(path: Path) -> None:
+    """Refuse a place in a model, or where nothing can be written.
+
+    The nearest folder that is there must take new files; the others will be made.
+    """
+    folder = Path(os.path.realpath(path)).parent  # a link stays, and leads to the new file
     nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if MODEL.is_own(nearest):
+        raise InputError(f"{path}: {nearest} is the folder of a model; name another place.")
     try:
         with TemporaryFile(dir=nearest):
             pass
