@@ -109,7 +109,9 @@ def test_categories_are_written_as_text(tmp_path):
     assert pd.read_csv(tmp_path / "x.csv")["a"].tolist() == ["x, y", "z"]
 
 
-def test_standard_output(monkeypatch):
+def test_standard_output(monkeypatch, tmp_path):
+    (tmp_path / "-").mkdir()  # a folder of that name is not meant
+    monkeypatch.chdir(tmp_path)
     stream = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", stream)
     write("-", BATCHES[:1])

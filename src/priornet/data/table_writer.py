@@ -41,10 +41,10 @@ class TableWriter:
 
     def __init__(self, path: str | Path) -> None:
         self._target = str(path)
-        if Path(self._target).is_dir():
+        self._is_standard = self._target == "-"
+        if not self._is_standard and Path(self._target).is_dir():
             raise TableError(f"{self._target}: it is a folder; name a file in it.")
         self.has_types = format_of(self._target) == "parquet"
-        self._is_standard = self._target == "-"
         self.path = "standard output" if self._is_standard else self._target
         self.n_rows = 0
         self._stack = ExitStack()
