@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -99,6 +100,34 @@ def test_pipe_of_real_programs(models, csv):
     assert done.returncode == 0, done.stderr
     assert done.stderr == b""
     assert len(done.stdout.splitlines()) == 121
+
+
+@pytest.mark.parametrize("given", ["path", "link", "stdin", "model"])
+def test_a_table_is_not_appended_to_itself(models, csv, tmp_path, given):
+    model, data, end = shutil.copytree(models / "one", tmp_path / "m"), csv, csv
+    if given == "link":
+        data = tmp_path / "link.csv"
+        os.link(csv, data)
+    if given == "model":
+        end = model / "config.json"
+    before = end.read_bytes()
+    name = "-" if given == "stdin" else str(data)
+    program = [sys.executable, "-m", "priornet", "predict", str(model), name, "-q"]
+    with data.open("rb") as read, end.open("ab") as written:
+        done = subprocess.run(
+            program, stdin=read, stdout=written, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"Error: standard output: it goes to ")
+    assert done.stderr.endswith(b", an input of this command; name another file.\n")
+    assert end.read_bytes() == before
+
+
+def test_standard_output_may_be_any_other_file(models, csv, tmp_path):
+    program = [sys.executable, "-m", "priornet", "predict", str(models / "one"), str(csv), "-q"]
+    with (tmp_path / "scored.csv").open("ab") as written:
+        subprocess.run(program, stdout=written, check=True)
+    assert len(pd.read_csv(tmp_path / "scored.csv")) == 120
 
 
 def test_reader_that_stops_early_gets_no_traceback(models, table, tmp_path):

@@ -18,10 +18,17 @@ from tempfile import TemporaryFile
 import typer
 
 from priornet.cli import kinds
-from priornet.cli.errors import InputError
+from priornet.cli.errors import InputError, called
 from priornet.cli.kinds import FIGURE, MODEL, Kind
 
-__all__ = ["check_model_folder", "check_outputs", "figure_paths", "make_folder", "still_written"]
+__all__ = [
+    "check_model_folder",
+    "check_outputs",
+    "check_standard_output",
+    "figure_paths",
+    "make_folder",
+    "still_written",
+]
 
 _NAMED = 3  # files that are named one by one
 _ENDINGS = {
@@ -90,6 +97,22 @@ def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) 
     _check_folder(path)  # the new folder is made beside the old one
     if names and not quiet:
         _announce([(path, MODEL.called)])
+
+
+def check_standard_output(inputs: Inputs) -> None:
+    """Refuse a standard output that the shell appends to an input: its end would never come."""
+    try:
+        found = os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):  # it is closed, or no file
+        return
+    if not stat.S_ISREG(found.st_mode):  # a terminal is input and output
+        return
+    for given in inputs:
+        if given is not None and _is_file(found, given):
+            raise InputError(
+                f"standard output: it goes to {called(given)}, an input of this command; name "
+                "another file."
+            )
 
 
 def make_folder(path: Path) -> None:
@@ -174,15 +197,26 @@ def _is_same(path: Path, other: str | Path) -> bool:
 
 def _is_input(path: Path, given: str | Path) -> bool:
     """Tell whether a path is an input, or another name for a file in a folder that is one."""
-    if str(given) == "-":
-        try:
-            return os.path.samestat(os.fstat(sys.stdin.fileno()), path.stat())
-        except (OSError, ValueError, AttributeError):  # it is closed, or no file
-            return False
-    if _is_same(path, given):
+    is_standard = str(given) == "-"
+    if not is_standard and _is_same(path, given):
         return True
-    is_linked = path.exists() and path.stat().st_nlink > 1
-    return is_linked and os.path.isdir(given) and any(map(path.samefile, Path(given).iterdir()))
+    if not path.exists():
+        return False
+    found = path.stat()
+    return (is_standard or found.st_nlink > 1) and _is_file(found, given)
+
+
+def _is_file(found: os.stat_result, given: str | Path) -> bool:
+    """Tell whether a file that is there is an input, or lies in a folder that is one."""
+    try:
+        if str(given) == "-":
+            return os.path.samestat(found, os.fstat(sys.stdin.fileno()))
+        if not os.path.isdir(given):
+            return os.path.samestat(found, os.stat(given))
+    except (OSError, ValueError, AttributeError):  # it is closed, or no file
+        return False
+    in_folder = (entry.stat() for entry in Path(given).iterdir() if entry.exists())
+    return any(os.path.samestat(found, one) for one in in_folder)
 
 
 def _is_inside(path: str | Path, folder: str | Path) -> bool:
@@ -216,8 +250,8 @@ def _check_folder(path: Path) -> None:
 
 def _announce(replaced: Sequence[tuple[Path, str]]) -> None:
     """Say what will be replaced, in few lines."""
-    for path, called in replaced[:_NAMED]:
-        typer.echo(f"{path}: the {called} that is there will be replaced.", err=True)
+    for path, noun in replaced[:_NAMED]:
+        typer.echo(f"{path}: the {noun} that is there will be replaced.", err=True)
     if len(replaced) > _NAMED:
         more = len(replaced) - _NAMED
         others = "1 more file" if more == 1 else f"{more} more files"

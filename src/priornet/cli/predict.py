@@ -28,7 +28,7 @@ from priornet.cli.options import (
     Quiet,
 )
 from priornet.cli.output import counted, progress, unseen_rows
-from priornet.cli.outputs import check_outputs
+from priornet.cli.outputs import check_outputs, check_standard_output
 from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     written = None if request.out == "-" else Path(request.out)
     read = (request.data, request.model)
     check_outputs([(written, PREDICTIONS)], read, overwrite=request.overwrite, quiet=quiet)
+    if written is None:
+        check_standard_output(read)
 
     from priornet.cli.parallel import in_parallel
     from priornet.cli.scoring import Scorer
