@@ -120,6 +120,15 @@ def test_a_named_index_is_a_column_and_an_unnamed_one_is_not(call, table, tmp_pa
     assert '"__index_level_0__" is an index without a name' in found[None]["notes"][0]
 
 
+def test_a_decimal_comma_among_thousands_is_named(refused, tmp_path):
+    cells = [f'"{1 + i % 9},{100 + i}"' for i in range(60)]
+    cells[6] = '"12,5"'
+    path = tmp_path / "x.csv"
+    path.write_text("x,y\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+    said = refused("fit", path, "--target", "y", "--out", tmp_path / "model")
+    assert 'the target "y" must be numeric; row 7 holds "12,5", though most commas' in said
+
+
 def test_targets_that_are_lists_are_refused(refused, tmp_path):
     path = tmp_path / "x.parquet"
     pd.DataFrame({"x": [1.0, 2.0], "y": [[1.0], [2.0]]}).to_parquet(path)

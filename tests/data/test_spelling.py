@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from priornet.data.spelling import parse_labels
+from priornet.data.spelling import decimals_among_thousands, parse_labels
 
 NAN = np.nan
 
@@ -43,3 +43,23 @@ def test_a_known_parser_reads_what_it_could_not_have_guessed():
     found = parse_labels(["1,234"], "comma")
     assert found is not None
     assert found[1].tolist() == [1.234]
+
+
+GROUPED = [f"{n // 1000},{n % 1000:03d}" for n in range(1001, 5000, 7)]
+
+
+@pytest.mark.parametrize("odd", ["12,5", "0,123", "1234,567"])
+def test_one_odd_cell_does_not_turn_thousands_into_decimals(odd):
+    assert parse_labels([*GROUPED, odd]) is None
+    assert decimals_among_thousands([*GROUPED, "950", odd]) == [odd]
+    assert decimals_among_thousands(GROUPED) == []
+
+
+def test_three_decimals_without_their_last_zeros_are_decimals():
+    numbers = np.random.default_rng(0).uniform(1, 100, 300).round(3)
+    words = [str(number).replace(".", ",") for number in numbers]
+    found = parse_labels(words)
+    assert found is not None
+    assert found[0] == "comma"
+    np.testing.assert_array_equal(found[1], numbers)
+    assert decimals_among_thousands(words) == []

@@ -142,7 +142,7 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
 
     from priornet.data.columns import Numbers
     from priornet.data.containers import read_table
-    from priornet.data.spelling import parse_labels
+    from priornet.data.spelling import decimals_among_thousands, parse_labels
 
     column = read_table(frame[[name]]).column(0)
     if isinstance(column, Numbers):
@@ -152,11 +152,16 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
     else:
         parsed = parse_labels(column.labels)
         if parsed is None or parsed[0] == "date":
-            wrong = [parse_labels([label], "number") is None for label in column.labels] + [False]
-            row = int(np.argmax(np.array(wrong)[column.codes]))
+            odd = decimals_among_thousands(column.labels)
+            wrong = [
+                label in odd if odd else parse_labels([label], "number") is None
+                for label in column.labels
+            ]
+            row = int(np.argmax(np.array([*wrong, False])[column.codes]))
             text = column.labels[column.codes[row]][:80]
+            why = ", though most commas group thousands: write all with a point" if odd else ""
             raise InputError(
-                f'{path}: the target "{name}" must be numeric; row {row + 1} holds "{text}".'
+                f'{path}: the target "{name}" must be numeric; row {row + 1} holds "{text}"{why}.'
             )
         values = np.append(parsed[1], np.nan)[column.codes]
     if np.isinf(values).any():
