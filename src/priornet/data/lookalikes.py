@@ -1,7 +1,8 @@
 """Labels that look like numbers, dates or times in spellings that are not read as such.
 
 :mod:`priornet.data.spelling` reads what programs write. What people write (``1,200``, ``$950``,
-``5%``, ``2012/01/01``, ``12:30``) stays a label, and this module says how to write it instead.
+``5%``, ``2012/01/01``, ``12:30``) stays a label, and so do all dates beside one that is none. This
+module says how to write it instead.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from priornet.data.spelling import MISSING_WORDS, parse_labels
 
@@ -25,13 +27,22 @@ _DIGITS = (
 _NUMBER = re.compile(
     rf"{_SIGN}(?:{_CURRENCY}\s?)?{_SIGN}(?P<digits>{_DIGITS})\s?(?:%|‰|{_CURRENCY})?", re.IGNORECASE
 )
+_YEAR, _DAY = r"(?:[12]\d{3}|9999)", r"(?:0?[1-9]|[12]\d|3[01])"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = re.compile(
-    r"(?:(?P<year>\d{4})[/.](?P<month>\d{1,2})[/.](?P<day>\d{1,2})"
-    r"|\d{1,2}[/.-]\d{1,2}[/.-](?:\d{4}|\d{2})"
-    r"|\d{1,2}[ -][a-z]{3,9}\.?[ -]\d{2,4}|[a-z]{3,9}\.? \d{1,2},? \d{4})(?:[ t]\d{1,2}:.*)?",
+    rf"(?:(?P<year>{_YEAR})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})"
+    rf"|{_DAY}[/.-]{_DAY}[/.-]{_YEAR}|{_DAY}[/-]{_DAY}[/-]\d\d"
+    r"|(?:0[1-9]|[12]\d|3[01])\.(?:0[1-9]|[12]\d|3[01])\.\d\d"  # 4.3.16 may be a version
+    rf"|{_YEAR}[-/](?:0?[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])[-/]{_YEAR}|{_MONTH}\.?[ -]{_YEAR}"
+    r"|\d{1,2}[ -][a-z]{3,9}\.?[ -]\d{2,4}|[a-z]{3,9}\.? \d{1,2},? \d{4})"
+    r"(?P<time>,?[ t]\d{1,2}(?::.*|\s?[ap]\.?m\.?))?",
     re.IGNORECASE,
 )
-_TIME = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d+)?))?")
+_TIME = re.compile(
+    r"(?P<hours>\d{1,3}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d+)?))?"
+    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
+    re.IGNORECASE,
+)
 _LOOKS = (("number", _NUMBER), ("date", _DATE), ("time", _TIME))
 _MOST_OF_THEM = 0.8  # of the labels look so
 _LEAST = 3  # labels
@@ -81,7 +92,7 @@ def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
         return f'write "{word}" as {_plain(word)}'
     if kind == "time":
         return f'write "{word}" as hours, {_hours(word):.4g}'
-    return f'write "{word}" as {_iso(word)}'
+    return _dated(word)
 
 
 def _plain(word: str) -> str:
@@ -104,12 +115,22 @@ def _plain(word: str) -> str:
 def _hours(word: str) -> float:
     found = _TIME.fullmatch(word)
     assert found is not None
-    return int(found["hours"]) + int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
+    hours = int(found["hours"])
+    if found["half"] is not None:
+        hours = hours % 12 + (12 if found["half"].lower() == "p" else 0)
+    return hours + int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
 
 
-def _iso(word: str) -> str:
+def _dated(word: str) -> str:
+    """How to write a date."""
     found = _DATE.fullmatch(word)
     assert found is not None
-    if found["year"] is None:  # day and month may stand in either order
-        return "YEAR-MONTH-DAY, such as 2012-01-31"
-    return f"{found['year']}-{int(found['month']):02d}-{int(found['day']):02d}"
+    iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order
+    if found["year"] is not None:
+        try:
+            iso = str(date(int(found["year"]), int(found["month"]), int(found["day"])))
+        except ValueError:
+            return f'"{word}" is no date: correct it, or leave it empty'
+    if found["time"] is not None:
+        iso += ", the time behind it such as 13:30 or 13:30+01:00"
+    return f'write "{word}" as {iso}'
