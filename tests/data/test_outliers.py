@@ -49,6 +49,33 @@ def test_a_handful_is_found_whatever_its_order():
     assert abs(found.high) < 5
 
 
+@pytest.mark.parametrize(("n", "typos"), [(20, 2), (60, 3), (150, 2), (199, 3)])
+def test_two_or_three_far_typing_errors_in_few_rows_are_clipped(n, typos):
+    column = np.random.default_rng(n).normal(size=n)
+    column[:typos] = [1e5, -2e4, 1e7][:typos]
+    found = find_dominant(column)
+    assert found is not None
+    assert found.rows == tuple(range(typos))
+    assert found.is_clipped
+    assert np.abs(found.taken(column)).max() < 5
+
+
+def test_two_values_less_far_in_few_rows_are_kept_without_a_word():
+    column = np.append(np.random.default_rng(0).normal(size=98), [50.0, 60.0])
+    assert find_dominant(column) is None
+
+
+@pytest.mark.parametrize("ones", [2, 20, 38])
+def test_one_cell_far_from_zeros_and_ones_is_clipped(ones):
+    column = np.append(np.zeros(40), [*np.ones(ones), 1e4])
+    found = find_dominant(column)
+    assert found is not None
+    assert (found.values, found.low, found.high) == ((1e4,), 0, 1)
+    assert found.is_clipped
+    assert find_dominant(np.append(column, 1e4)) is None  # a third value, not a mistake
+    assert find_dominant(np.where(column == 1e4, 99, column)) is None
+
+
 def test_more_than_a_handful_is_no_mistake():
     column = RNG.normal(size=500)
     column[:6] = 9999
@@ -61,11 +88,22 @@ def test_more_than_a_handful_is_no_mistake():
         with_one(np.zeros(500), 1),
         with_one(np.zeros(500), 1e6),
         np.append(np.zeros(499), [1.0, 1e9]),
+        np.append(np.zeros(60), [1.0, 1e9]),
+        np.append(np.zeros(60), [1e9, 1e9]),
         np.full(500, 7.0),
         RNG.poisson(0.02, 500).astype(float),
         np.array([1, 2, 3, 4, 1e9]),
     ],
-    ids=["indicator", "amount", "indicator and amount", "constant", "counts", "five rows"],
+    ids=[
+        "indicator",
+        "amount",
+        "indicator and amount",
+        "few",
+        "indicator of few",
+        "constant",
+        "counts",
+        "five rows",
+    ],
 )
 def test_rare_values_among_equal_ones_are_honest(column):
     assert find_dominant(column) is None

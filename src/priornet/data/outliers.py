@@ -1,8 +1,8 @@
 """Single values that hold most of a column's variance, as typing errors do.
 
 Mean and deviation of such a column say where that value is, and nothing of the others. A column
-with only one or two other values is left alone: a rare 0/1 column holds all its variance in a few
-rows, and is right.
+with only one other value is left alone, for a rare 0/1 column holds all its variance in a few rows,
+and is right. So is one with two, unless both are common and a single third is far from them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ numbers with a logarithm of standard deviation 2 none is, of 1000 Cauchy columns
 _NAMED = 10.0  # times as far as the others: named, and kept
 _MOST_SHARE = 0.5  # of the variance
 _MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # a handful: one, or one in a hundred rows, at most five
+_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # of values so far away two, or one in twenty rows
 _LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # fewer say nothing about what is far
 
 
@@ -67,21 +68,23 @@ def find_dominant(values: FloatArray) -> Dominant | None:
     n = len(values)
     if n < _LEAST_ROWS:
         return None
-    most = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
+    few = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
+    most = few if n < _ROWS_PER_CLIPPED else max(few, _clipped_at_most(n))
     middle = np.median(values)
     with np.errstate(over="ignore"):
         distances = np.abs(values - middle)
     farthest = np.sort(np.partition(distances, n - most - 1)[n - most - 1 :])[::-1]
-    if not np.isfinite(farthest[0]) or farthest[-1] == 0:
+    if not np.isfinite(farthest[0]) or farthest[few] == 0:
         return None
+    farthest = farthest[farthest > 0]
     times = farthest[:-1] / farthest[1:]
     clipped = np.flatnonzero(times >= CLIPPED)
-    last = int(clipped[-1] if len(clipped) else np.argmax(times))
+    last = int(clipped[-1] if len(clipped) else np.argmax(times[:few]))
     if times[last] < _NAMED:
         return None
     is_far = distances > farthest[last + 1]
     others = values[~is_far]
-    if len(np.unique(others)) < _LEAST_DISTINCT:
+    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
         return None
     scaled = (values - middle) / farthest[0]
     squares = np.square(scaled - scaled.mean())
@@ -97,3 +100,17 @@ def find_dominant(values: FloatArray) -> Dominant | None:
         float(others.min()),
         float(others.max()),
     )
+
+
+def _clipped_at_most(n: int) -> int:
+    """How many values may be clipped of a small column."""
+    return min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED))
+
+
+def _is_third(far: FloatArray, others: FloatArray) -> bool:
+    """Whether one value is far from two others that both occur again, as 10 000 is from 0 and 1."""
+    counts = np.unique(others, return_counts=True)[1]
+    low, high = others.min(), others.max()
+    apart = max(low - far[0], far[0] - high)
+    is_common = len(counts) == 2 and bool(counts.min() >= 2)
+    return len(far) == 1 and is_common and bool(apart >= CLIPPED * (high - low))
