@@ -58,6 +58,14 @@ def test_plain_numbers_are_looked_at_too():
     assert unseen.columns.tolist() == ["", "0", "0", "0; 1", ""]  # 5 was the only value of a column
 
 
+@pytest.mark.parametrize(("values", "known"), [([0.0, 1, 1], [0, 1]), ([1.0, 1, 1], [1])])
+def test_other_numbers_than_zero_and_one_are_new_where_training_had_no_others(values, known):
+    preprocessor = TablePreprocessor().fit({"a": values, "b": [1.0, 2.0, 3.0]})
+    tried = [0.0, 1.0, 2.0, -1.0, 1.5]
+    unseen = look(preprocessor, {"a": tried, "b": [2.0] * 5})
+    assert unseen.rows.tolist() == [value not in known for value in tried]
+
+
 def test_pooled_labels_take_one_more():
     preprocessor = TablePreprocessor(max_categories=3).fit({"a": list("aaabbcd")})
     assert not look(preprocessor, {"a": ["z", "a"]}).rows.any()

@@ -67,6 +67,11 @@ def test_text_that_spells_numbers(words):
     assert_same_matrix({"a": words, "b": list("wxyz")}, {"a": words[::-1], "b": list("zzxq")})
 
 
+def test_numbers_that_are_neither_zero_nor_one():
+    rows = {"a": [0.0, 1.0, 2.0, -1.0, np.nan], "b": [1.0] * 5}
+    assert_same_matrix({"a": [0.0, 1.0, 1.0, np.nan], "b": [1.0, 2.0, 3.0, 4.0]}, rows)
+
+
 def test_numbers_where_training_had_labels():
     assert_same_matrix({"a": ["1", "2", "x"]}, {"a": np.array([1.0, 2.0, 7.0, np.nan])})
 
@@ -93,9 +98,9 @@ def test_rows_that_lack_too_much(n_bare):
 
 
 def test_an_infinite_number_is_far():
-    preprocessor = TablePreprocessor().fit(np.array([[0.0], [1.0]]))
+    preprocessor = TablePreprocessor().fit(np.array([[0.0], [2.0]]))
     graph = Graph()
     graph.output("unseen", preprocess(graph, preprocessor, np.float64).unseen, ["rows", 1])
-    fed = {"X": np.array([[np.inf], [-np.inf], [1.5], [np.nan]])}
+    fed = {"X": np.array([[np.inf], [-np.inf], [3.5], [np.nan]])}
     found = run_onnx(make_model(graph, 18, {}), fed)["unseen"]
     assert found[:, 0].tolist() == [True, True, False, True]

@@ -64,10 +64,15 @@ class RawColumn:
 
     @property
     def reach(self) -> tuple[float, float]:
-        """How far numbers may go: from the training range as far again as that range is wide."""
+        """How far numbers may go: from the training range as far again as that range is wide.
+
+        A column of nothing but 0 and 1 has no farther values: 2 is none of them.
+        """
         if self.kind == "categorical":
             return -math.inf, math.inf
         low, high = self.minimum, self.maximum
+        if self.parser == "boolean":
+            return low, high
         width = max(high - low, _ROUNDING * max(abs(low), abs(high)))
         return low - width, high + width
 

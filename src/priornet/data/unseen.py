@@ -5,6 +5,7 @@ A row is without grounds where
 - a value is missing in a column that was complete in training;
 - a label is new to a column whose training labels are all known (none were pooled);
 - a number lies further outside the training range than that range is wide;
+- a number lies outside 0 to 1 where training had no others than 0 and 1;
 - the row lacks more values than 99 of 100 training rows, or has no value at all.
 """
 
