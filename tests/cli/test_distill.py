@@ -82,6 +82,13 @@ def test_a_function_of_a_module_is_distilled_without_targets(call, here, table):
     assert call("predict", "student", "x.csv", "--out", "scored.csv").exit_code == 0
 
 
+def test_the_index_that_pandas_writes_to_csv_is_no_input(call, here, table):
+    table[FEATURES].to_csv(here / "x.csv")
+    found, _ = results(call, "--teacher", "mine:committee", "--data", "x.csv", "--out", "student")
+    assert found["features"] == FEATURES
+    assert found["notes"][0] == '"" is an index without a name and was left out.'
+
+
 def test_a_function_without_arguments_makes_the_teacher(call, here):
     named, _ = results(call, "--teacher", "mine:committee", "--data", "x.csv", "--out", "one")
     made, _ = results(call, "--teacher", "mine:make", "--data", "x.csv", "--out", "two")

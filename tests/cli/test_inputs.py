@@ -120,6 +120,21 @@ def test_a_named_index_is_a_column_and_an_unnamed_one_is_not(call, table, tmp_pa
     assert '"__index_level_0__" is an index without a name' in found[None]["notes"][0]
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_index_that_pandas_writes_to_csv_is_left_out(call, table, tmp_path, name):
+    path = tmp_path / "x.csv"
+    table[["x", "strength"]].to_csv(path, index_label=name or None)
+    options = ("--target", "strength", "--method", "der", "--epochs", "1", "--json")
+    done = call("fit", path, "--out", tmp_path / "model", *options)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["features"] == ["x"]
+    assert found["notes"] == [f'"{name}" is an index without a name and was left out.']
+    scored = call("predict", tmp_path / "model", path, "--out", tmp_path / "out.csv")
+    assert scored.exit_code == 0, scored.output
+    assert pd.read_csv(tmp_path / "out.csv").shape[0] == 120
+
+
 def test_a_decimal_comma_among_thousands_is_named(refused, tmp_path):
     cells = [f'"{1 + i % 9},{100 + i}"' for i in range(60)]
     cells[6] = '"12,5"'

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from priornet.data.containers import read_table
-from priornet.data.frames import as_frame
+from priornet.data.frames import as_frame, unnamed_indices
 
 
 def test_what_pandas_takes_for_an_index_stays_a_column():
@@ -16,6 +16,25 @@ def test_what_pandas_takes_for_an_index_stays_a_column():
     assert list(as_frame(pa.Table.from_pandas(frame)).columns) == ["x", "id"]
     frame.index.name = None
     assert list(as_frame(pa.Table.from_pandas(frame)).columns) == ["x", "__index_level_0__"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"": [0.0, 1, 2], "x": [3, 4, 5]}, [""]),
+        ({"Unnamed: 0": [0, 1, 2], "x": [3, 4, 5]}, ["Unnamed: 0"]),
+        ({"": [0, 1, 2], "Unnamed: 0": [0, 1, 2], "x": [3, 4, 5]}, ["", "Unnamed: 0"]),
+        ({"": [1, 2, 3], "x": [3, 4, 5]}, []),
+        ({"": [0, 2, 1], "x": [3, 4, 5]}, []),
+        ({"": [0, 1, np.nan], "x": [3, 4, 5]}, []),
+        ({"": ["0", "1", "b"], "x": [3, 4, 5]}, []),
+        ({"x": [3, 4, 5], "": [0, 1, 2]}, []),
+        ({"n": [0, 1, 2], "x": [3, 4, 5]}, []),
+        ({"x": [3, 4, 5], "__index_level_0__": [7, 8, 9]}, ["__index_level_0__"]),
+    ],
+)
+def test_an_index_without_a_name_is_known_by_its_place_and_counts(columns, expected):
+    assert unnamed_indices(pd.DataFrame(columns)) == tuple(expected)
 
 
 def test_numbers_that_were_names_are_text_as_in_the_file():

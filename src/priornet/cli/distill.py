@@ -16,7 +16,7 @@ import typer
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, Quiet
-from priornet.cli.output import counted, print_lines, rows_without_target
+from priornet.cli.output import counted, index_left_out, print_lines, rows_without_target
 from priornet.cli.outputs import check_model_folder
 
 if TYPE_CHECKING:
@@ -168,7 +168,12 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         "seconds": round(seconds, 3),
         "faithfulness": found.to_json(),
         "warnings": [*dict.fromkeys(heard), *said],
-        "notes": rows_without_target(rows.n_left_out) + _seen(rows) + _taken(rows),
+        "notes": [
+            *rows_without_target(rows.n_left_out),
+            *index_left_out(rows.index),
+            *_seen(rows),
+            *_taken(rows),
+        ],
     }, found
 
 
@@ -186,6 +191,7 @@ class _Rows:
     unlabelled: pd.DataFrame | None
     n_read: int
     n_left_out: int
+    index: tuple[str, ...]
     takes_all: bool
     """Every column is an input, for nobody said which are."""
 
@@ -222,14 +228,16 @@ def _read(request: Request) -> _Rows:
         path = request.teacher
     names, known = _features(teacher), _known(teacher)
     n_left_out, targets = 0, None
+    index = teacher.index if isinstance(teacher, StoredTeacher) and request.data is None else ()
     if request.targets:
         labelled = read_labelled(path, request.targets, names, request.ignore, known)
         features, n_left_out = labelled.features.reset_index(drop=True), labelled.n_left_out
+        index = index or labelled.index
         targets = labelled.y.reset_index(drop=True)
     elif names is not None:
         features = read_features(path, names, known)
     else:
-        features = _all_columns(path, request.ignore)
+        features, index = _all_columns(path, request.ignore)
     if len(features) < 2:
         raise InputError(f"{called(path)}: one row is not enough to learn from.")
     more = None
@@ -248,20 +256,22 @@ def _read(request: Request) -> _Rows:
         more,
         len(features) + n_left_out,
         n_left_out,
+        index,
         not request.targets and names is None,
     )
 
 
-def _all_columns(path: str, ignored: tuple[str, ...]) -> pd.DataFrame:
-    """All columns of a table but those to ignore."""
-    from priornet.data.frames import is_unnamed_index
+def _all_columns(path: str, ignored: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """All columns of a table but those to ignore and an unnamed index; and that index."""
+    from priornet.data.frames import unnamed_indices
     from priornet.data.tables import read_frame
 
     frame = read_frame(path)
     for name in ignored:
         if name not in frame.columns:
             raise InputError(f'{called(path)}: the column to ignore "{name}" is not in the table.')
-    return frame.drop(columns=[*ignored, *filter(is_unnamed_index, frame.columns)])
+    index = tuple(name for name in unnamed_indices(frame) if name not in ignored)
+    return frame.drop(columns=[*ignored, *index]), index
 
 
 def _learnt(path: str, features: pd.DataFrame) -> Sequence[RawColumn]:

@@ -17,6 +17,7 @@ from priornet.cli.kinds import REPORT
 from priornet.cli.options import AsJson, Method, Overwrite, Quiet
 from priornet.cli.output import (
     counted,
+    index_left_out,
     interval_coverage,
     print_evaluation,
     print_lines,
@@ -287,7 +288,7 @@ def _split(rows: Labelled, holdout: float, seed: int) -> tuple[Labelled, Labelle
 
 def _notes(request: Request, rows: Labelled, held: Labelled | None) -> list[str]:
     notes = rows_without_target(rows.n_left_out)
-    notes += [f'"{name}" is an index without a name and was left out.' for name in rows.index]
+    notes += index_left_out(rows.index)
     if held is None and request.holdout > 0:
         few = counted(len(rows.targets))  # two or more
         notes.append(f"{few} are too few to hold some out: no evaluation.")

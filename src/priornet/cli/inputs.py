@@ -76,7 +76,7 @@ def read_labelled(
     """
     import numpy as np
 
-    from priornet.data.frames import is_unnamed_index
+    from priornet.data.frames import unnamed_indices
     from priornet.data.tables import read_frame
 
     frame = read_frame(path, known)
@@ -89,7 +89,7 @@ def read_labelled(
         raise InputError(f"a target is named twice: {', '.join(targets)}.")
     if features is None:
         features = [name for name in frame.columns if name not in {*targets, *ignored}]
-        index = tuple(filter(is_unnamed_index, features))
+        index = tuple(name for name in unnamed_indices(frame) if name in features)
         features = [name for name in features if name not in index]
         if not features:
             raise InputError(f"{path}: no column is left to predict from.")

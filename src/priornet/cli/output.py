@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "coloured",
     "counted",
+    "index_left_out",
     "interval_coverage",
     "method_table",
     "print_evaluation",
@@ -38,6 +39,11 @@ def rows_without_target(n_rows: int) -> list[str]:
     if n_rows == 0:
         return []
     return [f"{counted(n_rows)} {verbs[0]} no target and {verbs[1]} left out."]
+
+
+def index_left_out(names: Sequence[str]) -> list[str]:
+    """Say which columns of a file are the unnamed index of a frame, a sentence for each."""
+    return [f'"{name}" is an index without a name and was left out.' for name in names]
 
 
 def unseen_rows(n_rows: int) -> str:

@@ -1,15 +1,21 @@
-"""Arrow tables as pandas frames, for teachers and reports that know nothing of Arrow."""
+"""Arrow tables as pandas frames, for teachers and reports that know nothing of Arrow.
+
+Files hold the index of a frame as a column; :func:`unnamed_indices` finds what is no feature.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import numpy as np
+
 from priornet.data.containers import decimals_as_floats
 
-__all__ = ["as_frame", "is_unnamed_index"]
+__all__ = ["as_frame", "is_unnamed_index", "unnamed_indices"]
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+_UNNAMED_IN_CSV = re.compile(r"|Unnamed: 0(?:\.\d+)?")
 
 
 def is_unnamed_index(column: str) -> bool:
@@ -18,6 +24,25 @@ def is_unnamed_index(column: str) -> bool:
     It counts rows, as a rule, and is no feature; an index with a name is a column like any other.
     """
     return _UNNAMED_INDEX.fullmatch(column) is not None
+
+
+def unnamed_indices(frame: Any) -> tuple[str, ...]:
+    """Columns of a file that hold the unnamed index of a frame.
+
+    To CSV pandas writes it first, under an empty name, which it later reads as ``Unnamed: 0``: such
+    a column is an index where it counts the rows from 0, and a feature where it does not.
+
+    Args:
+        frame: All columns and rows of the file.
+    """
+    found = [name for name in frame.columns if is_unnamed_index(name)]
+    for name in frame.columns:
+        if not _UNNAMED_IN_CSV.fullmatch(name) or frame[name].dtype.kind not in "iuf":
+            break
+        if not np.array_equal(frame[name].to_numpy(), np.arange(len(frame))):
+            break
+        found.append(name)
+    return tuple(found)
 
 
 def as_frame(table: Any) -> Any:

@@ -50,6 +50,13 @@ def test_rows_are_found_again_in_any_order(path):
     np.testing.assert_array_equal(found.covariances[:, 0, 0, 0], [2.0, 4.0])
 
 
+def test_the_index_that_pandas_writes_to_csv_is_no_input(tmp_path):
+    table(**two_members()).to_csv(tmp_path / "answers.csv")
+    teacher = StoredTeacher(tmp_path / "answers.csv")
+    assert teacher.feature_names == ("a", "colour", "hole")
+    assert teacher.index == ("",)
+
+
 def test_other_rows_are_refused(path):
     with pytest.raises(TeacherError, match=r"1 of 2 rows are not in the file \(the first is row 2"):
         StoredTeacher(path).gaussians(

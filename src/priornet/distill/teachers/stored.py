@@ -35,19 +35,22 @@ class StoredTeacher(Teacher):
 
     Attributes:
         inputs: The inputs, a frame.
+        index: Columns that hold the unnamed index of a frame, and are no inputs.
     """
 
     is_stored = True
 
     def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
-        from priornet.data.frames import is_unnamed_index
+        from priornet.data.frames import unnamed_indices
         from priornet.data.tables import read_frame
 
         frame = read_frame(path)
         names = [str(name) for name in frame.columns]
         answers = [name for name in names if _ANSWER.fullmatch(name)]
-        inputs = [n for n in names if n not in answers and not is_unnamed_index(n)]
+        index = unnamed_indices(frame)
+        inputs = [name for name in names if name not in {*answers, *index}]
         own = inputs if columns is None else list(columns)
+        self.index = tuple(name for name in index if name not in own)
         for name in own:
             if name not in names:
                 raise TeacherError(f'{path}: the column "{name}" is not in the table.')
