@@ -53,7 +53,7 @@ def test_each_reason_is_found_in_its_row_alone(row, columns):
 
 
 def test_plain_numbers_are_looked_at_too():
-    preprocessor = TablePreprocessor().fit([[0.0, 5.0], [1.0, 5.0]])
+    preprocessor = TablePreprocessor().fit([[0.0, 5.0], [2.0, 5.0]])
     unseen = look(preprocessor, [[0.5, 5.0], [NAN, 5.0], [9.0, 5.0], [-9.0, 6.0], [0.5, 5 + 1e-9]])
     assert unseen.columns.tolist() == ["", "0", "0", "0; 1", ""]  # 5 was the only value of a column
 
@@ -61,9 +61,20 @@ def test_plain_numbers_are_looked_at_too():
 @pytest.mark.parametrize(("values", "known"), [([0.0, 1, 1], [0, 1]), ([1.0, 1, 1], [1])])
 def test_other_numbers_than_zero_and_one_are_new_where_training_had_no_others(values, known):
     preprocessor = TablePreprocessor().fit({"a": values, "b": [1.0, 2.0, 3.0]})
-    tried = [0.0, 1.0, 2.0, -1.0, 1.5]
+    tried = [0.0, 1.0, 2.0, -1.0, 0.5]
     unseen = look(preprocessor, {"a": tried, "b": [2.0] * 5})
     assert unseen.rows.tolist() == [value not in known for value in tried]
+    preprocessor = TablePreprocessor().fit(np.array([values, [1.0, 2.0, 3.0]]).T)
+    unseen = look(preprocessor, np.array([tried, [2.0] * 5]).T)
+    assert unseen.rows.tolist() == [value not in known for value in tried]
+
+
+def test_the_median_of_zeros_and_ones_is_no_new_number():
+    preprocessor = TablePreprocessor().fit({"a": [0.0, 1.0, NAN], "b": [1.0, 2.0, 3.0]})
+    assert preprocessor.columns_[0].median == 0.5
+    assert not look(preprocessor, {"a": [NAN, 1.0], "b": [1.0, 2.0]}).rows.any()
+    unseen = look(TablePreprocessor().fit([[0.0], [1.0]]), [[NAN], [1.0]])
+    assert (list(unseen.absent), list(unseen.far)) == (["0"], [])
 
 
 def test_pooled_labels_take_one_more():

@@ -68,7 +68,7 @@ def test_text_that_spells_numbers(words):
 
 
 def test_numbers_that_are_neither_zero_nor_one():
-    rows = {"a": [0.0, 1.0, 2.0, -1.0, np.nan], "b": [1.0] * 5}
+    rows = {"a": [0.0, 1.0, 2.0, -1.0, 0.5, np.nan], "b": [1.0] * 6}
     assert_same_matrix({"a": [0.0, 1.0, 1.0, np.nan], "b": [1.0, 2.0, 3.0, 4.0]}, rows)
 
 

@@ -66,15 +66,20 @@ class RawColumn:
     def reach(self) -> tuple[float, float]:
         """How far numbers may go: from the training range as far again as that range is wide.
 
-        A column of nothing but 0 and 1 has no farther values: 2 is none of them.
+        A column of nothing but 0 and 1 has no farther values, nor any between: ``is_whole``.
         """
         if self.kind == "categorical":
             return -math.inf, math.inf
         low, high = self.minimum, self.maximum
-        if self.parser == "boolean":
+        if self.is_whole:
             return low, high
         width = max(high - low, _ROUNDING * max(abs(low), abs(high)))
         return low - width, high + width
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether only whole numbers are within reach."""
+        return self.kind == "numeric" and self.parser == "boolean"
 
     @property
     def width(self) -> int:

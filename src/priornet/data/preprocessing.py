@@ -303,12 +303,16 @@ class TablePreprocessor:
 
     def _standardised(self, matrix: FloatArray, dtype: Any, unseen: Unseen | None) -> NDArray[Any]:
         """All columns are numbers, none has an indicator: one pass over the matrix."""
+        given = matrix
         if not np.isfinite(matrix).all():
             matrix = self._filled(matrix, unseen)
         if unseen is not None and len(matrix):
             far = (matrix.min(0) < self._reach[0]) | (matrix.max(0) > self._reach[1])
-            for j in np.flatnonzero(far).tolist():
-                unseen.note_far(self._name(j), matrix[:, j], self.columns_[j].reach)
+            for j, column in enumerate(self.columns_):
+                if far[j] or column.is_whole:
+                    unseen.note_far(
+                        self._name(j), given[:, j], column.reach, is_whole=column.is_whole
+                    )
         if len(matrix) <= _BLOCK:
             return _clipped((matrix - self._mean) * self._inverse).astype(dtype, copy=False)
         out = np.empty(matrix.shape, dtype)
@@ -346,12 +350,12 @@ class TablePreprocessor:
                 out[hit, start + slots[hit]] = 1
             else:
                 values = as_numbers(column, self._name(j), raw)
+                if unseen is not None:
+                    unseen.note_far(self._name(j), values, column.reach, is_whole=column.is_whole)
                 holes = None if np.isfinite(values).all() else np.isnan(values)
                 if holes is not None:
                     check_not_infinite(self._name(j), values)
                     values = np.where(holes, column.median, values)
-                if unseen is not None:
-                    unseen.note_far(self._name(j), values, column.reach)
                 numbers.append((start, values, column))
             if holes is None or not holes.any():
                 continue

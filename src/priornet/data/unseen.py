@@ -5,7 +5,7 @@ A row is without grounds where
 - a value is missing in a column that was complete in training;
 - a label is new to a column whose training labels are all known (none were pooled);
 - a number lies further outside the training range than that range is wide;
-- a number lies outside 0 to 1 where training had no others than 0 and 1;
+- a number is neither 0 nor 1 where training had no others;
 - the row lacks more values than 99 of 100 training rows, or has no value at all.
 """
 
@@ -69,9 +69,25 @@ class Unseen:
         if rows.any():
             self.unknown[str(column)] = rows
 
-    def note_far(self, column: str | int, values: FloatArray, reach: tuple[float, float]) -> None:
-        """Remember where the numbers of a column are out of reach; nan never is."""
+    def note_far(
+        self,
+        column: str | int,
+        values: FloatArray,
+        reach: tuple[float, float],
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        """Remember where the numbers of a column are out of reach; nan never is.
+
+        Args:
+            column: Its name or number.
+            values: Its numbers.
+            reach: The least and the largest number within it.
+            is_whole: Whether only whole numbers are.
+        """
         rows = (values < reach[0]) | (values > reach[1])
+        if is_whole:
+            rows |= values > np.floor(values)
         if rows.any():
             self.far[str(column)] = rows
 

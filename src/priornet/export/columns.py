@@ -49,6 +49,10 @@ def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Inp
         parts.append(_standardised(graph, [columns[j] for j in numeric], values, holes, dtype))
         places += [(j, 0) for j in numeric]
         unseen.append(_far(graph, [columns[j] for j in numeric], values))
+        whole = [i for i, j in enumerate(numeric) if columns[j].is_whole]
+        if whole:
+            chosen = values.at(whole)
+            unseen.append(graph.add("Greater", chosen, chosen.do("Floor"), dtype=bool))
         marked = [i for i, j in enumerate(numeric) if columns[j].has_missing]
         if marked:
             missing.append(holes.at(marked))

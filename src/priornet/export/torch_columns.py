@@ -44,6 +44,8 @@ class RawColumns(nn.Module):
     low: Tensor
     """Of each raw column: the least number that is not far out of the training range."""
     high: Tensor
+    is_whole: Tensor
+    """Of each raw column: whether training had no numbers but 0 and 1."""
     has_missing: Tensor
     """Of each raw column: whether values were missing in training."""
 
@@ -61,6 +63,8 @@ class RawColumns(nn.Module):
         reach = torch.tensor([_reach(c) for c in preprocessor.columns_], dtype=torch.float64)
         self.register_buffer("low", reach[:, 0].clone())
         self.register_buffer("high", reach[:, 1].clone())
+        is_whole = torch.tensor([column.is_whole for column in preprocessor.columns_])
+        self.register_buffer("is_whole", is_whole)
         has_missing = torch.tensor([column.has_missing for column in preprocessor.columns_])
         self.register_buffer("has_missing", has_missing)
         self._most_missing = preprocessor.most_missing_
@@ -69,6 +73,7 @@ class RawColumns(nn.Module):
         """Tell which rows have what training never had, ``(rows,)``: ``priornet.data.unseen``."""
         hole = columns.isnan()
         wrong = (columns < self.low) | (columns > self.high) | (hole & ~self.has_missing)
+        wrong = wrong | (self.is_whole & (columns > columns.floor()))
         return wrong.any(-1) | ((hole & self.has_missing).sum(-1) > self._most_missing)
 
     def forward(self, columns: Tensor) -> Tensor:
