@@ -196,3 +196,41 @@ def test_other_files_are_not_overwritten(refused, here):
     assert "holds other files" in refused(
         "distill", "--teacher", "mine:committee", "--data", "x.csv", "--out", here
     )
+
+
+def test_a_mistyped_number_is_named_by_its_row_of_the_file(refused, here, ensemble, table):
+    wrong = table.assign(x=table["x"].astype(object))
+    wrong.loc[100, "x"] = "1.2.3"
+    wrong.loc[:50, "strength"] = np.nan
+    wrong.to_csv("wrong.csv", index=False)
+    said = refused(
+        *("distill", "--teacher", ensemble, "--data", "wrong.csv", "--target", "strength"),
+        *("--out", "student", "--quiet"),
+    )
+    assert 'wrong.csv: column "x", row 101: "1.2.3" is not a number' in said
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_infinite_unlabelled_value_blames_its_own_file(refused, here, ensemble, table, own):
+    table[FEATURES].assign(x=[*table["x"][:-1], np.inf]).to_csv("inf.csv", index=False)
+    said = refused(
+        *("distill", "--teacher", ensemble if own else "mine:committee", "--data", "x.csv"),
+        *("--unlabelled", "inf.csv", "--out", "student", "--quiet"),
+    )
+    assert 'inf.csv: column "x", row 120' in said
+    assert "x.csv: column" not in said
+
+
+def test_columns_are_said_and_noted_as_by_fit(call, here, table):
+    odd = table.assign(x=[*table["x"][:-1], 1e9])
+    odd.loc[:50, "strength"] = np.nan
+    odd.to_csv("odd.csv", index=False)
+    done = call(
+        *("distill", "--teacher", "mine:committee", "--data", "odd.csv", "--target", "strength"),
+        *("--ignore", "weight", "--out", "student", "--epochs", 1),
+    )
+    assert done.exit_code == 0, done.output
+    assert "odd.csv: columns as they are read:" in done.stderr
+    (said,) = [line for line in done.stderr.splitlines() if "1e+09" in line and "Warn" in line]
+    assert said.startswith("Warning: odd.csv: ")
+    assert "row 120" in said

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -16,13 +17,21 @@ import typer
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import model_columns, read_features, read_labelled
 from priornet.cli.options import AsJson, Quiet
-from priornet.cli.output import counted, index_left_out, print_lines, rows_without_target
+from priornet.cli.output import (
+    counted,
+    index_left_out,
+    print_lines,
+    rows_without_target,
+    say_columns,
+)
 from priornet.cli.outputs import check_model_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from priornet.data.column_summaries import ColumnSummary
     from priornet.data.learning import RawColumn
+    from priornet.data.preprocessing import TablePreprocessor
     from priornet.distill import Faithfulness
 
 __all__ = ["Request", "distil", "distill"]
@@ -116,8 +125,6 @@ def distill(
         epochs,
     )
     results, found = distil(request, verbose=not quiet)
-    for text in results["warnings"]:
-        typer.echo(f"Warning: {text}", err=True)
     if not quiet:
         typer.echo(f"{called(data or teacher)}: {counted(results['n_rows_read'])} read.", err=True)
     if as_json:
@@ -135,25 +142,29 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     """
     inputs = (request.teacher, request.data, request.unlabelled)
     check_model_folder(request.out, inputs, quiet=not verbose)
-    from priornet.distill import TeacherError
+    from priornet.data.column_summaries import ColumnWarning
+    from priornet.distill.faithful import FaithfulnessWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         start = time.perf_counter()
         rows = _read(request)
+        path = called(rows.path)
+        say_columns(path, rows.summaries if verbose else (), rows.notes)
         student = _make(request, rows.teacher, verbose=verbose)
-        with blamed_on(called(rows.path)):
-            try:
-                student.fit(rows.training, rows.y, unlabelled=rows.unlabelled)
-                seconds = time.perf_counter() - start
-                found = student.faithfulness(rows.held, rows.held_y, seed=request.seed)
-            except (TeacherError, TypeError) as error:
-                message = one_line(error)
-                raise InputError(f'--teacher "{request.teacher}": {message}') from error
+        with _blamed(request, path, rows.train_index):
+            student.fit(rows.training, rows.y, unlabelled=rows.unlabelled)
+        seconds = time.perf_counter() - start
+        with _blamed(request, path, rows.held_index):
+            found = student.faithfulness(rows.held, rows.held_y, seed=request.seed)
     student.save(request.out)
-    own = {"FaithfulnessWarning"}
-    heard = [str(w.message) for w in caught if w.category.__name__ not in own]
+    own = (FaithfulnessWarning, ColumnWarning)  # columns were looked at before
+    heard = [one_line(str(w.message)) for w in caught if not issubclass(w.category, own)]
+    heard = list(dict.fromkeys(heard))
+    say_columns(path, (), heard)
     said = [f"the student is not faithful: {problem}." for problem in found.problems]
+    for text in said:
+        typer.echo(f"Warning: {text}", err=True)
     return {
         "student": str(request.out),
         "teacher": request.teacher,
@@ -167,7 +178,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
         "n_rows_without_target": rows.n_left_out,
         "seconds": round(seconds, 3),
         "faithfulness": found.to_json(),
-        "warnings": [*dict.fromkeys(heard), *said],
+        "warnings": [*rows.notes, *heard, *said],
         "notes": [
             *rows_without_target(rows.n_left_out),
             *index_left_out(rows.index),
@@ -175,6 +186,20 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
             *_taken(rows),
         ],
     }, found
+
+
+@contextmanager
+def _blamed(request: Request, path: str, index: pd.Index) -> Generator[None]:
+    """Let an error be about the teacher, or about rows of the file."""
+    from priornet.data.tables import located
+    from priornet.distill import TeacherError
+
+    with blamed_on(path, index), located(path, index):
+        try:
+            yield
+        except (TeacherError, TypeError) as error:
+            message = one_line(error)
+            raise InputError(f'--teacher "{request.teacher}": {message}') from error
 
 
 @dataclass(frozen=True)
@@ -194,6 +219,13 @@ class _Rows:
     index: tuple[str, ...]
     takes_all: bool
     """Every column is an input, for nobody said which are."""
+    train_index: pd.Index
+    """Rows of the file, counted from 1."""
+    held_index: pd.Index
+    summaries: Sequence[ColumnSummary]
+    """How each column is read, where nobody had learnt that before."""
+    notes: list[str]
+    """Columns that may be meant otherwise, in rows of the file."""
 
 
 def _seen(rows: _Rows) -> list[str]:
@@ -218,6 +250,7 @@ def _taken(rows: _Rows) -> list[str]:
 
 def _read(request: Request) -> _Rows:
     from priornet.cli.teachers import find_teacher
+    from priornet.data.tables import located
     from priornet.distill import StoredTeacher
 
     teacher = find_teacher(request.teacher, request.targets, request.ignore)
@@ -231,7 +264,7 @@ def _read(request: Request) -> _Rows:
     index = teacher.index if isinstance(teacher, StoredTeacher) and request.data is None else ()
     if request.targets:
         labelled = read_labelled(path, request.targets, names, request.ignore, known)
-        features, n_left_out = labelled.features.reset_index(drop=True), labelled.n_left_out
+        features, n_left_out = labelled.features, labelled.n_left_out
         index = index or labelled.index
         targets = labelled.y.reset_index(drop=True)
     elif names is not None:
@@ -240,10 +273,16 @@ def _read(request: Request) -> _Rows:
         features, index = _all_columns(path, request.ignore)
     if len(features) < 2:
         raise InputError(f"{called(path)}: one row is not enough to learn from.")
+    numbers = features.index
+    # A teacher may join what it computes to the rows: they are counted from 0 for it.
+    features = features.reset_index(drop=True)
+    numbers = numbers if request.targets else features.index + 1
+    prep, summaries, notes = _checked(path, features, numbers, teacher)
     more = None
     if request.unlabelled is not None:
-        known = _learnt(path, features) if known is None else known
-        more = read_features(request.unlabelled, list(features.columns), known)
+        more = read_features(request.unlabelled, list(features.columns), prep.columns_)
+        with blamed_on(request.unlabelled), located(called(request.unlabelled)):
+            prep.transform(more)
     train, held = _split(len(features), request.holdout, request.seed)
     return _Rows(
         teacher,
@@ -258,6 +297,10 @@ def _read(request: Request) -> _Rows:
         n_left_out,
         index,
         not request.targets and names is None,
+        numbers[train],
+        numbers[held],
+        summaries,
+        notes,
     )
 
 
@@ -274,13 +317,27 @@ def _all_columns(path: str, ignored: tuple[str, ...]) -> tuple[pd.DataFrame, tup
     return frame.drop(columns=[*ignored, *index]), index
 
 
-def _learnt(path: str, features: pd.DataFrame) -> Sequence[RawColumn]:
-    """What the columns of one table mean, for another that shall be read like it."""
+def _checked(
+    path: str, features: pd.DataFrame, index: pd.Index, teacher: Any
+) -> tuple[TablePreprocessor, Sequence[ColumnSummary], list[str]]:
+    """What the columns mean, by the teacher or by themselves; wrong values in rows of the file.
+
+    Returns:
+        It, how each column is read, and the notes on them; none where the teacher knew them.
+    """
+    from priornet.data.column_summaries import column_notes
     from priornet.data.preprocessing import TablePreprocessor
     from priornet.data.tables import located
+    from priornet.distill import Teacher
 
-    with blamed_on(called(path)), located(called(path)):
-        return TablePreprocessor().fit(features).columns_
+    with blamed_on(path), located(called(path), index):
+        if not isinstance(teacher, Teacher):
+            prep: TablePreprocessor = teacher.fitted_.preprocessor
+            prep.transform(features)
+            return prep, (), []
+        prep = TablePreprocessor().fit(features)
+    notes = column_notes(prep.summaries_, lambda row: index[row])
+    return prep, prep.summaries_, notes
 
 
 def _known(teacher: Any) -> Sequence[RawColumn] | None:

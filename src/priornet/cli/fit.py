@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on, called, one_line, printable
+from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import Labelled, read_labelled
 from priornet.cli.kinds import REPORT
 from priornet.cli.options import AsJson, Method, Overwrite, Quiet
@@ -22,6 +22,7 @@ from priornet.cli.output import (
     print_evaluation,
     print_lines,
     rows_without_target,
+    say_columns,
     write_report,
 )
 from priornet.cli.outputs import check_model_folder, check_outputs, still_written
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Request", "fit", "train"]
 
 _FEWEST = 5  # held-out rows; fewer say nothing
-_MOST_NOTES = 20  # about columns
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     rows = read_labelled(request.data, request.targets, None, request.ignore)
     summaries = _check_rows(called(request.data), rows)
     heard = _column_notes(rows, summaries)
-    _say_columns(called(request.data), summaries if verbose else (), heard)
+    say_columns(called(request.data), summaries if verbose else (), heard)
     training, held = _split(rows, request.holdout, request.seed)
 
     from priornet.cli.methods import make_estimator
@@ -168,7 +168,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     evaluation, interval = None, None
     with blamed_on(request.data):
         more = _fit(model, training)
-        _say_columns(called(request.data), (), more)
+        say_columns(called(request.data), (), more)
     if held is not None:
         with blamed_on(request.data, held.features.index):
             evaluation = evaluate(model, held.features, held.y)
@@ -249,19 +249,6 @@ def _column_notes(rows: Labelled, summaries: Sequence[ColumnSummary]) -> list[st
     names = tuple(map(str, rows.targets.columns))
     notes = target_notes(rows.targets.to_numpy(), names, row)
     return [*notes, *column_notes(summaries, row)]
-
-
-def _say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str]) -> None:
-    """One line for each column and note; a wide table's are cut, and whole in the JSON."""
-    from priornet.data.column_summaries import summary_lines
-
-    lines = [f"{path}: columns as they are read:"] if summaries else []
-    lines += [f"  {line}" for line in summary_lines(summaries)]
-    lines += [f"Warning: {path}: {note}" for note in notes[:_MOST_NOTES]]
-    if len(notes) > _MOST_NOTES:
-        lines.append(f"Warning: {path}: {len(notes) - _MOST_NOTES} more; --json lists them.")
-    for line in lines:
-        typer.echo(printable(line), err=True)
 
 
 def _fit(model: Any, training: Labelled) -> list[str]:

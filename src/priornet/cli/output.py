@@ -7,10 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
+from priornet.cli.errors import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from priornet.cli.inputs import Labelled
+    from priornet.data.column_summaries import ColumnSummary
     from priornet.report.evaluation import Evaluation
 
 __all__ = [
@@ -23,9 +28,12 @@ __all__ = [
     "print_lines",
     "progress",
     "rows_without_target",
+    "say_columns",
     "unseen_rows",
     "write_report",
 ]
+
+_MOST_NOTES = 20  # about columns
 
 
 def counted(n_rows: int) -> str:
@@ -51,6 +59,19 @@ def unseen_rows(n_rows: int) -> str:
     return (
         f"{counted(n_rows)} {'is' if n_rows == 1 else 'are'} unfamiliar for what training never had"
     )
+
+
+def say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str]) -> None:
+    """One line for each column and note; a wide table's are cut, and whole in the JSON."""
+    from priornet.data.column_summaries import summary_lines
+
+    lines = [f"{path}: columns as they are read:"] if summaries else []
+    lines += [f"  {line}" for line in summary_lines(summaries)]
+    lines += [f"Warning: {path}: {note}" for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        lines.append(f"Warning: {path}: {len(notes) - _MOST_NOTES} more; --json lists them.")
+    for line in lines:
+        typer.echo(printable(line), err=True)
 
 
 def write_report(path: Path, evaluation: Evaluation) -> None:
