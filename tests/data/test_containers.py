@@ -253,3 +253,25 @@ def test_mixed_kinds_of_names_are_refused_and_numbers_are_no_names():
     with pytest.raises(TypeError, match="all text"):
         read_table(pd.DataFrame([[1, 2]], columns=["a", 1]))
     assert read_table(pd.DataFrame([[1, 2]])).names is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.5, 2.5, 3.5]),
+        np.array([1, 2, 3]),
+        np.array([True, False, True]),
+        np.array(["a", "b", "c"]),
+        np.array(["a", 2, None], object),
+        np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]"),
+        np.array([1, 2, 3], "m8[s]"),
+    ],
+)
+def test_masked_values_are_missing(values):
+    masked = np.ma.array(values, mask=[False, True, False])
+    for table in ({"a": masked}, masked.reshape(-1, 1)):
+        column = read_table(table).column(0)
+        holes = np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
+        assert list(holes[:2]) == [False, True]
+        whole = read_table({"a": values[:1]}).column(0)
+        assert type(column) is type(whole)

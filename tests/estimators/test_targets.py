@@ -1,6 +1,7 @@
 """Scaling of targets, and those whose variance is no number."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from torch.distributions import MultivariateNormal
 
@@ -111,3 +112,38 @@ def test_only_training_targets_that_rule_the_rest_are_clipped():
     np.testing.assert_array_equal(clipped, y)
     healthy = Y[:, None]
     assert clip_targets(healthy, train) is healthy
+
+
+def test_masked_targets_are_refused():
+    masked = np.ma.array(Y, mask=np.arange(len(Y)) == 7)
+    with pytest.raises(ValueError, match="'y' is masked in row 7"):
+        GaussianRegressor(**QUICK).fit(X, masked)
+    whole = np.ma.array(Y, mask=False)
+    assert (
+        GaussianRegressor(**QUICK).fit(X, whole).predict(X)
+        == GaussianRegressor(**QUICK).fit(X, Y).predict(X)
+    ).all()
+
+
+def test_masked_inputs_are_missing():
+    hidden = np.where(X[:, :1] > 1, [[1, 0]], 0).astype(bool)
+    masked, holes = np.ma.array(X, mask=hidden), np.where(hidden, np.nan, X)
+    model = GaussianRegressor(**QUICK).fit(holes, Y)
+    for table in (masked, {"a": masked[:, 0], "b": masked[:, 1]}):
+        other = GaussianRegressor(**QUICK).fit(table, Y)
+        assert (other.predict(table) == model.predict(holes)).all()
+
+
+@pytest.mark.parametrize("kind", ["array", "series", "zone", "duration", "list", "frame"])
+def test_dates_and_durations_are_no_targets(kind):
+    when = pd.Series(pd.date_range("2020-01-01", periods=len(Y)), name="when")
+    y = {
+        "array": when.to_numpy(),
+        "series": when,
+        "zone": when.dt.tz_localize("UTC"),
+        "duration": when - when[0],
+        "list": list(when.dt.to_pydatetime()),
+        "frame": pd.DataFrame({"y": Y, "when": when}),
+    }[kind]
+    with pytest.raises(ValueError, match="holds dates or durations; it must be numeric"):
+        GaussianRegressor(**QUICK).fit(X, y)

@@ -15,7 +15,7 @@ import numpy as np
 from priornet.data.columns import Column, Numbers, Table, Texts, shown
 from priornet.data.values import from_objects, from_uniques, from_values, label_of, labelled
 
-__all__ = ["PANDAS_EXTENSIONS", "decimals_as_floats", "read_table"]
+__all__ = ["PANDAS_EXTENSIONS", "decimals_as_floats", "read_table", "unmasked"]
 
 PANDAS_EXTENSIONS = ("pandas.period", "pandas.interval")
 """Types of pandas that Arrow keeps under these names."""
@@ -23,6 +23,7 @@ PANDAS_EXTENSIONS = ("pandas.period", "pandas.interval")
 
 def read_table(table: Any) -> Table:
     """The columns of an array, a frame, an Arrow table or a mapping from names to arrays."""
+    table = unmasked(table)
     home = type(table).__module__.split(".")[0]
     if home == "pandas" and hasattr(table, "columns"):
         return _from_pandas(table)
@@ -31,6 +32,31 @@ def read_table(table: Any) -> Table:
     if isinstance(table, Mapping):
         return _from_mapping(table)
     return _from_array(table)
+
+
+def unmasked(table: Any) -> Any:
+    """A table in which values behind a NumPy mask are missing; other tables as they are.
+
+    Example:
+        >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
+        array([ 1., nan])
+    """
+    if isinstance(table, dict) and any(isinstance(v, np.ma.MaskedArray) for v in table.values()):
+        return {name: unmasked(values) for name, values in table.items()}
+    if not isinstance(table, np.ma.MaskedArray):
+        return table
+    mask: Any = np.ma.getmaskarray(table)
+    kind = table.dtype.kind
+    if not mask.any() or kind == "V":  # of records: what is masked in them has no one answer
+        return np.asarray(table)
+    if kind in "mM":
+        hole: Any = np.array("NaT", table.dtype)
+    else:
+        hole = np.nan if kind in "biufc" else None
+    values: Any = np.asarray(table)
+    if kind not in "mMfc":
+        values = values.astype(np.float64 if kind in "biu" else object)
+    return np.where(mask, hole, values)
 
 
 def _from_array(table: Any) -> Table:
@@ -49,7 +75,7 @@ def _from_array(table: Any) -> Table:
 def _from_mapping(table: Mapping[Any, Any]) -> Table:
     names = tuple(str(name) for name in table)
     _check_names(names)
-    arrays = [np.asarray(values) for values in table.values()]
+    arrays = [np.asarray(unmasked(values)) for values in table.values()]
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1 or len(array) != len(arrays[0]):
             raise ValueError(

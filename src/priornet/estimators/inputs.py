@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from priornet.data.containers import unmasked
 from priornet.data.preprocessing import TablePreprocessor
 from priornet.data.unseen import Unseen
 from priornet.distill.tables import names_of, pick
@@ -37,6 +39,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 _MOST_NAMED = 5
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
 
 def is_table(X: object) -> bool:
@@ -56,19 +59,20 @@ def check_inputs(
         X: An array of numbers (nan is a missing value), or a table.
         known: What training learnt of the columns; None in a fit.
     """
-    if not is_table(X):
+    table = unmasked(X)
+    if not is_table(table):
         return validate_data(
             estimator,
-            X,
+            table,
             reset=known is None,
             dtype=np.float64,
             ensure_all_finite="allow-nan",
             ensure_min_samples=1,
         )
     if known is None:
-        _check_feature_names(estimator, X, reset=True)
-        return X
-    return known_columns(X, known)
+        _check_feature_names(estimator, table, reset=True)
+        return table
+    return known_columns(table, known)
 
 
 def known_columns(X: Any, known: TablePreprocessor) -> Any:
@@ -92,6 +96,7 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
             "this estimator requires y to be passed, but the target y is None; give the targets."
         )
     names = _target_names(y)
+    _check_cells(y, names)
     try:
         # scikit-learn infers that `dtype` is text from its default.
         kind: Any = np.float64
@@ -109,6 +114,26 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
         names = tuple(f"y{k}" for k in range(values.shape[1]))
     check_magnitude(values, names)
     return values, names, is_vector
+
+
+def _check_cells(y: Any, names: tuple[str, ...]) -> None:
+    """Refuse masked targets, and moments and durations, which NumPy counts in units of its own."""
+    if np.ma.is_masked(y):
+        row = int(np.nonzero(np.ma.getmaskarray(y))[0][0])
+        raise ValueError(
+            f"the target {names[0]!r} is masked in row {row}: leave rows without a target out."
+        )
+    is_frame = hasattr(y, "iloc") and y.ndim == 2
+    columns = [y.iloc[:, k] for k in range(y.shape[1])] if is_frame else [y]
+    for name, column in zip(names, columns, strict=False):
+        array = np.asarray(column)
+        if array.dtype.kind in "mM" or (
+            array.dtype.kind == "O" and any(isinstance(value, _TIMES) for value in array.flat)
+        ):
+            raise ValueError(
+                f"the target {name!r} holds dates or durations; it must be numeric: convert it, "
+                "such as to days."
+            )
 
 
 def _target_names(y: Any) -> tuple[str, ...]:

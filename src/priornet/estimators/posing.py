@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from priornet.data.column_summaries import column_notes, warn_of_columns
+from priornet.data.containers import unmasked
 from priornet.distill import Questions, Teacher, ask_all
 from priornet.estimators.asking import (
     Asked,
@@ -97,7 +98,7 @@ def pose_outside(
     warn_of_columns(column_notes(prep.summaries_, row_names(table, np.arange(n_rows))))
     prepared = standardised(prep, columns, table, values, weight, split, rng, student.device)
     if unlabelled is not None:
-        around = join_tables(around, unlabelled)
+        around = join_tables(around, unmasked(unlabelled))
     questions = Questions(around, prep, teacher.label_columns)
     centres = torch.as_tensor(questions.inputs).to(prepared.inputs)
     asked = OutsideTeacher(teacher, questions, scaling)
