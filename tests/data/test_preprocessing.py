@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -386,3 +387,31 @@ def test_real_tables_are_scaled_plainly(name, real):
     assert is_scaled_plainly(TablePreprocessor().fit(table.inputs), table.inputs)
     targets = np.asarray(table.targets, float).reshape(len(table.targets), -1)
     assert [find_dominant(column) for column in targets.T] == [None] * targets.shape[1]
+
+
+def test_numbered_columns_are_found_by_their_numbers():
+    frame = pd.DataFrame({10: [1.0, 3.0], 20: [5.0, 9.0], 30: [-1.0, 0.0]})
+    prep = TablePreprocessor().fit(frame)
+    expected = prep.transform(frame)
+    assert (prep.transform(frame[[30, 10, 20]]) == expected).all()
+    loaded = TablePreprocessor.from_json(prep.to_json())  # no file has the numbers
+    with pytest.warns(UserWarning, match="taken by their place"):
+        loaded.transform(frame[[30, 10, 20]])
+
+
+def test_columns_are_not_taken_by_place_in_silence():
+    values = np.array([[1.0, 2.0], [3.0, 5.0]])
+    named = pd.DataFrame(values, columns=["a", "b"])
+    pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1)])
+    for labels in ([0, 1], pairs):
+        with pytest.warns(UserWarning, match="does not have valid feature names"):
+            TablePreprocessor().fit(named).transform(pd.DataFrame(values, columns=labels))
+    prep = TablePreprocessor().fit(pd.DataFrame(values))
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        prep.transform(named)
+    with pytest.warns(UserWarning, match="taken by their place"):
+        prep.transform(pd.DataFrame(values, columns=[1, 2]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = prep.transform(values)
+        assert (TablePreprocessor().fit(values).transform(pd.DataFrame(values)) == expected).all()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +64,16 @@ Column = Numbers | Texts
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length; ``matrix`` instead where all of them are plain numbers."""
+    """Columns of equal length; ``matrix`` instead where all of them are plain numbers.
+
+    ``labels`` are what a frame calls columns that have no ``names``: numbers, or tuples.
+    """
 
     names: tuple[str, ...] | None
     n_rows: int
     columns: tuple[Column, ...] | None = None
     matrix: FloatArray | None = None
+    labels: tuple[Hashable, ...] | None = None
 
     @property
     def n_columns(self) -> int:

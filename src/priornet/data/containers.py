@@ -95,14 +95,15 @@ def _from_pandas(frame: Any) -> Table:
             "convert them with `X.columns = X.columns.astype(str)`."
         )
     _check_names(names)
+    labels = names if kinds == {False} else None
     names = None if kinds == {False} else tuple(str(name) for name in names)
     dtypes = list(frame.dtypes)
     if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
-        return Table(names, len(frame), matrix=frame.to_numpy(dtype=np.float64))
+        return Table(names, len(frame), None, frame.to_numpy(dtype=np.float64), labels)
     columns = tuple(
         _from_series(frame.iloc[:, j], names[j] if names else j) for j in range(len(dtypes))
     )
-    return Table(names, len(frame), columns)
+    return Table(names, len(frame), columns, labels=labels)
 
 
 def _from_series(series: Any, name: str | int) -> Column:

@@ -9,20 +9,21 @@ spelled them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from datetime import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.columns import CellError, Column, Numbers, Texts, shown
+from priornet.data.columns import CellError, Column, Numbers, Table, Texts, shown
 from priornet.data.days import as_moments
 from priornet.data.learning import RawColumn
 from priornet.data.spelling import parse_labels
 from priornet.data.values import label_of
 
-__all__ = ["as_labels", "as_numbers"]
+__all__ = ["as_labels", "as_numbers", "place_unnamed"]
 
 FloatArray = NDArray[np.float64]
 
@@ -32,6 +33,36 @@ _EXACT_DIGITS = 15  # that a double keeps
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
+
+
+def place_unnamed(
+    table: Table, own: tuple[Hashable, ...] | None, n_columns: int, *, has_names: bool
+) -> tuple[int, ...]:
+    """For each training column its place, where training or this table has no names.
+
+    Labels that are not text are followed where both have the same; else columns are taken by their
+    place, with a warning if a frame calls them something else.
+
+    Args:
+        table: The table now.
+        own: What a frame in training called its columns, if not by text.
+        n_columns: How many training had.
+        has_names: Whether training had names.
+    """
+    given, problem = table.labels, None
+    if has_names and given is not None:  # in scikit-learn's words
+        problem = "X does not have valid feature names, but this model was fitted with them"
+    elif own is not None and table.names is not None:
+        problem = "X has feature names, but this model was fitted without feature names"
+    elif given is not None and given != (own or tuple(range(n_columns))):
+        if own is not None and set(own) == set(given):
+            place = {label: j for j, label in enumerate(given)}
+            return tuple(place[label] for label in own)
+        problem = "training did not know the labels of X's columns"
+    if problem is not None:
+        message = f"{problem}: the columns are taken by their place; give them names of text."
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return tuple(range(n_columns))
 
 
 def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:

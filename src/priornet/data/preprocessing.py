@@ -7,6 +7,7 @@ never saw stays visible: an unknown label is all zeros, a far value stays far.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
@@ -24,7 +25,7 @@ from priornet.data.learning import (
     learn_column,
     read_column,
 )
-from priornet.data.matching import as_labels, as_numbers
+from priornet.data.matching import as_labels, as_numbers, place_unnamed
 from priornet.data.outliers import CLIPPED
 from priornet.data.unseen import Tally, Unseen, most_missing
 
@@ -131,6 +132,7 @@ class TablePreprocessor:
         ]
         columns = tuple(column for column, _ in learned)
         self._set(table.names, columns, most_missing(_count_missing(table), weight))
+        self._labels = table.labels
         self.summaries_ = tuple(summary for _, summary in learned)
         return self
 
@@ -159,7 +161,7 @@ class TablePreprocessor:
             unseen: Where given, a fresh one, learns which rows have that.
         """
         table = read_table(X)
-        order = self._order(table, extra)
+        order = self.places(table, extra)
         if unseen is None and tally is not None:
             unseen = Unseen()
         if unseen is not None:
@@ -248,6 +250,7 @@ class TablePreprocessor:
         self.n_features_in_ = len(columns)
         self.most_missing_ = min(most_missing, len(columns) - 1)  # a row without any is too bare
         self.feature_names_in_ = names
+        self._labels: tuple[Hashable, ...] | None = None  # of this process only: no file has them
         self.columns_ = columns
         out: list[str] = []
         source: list[OutputColumn] = []
@@ -279,7 +282,7 @@ class TablePreprocessor:
         self._maximum = np.array([column.maximum for column in columns])
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
-    def _order(self, table: Table, extra: str) -> tuple[int, ...]:
+    def places(self, table: Table, extra: Literal["error", "ignore"] = "error") -> tuple[int, ...]:
         """For each training column its place in this table."""
         known, given = self.feature_names_in_, table.names
         if known is None or given is None:
@@ -288,7 +291,8 @@ class TablePreprocessor:
                     f"X has {table.n_columns} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input."
                 )
-            return tuple(range(self.n_features_in_))
+            own, has_names = self._labels, known is not None
+            return place_unnamed(table, own, self.n_features_in_, has_names=has_names)
         if known == given:
             return tuple(range(self.n_features_in_))
         place = {name: j for j, name in enumerate(given)}

@@ -46,9 +46,7 @@ def _columns(
 ) -> Iterator[tuple[RawColumn, str | int, Column]]:
     """What training learnt of each column, what it is called now, and its values."""
     table = read_table(X)
-    known, given = preprocessor.feature_names_in_, table.names
-    order = range(preprocessor.n_features_in_)
-    places = order if known is None or given is None else [given.index(name) for name in known]
+    places = preprocessor.places(table, extra="ignore")
     for column, place in zip(preprocessor.columns_, places, strict=True):
         yield column, table.label(place), table.column(place)
 
