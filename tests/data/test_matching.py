@@ -9,6 +9,7 @@ import pytest
 
 from priornet.data.columns import CellError
 from priornet.data.preprocessing import TablePreprocessor, Tally
+from priornet.data.tables import read_frame
 from priornet.export import feeds
 
 TRUTH = [True, False, False, True, None]
@@ -146,3 +147,32 @@ def test_codes_and_ambiguous_spellings_are_not_guessed():
     found = preprocessor.transform(others, tally=tally)
     assert tally.unknown == {"a": 3}
     assert found.sum(1).tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("word", ["NA", "none", "?", "-", " Null "])
+def test_a_word_for_missing_that_training_had_not_is_missing(word):
+    prep, tally = TablePreprocessor().fit({"a": ["x", "y", "x", None]}), Tally()
+    expected = prep.transform({"a": [None, "x"]})
+    assert (prep.transform({"a": [word, "x"]}, tally=tally) == expected).all()
+    assert tally.unknown == {}
+    assert feeds(prep, {"a": [word, "x"]})["a"].ravel().tolist() == ["", "x"]
+
+
+def test_a_word_for_missing_is_a_label_where_training_had_it():
+    prep, tally = TablePreprocessor().fit({"a": ["x", "y", "NA", None]}), Tally()
+    assert prep.transform({"a": ["NA"]}).tolist() == [[1, 0, 0, 0]]
+    prep.transform({"a": ["na"]}, tally=tally)  # neither that label nor surely a hole
+    assert tally.unknown == {"a": 1}
+    pooled = TablePreprocessor(max_categories=2).fit({"a": ["x", "x", "y", "none", None]})
+    assert pooled.transform({"a": ["none"]}).tolist() == [[0, 1, 0]]
+
+
+def test_a_file_is_read_as_pandas_read_it_for_training(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nx,1\nNA,2\nnone,3\ny,4\nx,5\n")
+    frame = pd.read_csv(path, na_values=["none"])
+    prep, tally = TablePreprocessor().fit(frame), Tally()
+    expected = prep.transform(frame)
+    found = prep.transform(read_frame(path, prep.columns_), tally=tally)
+    assert (found == expected).all()
+    assert tally.unknown == {}

@@ -104,3 +104,20 @@ def test_an_infinite_number_is_far():
     fed = {"X": np.array([[np.inf], [-np.inf], [3.5], [np.nan]])}
     found = run_onnx(make_model(graph, 18, {}), fed)["unseen"]
     assert found[:, 0].tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("holes", [True, False])
+def test_words_for_missing_values_among_labels(holes):
+    words = ["NA", "n/a", "<NA>", "?", "None", "nULL", "-", "#N/A", "x"]
+    training = {"a": ["x", "y", "-", None if holes else "x"], "b": [1.0, 2.0, 4.0, 3.0]}
+    preprocessor = TablePreprocessor().fit(training)
+    rows = {"a": words, "b": np.arange(1.0, 10.0) / 4}
+    assert_same_matrix(training, rows)
+    graph, unseen = Graph(), Unseen()
+    made = preprocess(graph, preprocessor, np.float64)
+    graph.output("matrix", made.matrix, ["rows", len(preprocessor.source_)])
+    graph.output("unseen", made.unseen, ["rows", 1])
+    raw = {"a": np.array(words, object)[:, None], "b": rows["b"][:, None]}  # as others feed it
+    found = run_onnx(make_model(graph, 18, {}), raw)
+    np.testing.assert_allclose(found["matrix"], preprocessor.transform(rows, unseen=unseen))
+    assert found["unseen"].ravel().tolist() == unseen.rows.tolist()

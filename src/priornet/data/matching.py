@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from priornet.data.columns import CellError, Column, Numbers, Table, Texts, shown
 from priornet.data.days import as_moments
 from priornet.data.learning import RawColumn
-from priornet.data.spelling import parse_labels
+from priornet.data.spelling import MISSING_WORDS, parse_labels
 from priornet.data.values import label_of
 
-__all__ = ["as_labels", "as_numbers", "place_unnamed"]
+__all__ = ["as_labels", "as_numbers", "means_missing", "place_unnamed"]
 
 FloatArray = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ def as_labels(column: RawColumn, raw: Column) -> Texts:
     """The labels of a column that training knew as labels, spelled as it knew them.
 
     A label that is none of training's in any spelling stays as it is, and so does one that could be
-    two of them.
+    two of them; but words such as NA that training had not are missing values.
 
     Args:
         column: What training learnt about it.
@@ -106,7 +106,22 @@ def as_labels(column: RawColumn, raw: Column) -> Texts:
         return texts
     spelled = _unambiguous(column.categories)
     labels = [text if text in known else spelled.get(_meaning(text), text) for text in texts.labels]
+    holes = means_missing(column, labels)
+    if any(holes):
+        codes = np.append(np.where(holes, -1, np.arange(len(labels))), -1)[texts.codes]
+        texts = Texts(codes, texts.labels, texts.is_declared)
     return Texts(texts.codes, tuple(labels), texts.is_declared)
+
+
+def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
+    """Tell which labels are words such as NA that training had not: its reader took them for holes.
+
+    Where rare labels were pooled nobody knows whether such a word was among them.
+    """
+    if column.has_other:
+        return [False] * len(labels)
+    words = MISSING_WORDS - {label.lower() for label in column.categories}
+    return [label.lower() in words for label in labels]
 
 
 def _unambiguous(labels: Sequence[str]) -> dict[object, str]:

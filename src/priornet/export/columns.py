@@ -8,11 +8,14 @@ are called ``x0``, ``x1``, ...
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from priornet.data.matching import means_missing
 from priornet.data.preprocessing import LIMIT, RawColumn, TablePreprocessor
+from priornet.data.spelling import MISSING_WORDS
 from priornet.export.errors import ExportError
 from priornet.export.graph import Graph, Value
 
@@ -23,6 +26,13 @@ ROWS = "rows"
 INPUT = "X"
 """The one input of a model without column names."""
 _ML = "ai.onnx.ml"
+_WORDS = sorted(
+    {
+        "".join(letters)
+        for word in MISSING_WORDS - {""}
+        for letters in product(*((char, char.upper()) for char in word))
+    }
+)  # as any program spells them: the graph compares letter by letter
 
 
 class Inputs(NamedTuple):
@@ -124,13 +134,17 @@ def _far(graph: Graph, columns: list[RawColumn], values: Value) -> Value:
 
 def _slots(graph: Graph, column: RawColumn, raw: Value) -> Value:
     """Which of the column's outputs is 1 in each row, ``(rows, 1)``; -1 for none."""
-    n_own = len(column.categories)
+    n_own, hole = len(column.categories), column.width - 1
+    words = [
+        word for word, is_hole in zip(_WORDS, means_missing(column, _WORDS), strict=True) if is_hole
+    ]
+    holes = ["", *words] if column.has_missing else [""]
     return graph.add(
         "LabelEncoder",
         raw,
         dtype=np.int64,
         domain=_ML,
-        keys_strings=[*column.categories, ""],
-        values_int64s=[*range(n_own), column.width - 1 if column.has_missing else -1],
+        keys_strings=[*column.categories, *holes],
+        values_int64s=[*range(n_own), *[hole if column.has_missing else -1] * len(holes)],
         default_int64=n_own if column.has_other else -1,
     )
