@@ -75,3 +75,8 @@ def test_bad_input_is_refused(refused, models, table, csv, far, tmp_path):
     assert "it is a folder" in refused("evaluate", models / "one", csv, "--report", tmp_path)
     assert "--coverage" in refused("evaluate", models / "one", csv, "--coverage", "2")
     assert not report.exists()
+
+
+def test_standard_input_is_read_once(refused, models):
+    said = refused("evaluate", models / "one", "-", "--ood", "-")
+    assert said == "standard input is named twice; name a file in one of its places."

@@ -347,3 +347,16 @@ def test_column_names_cannot_command_the_terminal(call, table, tmp_path):
     done = call("fit", path, "--out", tmp_path / "m", *options)
     assert "\x1b" not in done.stderr
     assert '  "x\\x1b[2J": number' in done.stderr
+
+
+def test_a_target_is_not_ignored_too(refused, csv, tmp_path):
+    options = ("--target", "strength", "--ignore", "strength", "--out", tmp_path / "m", "--quiet")
+    said = refused("fit", csv, *options)
+    assert said == 'the target "strength" is also to be ignored; name it once.'
+
+
+@pytest.mark.parametrize("command", ["fit", "distill", "demo"])
+def test_a_seed_that_no_generator_takes_is_the_option_s_fault(refused, command):
+    said = refused(command, "--seed", 2**32)
+    assert "'--seed'" in said
+    assert "4294967295" in said

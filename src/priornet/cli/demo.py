@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.kinds import FIGURE, REPORT, RESULTS
-from priornet.cli.options import AsJson, Overwrite
+from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
 from priornet.cli.output import coloured, method_table
 from priornet.cli.outputs import check_outputs, make_folder
 from priornet.cli.synthetic import run_synthetic
@@ -50,7 +50,9 @@ def demo(
             "minutes. smoke: seconds, too short to learn."
         ),
     ] = Preset.DEMO,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of data and training.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data and training.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:

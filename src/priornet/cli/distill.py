@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called, one_line
-from priornet.cli.inputs import model_columns, read_features, read_labelled
-from priornet.cli.options import AsJson, Quiet
+from priornet.cli.inputs import check_stdin, model_columns, read_features, read_labelled
+from priornet.cli.options import LARGEST_SEED, AsJson, Quiet
 from priornet.cli.output import (
     counted,
     index_left_out,
@@ -99,7 +99,7 @@ def distill(
         float, typer.Option(min=0, max=0.9, help="Share of rows kept for the comparison; 0: none.")
     ] = Request.holdout,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the split and of the training.")
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the split and of the training.")
     ] = Request.seed,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
@@ -140,6 +140,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     Returns:
         What ``--json`` prints, and the comparison.
     """
+    check_stdin(request.data, request.unlabelled)
     inputs = (request.teacher, request.data, request.unlabelled)
     check_model_folder(request.out, inputs, quiet=not verbose)
     from priornet.data.column_summaries import ColumnWarning

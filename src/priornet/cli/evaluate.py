@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called
-from priornet.cli.inputs import load_model, model_columns, read_features, read_labelled
+from priornet.cli.inputs import check_stdin, load_model, model_columns, read_features, read_labelled
 from priornet.cli.kinds import REPORT
 from priornet.cli.options import AsJson, ModelPath, Overwrite
 from priornet.cli.output import (
@@ -66,6 +66,7 @@ def evaluate_file(
     """
     if not 0 < coverage < 1:
         raise InputError(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    check_stdin(data, ood)
     check_outputs([(report, REPORT)], (path, data, ood), overwrite=overwrite)
     model = load_model(path)
     columns = model_columns(model)

@@ -14,7 +14,7 @@ import typer
 from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.inputs import Labelled, read_labelled
 from priornet.cli.kinds import REPORT
-from priornet.cli.options import AsJson, Method, Overwrite, Quiet
+from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
 from priornet.cli.output import (
     counted,
     index_left_out,
@@ -90,7 +90,7 @@ def fit(
         float, typer.Option(help="Coverage of the intervals that the evaluation shows.")
     ] = Request.coverage,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the split and of the training.")
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the split and of the training.")
     ] = Request.seed,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Labelled",
     "check_columns",
+    "check_stdin",
     "load_model",
     "model_columns",
     "read_features",
@@ -87,6 +88,9 @@ def read_labelled(
             _check_present(path, name, list(frame.columns), what)
     if len(set(targets)) < len(targets):
         raise InputError(f"a target is named twice: {', '.join(targets)}.")
+    for name in targets:
+        if name in ignored:
+            raise InputError(f'the target "{name}" is also to be ignored; name it once.')
     if features is None:
         features = [name for name in frame.columns if name not in {*targets, *ignored}]
         index = tuple(name for name in unnamed_indices(frame) if name in features)
@@ -114,6 +118,12 @@ def read_features(
     frame = read_frame(path, known)
     check_columns(path, features, list(frame.columns))
     return frame.filter(list(features))
+
+
+def check_stdin(*paths: str | None) -> None:
+    """Refuse to read standard input twice: the second time nothing is left."""
+    if paths.count("-") > 1:
+        raise InputError("standard input is named twice; name a file in one of its places.")
 
 
 def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "LARGEST_SEED",
     "AsJson",
     "Interval",
     "IntervalMethod",
@@ -18,6 +19,10 @@ __all__ = [
     "Overwrite",
     "Quiet",
 ]
+
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's generators take no larger one."""
 
 
 class Method(StrEnum):

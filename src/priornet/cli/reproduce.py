@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from priornet.cli.kinds import RESULTS
-from priornet.cli.options import AsJson, Overwrite
+from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
 from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs, figure_paths, make_folder
 from priornet.cli.reproduce_depth import depth
@@ -29,7 +29,9 @@ Out = Annotated[Path, typer.Option(help="Folder for the results file.")]
 Figures = Annotated[
     Path | None, typer.Option(help="Folder for the figures, if not that of the results.")
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of data and training.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data and training.")
+]
 
 
 class SyntheticPreset(StrEnum):

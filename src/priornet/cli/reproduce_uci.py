@@ -13,7 +13,7 @@ import typer
 
 from priornet.cli.errors import InputError
 from priornet.cli.kinds import RESULTS
-from priornet.cli.options import AsJson, Method, Overwrite, Quiet
+from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
 from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs
 
@@ -72,7 +72,9 @@ def uci(
         typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only)."),
     ] = Splits.FOLDS,
     folds: Annotated[str, typer.Option(help="Only these folds, such as 0,1; default: all.")] = "",
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of folds and training.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of folds and training.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Annotated[
