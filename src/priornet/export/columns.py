@@ -134,7 +134,8 @@ def _far(graph: Graph, columns: list[RawColumn], values: Value) -> Value:
 
 def _slots(graph: Graph, column: RawColumn, raw: Value) -> Value:
     """Which of the column's outputs is 1 in each row, ``(rows, 1)``; -1 for none."""
-    n_own, hole = len(column.categories), column.width - 1
+    n_own = len(column.categories)
+    hole = [column.width - 1 if column.has_missing else -1]
     words = [
         word for word, is_hole in zip(_WORDS, means_missing(column, _WORDS), strict=True) if is_hole
     ]
@@ -145,6 +146,6 @@ def _slots(graph: Graph, column: RawColumn, raw: Value) -> Value:
         dtype=np.int64,
         domain=_ML,
         keys_strings=[*column.categories, *holes],
-        values_int64s=[*range(n_own), *[hole if column.has_missing else -1] * len(holes)],
+        values_int64s=[*range(n_own), *hole * len(holes)],
         default_int64=n_own if column.has_other else -1,
     )
