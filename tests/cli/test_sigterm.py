@@ -62,7 +62,7 @@ def test_sigterm_unwinds_this_process_alone(tmp_path):
 
 def test_sigterm_ends_a_command_as_an_interruption_does(models, table, tmp_path):
     out = tmp_path / "out.csv"
-    out.write_text("prediction,in_domain,verdict\n")
+    out.write_text("prediction,lower,upper,total,data,knowledge,in_domain,verdict\n")
     program = [sys.executable, "-m", "priornet", "predict", models / "one", "-", "--out", out, "-q"]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -79,4 +79,4 @@ def test_sigterm_ends_a_command_as_an_interruption_does(models, table, tmp_path)
         assert process.wait(120) == 143
         assert process.stderr.read() == b"Error: Terminated.\n"
     assert os.listdir(tmp_path) == ["out.csv"]
-    assert out.read_text() == "prediction,in_domain,verdict\n"
+    assert out.read_text() == "prediction,lower,upper,total,data,knowledge,in_domain,verdict\n"

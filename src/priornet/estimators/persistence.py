@@ -12,11 +12,9 @@ import math
 import os
 import stat
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from threading import Lock
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -47,7 +45,6 @@ CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 _PAUSES = (0.0, *(0.001 * 2**i for i in range(7)), *[0.1] * 12)  # seconds before another try
 _PROBED = (0.0, 1.0, -1.0, 1e6, -1e6)  # standard deviations; the last catch what nearly overflows
 _LARGEST_REST = 1 << 30  # bytes of a file of weights that are not weights
-_COUNTING = Lock()
 _WAY_OUT = "restore the folder from a copy, or save the model again"
 
 
@@ -219,8 +216,8 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
         )
     try:
         model = _rebuild(config, _tensors_of(weights))
-        with _one_thread():
-            _check_predictions(model.fitted_)
+        with ThreadPoolExecutor(1) as thread:  # torch keeps helpers of this one; forks lack them
+            thread.submit(_check_predictions, model.fitted_).result()
     except ModelError as error:
         raise ModelError(f"{folder / WEIGHTS}: {error}") from error
     return config, model
@@ -266,18 +263,6 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
         model.feature_names_in_ = np.array(config.feature_names, dtype=object)
     model.fitted_ = fitted
     return model
-
-
-@contextmanager
-def _one_thread() -> Generator[None]:
-    """Let torch start no threads: a forked process lacks them, and hangs where it needs them."""
-    with _COUNTING:  # the number is the process's, and other loads may be at work
-        usual = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(usual)
 
 
 def _check_predictions(fitted: Fitted) -> None:
