@@ -274,7 +274,7 @@ def test_rows_that_lack_too_much_are_counted(call, table, tmp_path):
     words = call(
         "predict", tmp_path / "model", tmp_path / "data.parquet", "--out", tmp_path / "out.csv"
     )
-    assert "2 rows lack more values than training rows did." in words.stdout
+    assert "2 rows lack more values than 99 of 100 training rows did." in words.stdout
 
 
 def test_reordered_and_extra_columns_change_nothing(call, models, table, tmp_path):

@@ -52,7 +52,7 @@ ModelPath = Annotated[Path, typer.Argument(help="Folder that `priornet fit` wrot
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace files, too, that priornet did not make.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show results and warnings only.")]
 IntervalMethod = Annotated[
     Interval,
     typer.Option(

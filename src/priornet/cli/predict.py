@@ -88,7 +88,7 @@ def predict(
     - prediction; lower and upper, the ends of an interval;
     - total, data and knowledge: standard deviations; data is noise in the targets, knowledge is
       what the model has not learnt;
-    - in_domain: the share of training rows at least as uncertain, from 1 (ordinary) to 0;
+    - in_domain: the share of reference rows at least as uncertain, from 1 (ordinary) to 0;
     - verdict: trust; noisy (familiar, but targets scatter here); unfamiliar (unlike training);
     - unseen: columns in which the row has what training never had (a value missing where there was
       always one, a new label, a number far out of range, too few values); such a row is unfamiliar.
@@ -254,7 +254,7 @@ def _sentences(summary: dict[str, Any]) -> Generator[str]:
         yield f'Column "{name}": {counted(count)} with a number far out of the training range.'
     if summary["n_bare"]:
         verb = "lacks" if summary["n_bare"] == 1 else "lack"
-        yield f"{counted(summary['n_bare'])} {verb} more values than training rows did."
+        yield f"{counted(summary['n_bare'])} {verb} more values than 99 of 100 training rows did."
     if summary["n_unseen"]:
         name = next(name for name in summary["added_columns"] if name.endswith("unseen"))
         yield f'{unseen_rows(summary["n_unseen"])}; "{name}" names the columns of each.'

@@ -56,7 +56,7 @@ class Scorer:
 
     ``prediction``, ``lower`` and ``upper`` and the standard deviations ``total``, ``data`` and
     ``knowledge`` are in units of the target (total² = data² + knowledge²); with several targets
-    each has the target's name behind it. ``in_domain`` is the share of training rows at least as
+    each has the target's name behind it. ``in_domain`` is the share of reference rows at least as
     uncertain, empty for a model without knowledge uncertainty; ``verdict`` is a word; ``unseen``
     names the columns in which a row has what training never had, empty for most rows.
 

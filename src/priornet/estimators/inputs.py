@@ -198,7 +198,7 @@ def unseen_notice(unseen: Unseen, index: Any = None) -> str:
     more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return (
         f"{len(rows)} of {unseen.n_rows} rows are unfamiliar for what training never had (a "
-        "missing value, a new label, a number far out of range): "
+        "missing value, a new label, a number far out of range, or too few values): "
         f"{', '.join(shown)}{more}; `return_columns=True` names the columns of each row instead."
     )
 
