@@ -141,3 +141,11 @@ def test_tally_counts_each_row_once():
     assert tally.unseen == sum(columns != "" for _, columns in ROWS.values())
     assert (tally.imputed, tally.unknown) == ({"age": 3, "city": 2}, {"city": 2})
     assert (tally.far, tally.bare) == ({"age": 2}, 0)
+
+
+def test_words_for_missing_values_count_as_empty_cells_do():
+    numbers = [["1", "2", "3"], ["4", "5", "6"], ["7", "8", "9"], ["1", "3", "5"]]
+    for word in ("", "NA"):
+        rows = numbers[:2] + [[word, word, "7"]] * 2 + numbers[2:]
+        table = dict(zip("abc", map(list, zip(*rows, strict=True)), strict=True))
+        assert TablePreprocessor().fit(table).most_missing_ == 2

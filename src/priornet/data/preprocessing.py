@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priornet.data.column_summaries import ColumnSummary
-from priornet.data.columns import CellError, Column, Numbers, Table
+from priornet.data.columns import CellError, Column, Table, Texts
 from priornet.data.containers import read_table
 from priornet.data.learning import (
     RawColumn,
@@ -131,7 +131,7 @@ class TablePreprocessor:
             for j in range(table.n_columns)
         ]
         columns = tuple(column for column, _ in learned)
-        self._set(table.names, columns, most_missing(_count_missing(table), weight))
+        self._set(table.names, columns, most_missing(_count_missing(table, columns), weight))
         self._labels = table.labels
         self.summaries_ = tuple(summary for _, summary in learned)
         return self
@@ -387,12 +387,15 @@ class TablePreprocessor:
         return slots[texts.codes], texts.codes < 0
 
 
-def _count_missing(table: Table) -> NDArray[np.int64]:
-    """Missing values of each row."""
+def _count_missing(table: Table, columns: tuple[RawColumn, ...]) -> NDArray[np.int64]:
+    """Missing values of each row, as the learnt columns read them: among numbers NA is one."""
     count = np.zeros(table.n_rows, np.int64)
-    for j in range(table.n_columns):
+    for j, learned in enumerate(columns):
         column = table.column(j)
-        count += np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
+        if learned.kind == "numeric":
+            count += np.isnan(as_numbers(learned, table.label(j), column))
+        elif isinstance(column, Texts):
+            count += column.codes < 0
     return count
 
 
