@@ -55,7 +55,7 @@ format: setup ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-attack: setup ## Attack every promise with generated input (about an hour)
+attack: setup ## Attack every promise with generated input (about 20 minutes)
 	PYTHONPATH=tests $(BIN)/python -m attack $(ATTACK_ARGS)
 
 mutants: setup ## Plant mistakes, and see what the tests find (about ten minutes)
