@@ -252,3 +252,13 @@ def test_errors_of_a_fit_are_cell_errors_before_they_are_placed(csv):
     frame.loc[2, "age"] = np.inf
     with pytest.raises(CellError, match="row 2"):
         TablePreprocessor().fit(frame)
+
+
+def test_long_text_is_refused_by_the_copies_that_learning_takes(tmp_path, monkeypatch):
+    """Of 4 MB free, half may be used: 0.6 MB of numbers fit, and the same bytes of text do not."""
+    monkeypatch.setattr("priornet.data.tables._memory", lambda: 4_000_000)
+    pq.write_table(pa.table({"x": np.arange(75_000.0)}), tmp_path / "numbers.parquet")
+    assert len(read_frame(tmp_path / "numbers.parquet")) == 75_000
+    pq.write_table(pa.table({"t": ["a" * 1000] * 600}), tmp_path / "text.parquet")
+    with pytest.raises(TableError, match=r"text\.parquet: to learn from the first 600 rows takes"):
+        read_frame(tmp_path / "text.parquet")

@@ -46,6 +46,7 @@ __all__ = [
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
+_LONG_TEXT, _COPIES = 256, 4  # bytes of a value that is hardly a label; copies of it
 _WRONG_ROW = re.compile(
     r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
 )
@@ -86,11 +87,12 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
     with TableReader(path) as reader:
         for batch in reader:
             batches.append(batch)
-            n_bytes += batch.nbytes
+            n_bytes += sum(_bytes_to_learn_from(column) for column in batch.columns)
             if n_bytes > most:
                 raise TableError(
-                    f"{reader.path}: the first {reader.n_read} rows take {n_bytes / 1e9:.1f} GB in "
-                    "memory, half of what is free; leave rows or columns out."
+                    f"{reader.path}: to learn from the first {reader.n_read} rows takes "
+                    f"{n_bytes / 1e9:.1f} GB, half of the memory that is free; leave rows or "
+                    "columns out."
                 )
         table = pa.Table.from_batches(batches, reader.schema)
         if known is not None:
@@ -98,6 +100,16 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
         elif reader.is_text:
             table = spelled(table, table.column_names)
     return as_frame(table)
+
+
+def _bytes_to_learn_from(column: Any) -> int:
+    """Bytes of a column, with the copies of it that a frame and its labels take of long text."""
+    import pyarrow as pa
+
+    kind = column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_long = is_text and column.nbytes > _LONG_TEXT * len(column)
+    return (_COPIES if is_long else 1) * column.nbytes
 
 
 def _memory() -> int:
