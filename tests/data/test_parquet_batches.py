@@ -80,7 +80,7 @@ def test_tables_larger_than_half_the_memory_are_refused_whole(tmp_path, monkeypa
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"t": repeated(1000)}), path, store_schema=False)
     monkeypatch.setattr(tables, "_memory", lambda: 20_000_000)
-    with pytest.raises(TableError, match=r"first \d+ rows take 0\.\d GB in memory, half of what"):
+    with pytest.raises(TableError, match=r"first \d+ rows takes 0\.\d GB, half of the memory"):
         read_frame(path)
 
 
