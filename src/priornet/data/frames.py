@@ -12,30 +12,23 @@ import numpy as np
 
 from priornet.data.containers import decimals_as_floats
 
-__all__ = ["as_frame", "is_unnamed_index", "unnamed_indices"]
+__all__ = ["as_frame", "unnamed_indices"]
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 _UNNAMED_IN_CSV = re.compile(r"|Unnamed: 0(?:\.\d+)?")
 
 
-def is_unnamed_index(column: str) -> bool:
-    """Tell the index of a frame that pandas wrote to Parquet though nobody gave it a name.
+def unnamed_indices(frame: Any) -> tuple[str, ...]:
+    """Find the columns of a file that hold the unnamed index of a frame.
 
     It counts rows, as a rule, and is no feature; an index with a name is a column like any other.
-    """
-    return _UNNAMED_INDEX.fullmatch(column) is not None
-
-
-def unnamed_indices(frame: Any) -> tuple[str, ...]:
-    """Columns of a file that hold the unnamed index of a frame.
-
     To CSV pandas writes it first, under an empty name, which it later reads as ``Unnamed: 0``: such
     a column is an index where it counts the rows from 0, and a feature where it does not.
 
     Args:
         frame: All columns and rows of the file.
     """
-    found = [name for name in frame.columns if is_unnamed_index(name)]
+    found = [name for name in frame.columns if _UNNAMED_INDEX.fullmatch(name)]
     for name in frame.columns:
         if not _UNNAMED_IN_CSV.fullmatch(name) or frame[name].dtype.kind not in "iuf":
             break

@@ -27,7 +27,6 @@ _MOST_SWEPT, _ROUGH_POINTS = 200, 5  # features that are swept finely, and point
 _MOST_CELLS = 1 << 22  # of a table that is measured at once
 _BEYOND = 0.5  # how far the sweep leaves the training range, in widths of that range
 _MOST_CATEGORIES = 12
-MISSING = "(missing)"
 
 
 @dataclass(frozen=True)
