@@ -38,9 +38,10 @@ def test_citation_names_the_current_version():
     assert f"\nversion: {priornet.__version__}\n" in citation
 
 
-def test_changelog_has_an_unreleased_section_on_top():
+def test_changelog_has_the_current_version_on_top():
     sections = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
-    assert sections[0] == "[Unreleased]"
+    state = r"(unreleased|\d{4}-\d\d-\d\d)"
+    assert re.fullmatch(rf"\[{re.escape(priornet.__version__)}\] - {state}", sections[0])
 
 
 TEXTS = [
