@@ -48,8 +48,8 @@ def test_python_blocks_run_one_after_the_other(tmp_path, monkeypatch):
     assert (namespace["noise"] > 0).all()
     assert (namespace["score"] > 0).all()
     assert Path("rooms.pack").stat().st_size > 0
-    assert namespace["their_depth"].shape == namespace["their_ignorance"].shape == (2, 32, 48)
-    assert namespace["is_strange"].shape == (3,)
+    assert namespace["ensemble_depth"].shape == namespace["ensemble_ignorance"].shape == (2, 32, 48)
+    assert namespace["is_unfamiliar"].shape == (3,)
     assert namespace["holiday_depth"].shape == (3, 32, 48, 1)
     for path in COMMITTED:  # the page says that they began with this file
         found = read_results(path)
