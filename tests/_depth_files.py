@@ -67,6 +67,17 @@ def write_split(folder, parts):
     (folder / "split.csv").write_text("\n".join(lines) + "\n")
 
 
+def write_sets(folder):
+    """Sets that look like NYU, KITTI and LSUN, in the shape of :data:`SETTINGS`."""
+    names = [f"{i:04d}" for i in range(8)]
+    write_pairs(folder / "nyu", names, shape=(32, 64))
+    write_split(folder / "nyu", {n: "test" if i > 4 else "train" for i, n in enumerate(names)})
+    roads = [f"um_{i:06d}" for i in (0, 1, 2, 93, 94)]
+    write_pairs(folder / "kitti", roads, shape=(32, 64), dtype=np.uint16)
+    write_pairs(folder / "lsun", ["a", "b"], shape=(32, 64), with_depth=False)
+    return folder
+
+
 def write_zip(path, files, compression=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", compression) as file:
         for name, data in files.items():

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from _depth_files import write_pairs, write_split
+from _depth_files import write_sets
 from priornet.cli import app
 
 RUNNER = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
@@ -115,11 +115,4 @@ def closed_folder():
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
     """Photographs that look like NYU, KITTI and LSUN, for the depth experiment."""
-    folder = tmp_path_factory.mktemp("sets")
-    names = [f"{i:04d}" for i in range(8)]
-    write_pairs(folder / "nyu", names, shape=(32, 64))
-    write_split(folder / "nyu", {n: "test" if i > 4 else "train" for i, n in enumerate(names)})
-    roads = [f"um_{i:06d}" for i in (0, 1, 2, 93, 94)]
-    write_pairs(folder / "kitti", roads, shape=(32, 64), dtype=np.uint16)
-    write_pairs(folder / "lsun", ["a", "b"], shape=(32, 64), with_depth=False)
-    return folder
+    return write_sets(tmp_path_factory.mktemp("sets"))

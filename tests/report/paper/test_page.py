@@ -1,32 +1,19 @@
-"""The whole page: what it says of full, partial and empty results, and that nobody edits it."""
+"""The whole page: what it says of full, partial and empty results."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from _depth_results import depth_content
 from _results import around, paper_methods
 from priornet.report.paper import ResultsError, make_page, write_page
-from priornet.report.paper.notes import Notes, read_notes
+from priornet.report.paper.notes import Notes
 from priornet.report.paper.runs import read_folder
 from priornet.report.paper.scores import SETS
-
-ROOT = Path(__file__).parents[3]
 
 
 def page(folder, notes=None):
     return make_page(read_folder(folder.path), Notes(notes or {}))
-
-
-def test_committed_page_is_what_the_generator_makes():
-    results, committed = ROOT / "results", ROOT / "docs" / "results.md"
-    if not results.is_dir():
-        pytest.skip("the source archive comes without results")
-    notes = read_notes(ROOT / "docs" / "results-notes.json")
-    made = make_page(read_folder(results), notes, committed.parent / "images")
-    assert committed.read_text() == made, "run `priornet reproduce page`"
-    assert notes.unused == []
 
 
 def test_empty_folder_makes_a_page_that_claims_nothing(folder):
