@@ -64,7 +64,7 @@ def test_local_link_leads_somewhere(link):
 
 
 def make_tables(folder):
-    """The files that the pages name: a price to learn, text, a date, holes, an id."""
+    """The files that the pages name: a price to learn, text, a date, missing values, an id."""
     rng = np.random.default_rng(0)
     n = 200
     table = pd.DataFrame(
@@ -81,7 +81,7 @@ def make_tables(folder):
     table[120:150].to_csv(folder / "test.csv", index=False)
     table[150:180].drop(columns="price").to_csv(folder / "new.csv", index=False)
     table[150:180].drop(columns="price").to_parquet(folder / "new.parquet")
-    table[180:].assign(area=1e4).to_csv(folder / "elsewhere.csv", index=False)
+    table[180:].assign(area=1e4).to_csv(folder / "other_town.csv", index=False)
 
 
 @pytest.mark.parametrize("page", PAGES)
