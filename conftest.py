@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 # Kernels import what comes with torch for GPUs only; everything else must import everywhere.
-collect_ignore = [] if find_spec("triton") else ["src/priornet/nn/joining_kernels.py"]
+collect_ignore = [] if find_spec("triton") else ["src/priornet/nn/dense_depth/joining_kernels.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ from depth_time import OutOfTime, time_limit
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 from priornet.nn import DenseDepth
 from priornet.training.streams import on_stream
 

@@ -29,8 +29,8 @@ import torch
 from PIL import Image
 from torch import Generator
 
-from priornet.data.depth import Augment, DepthImages, open_depth, pack
-from priornet.experiments.results import provenance, write_results
+from priornet.depth import Augment, DepthImages, open_depth, pack
+from priornet.evaluation.results import provenance, write_results
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "depth"
 N_IMAGES, REPEATS, BATCH = 200, 5, 32

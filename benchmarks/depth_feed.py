@@ -35,17 +35,17 @@ import torch
 from depth_data import stand_in
 from torch import Generator
 
-from priornet.data.depth import DepthImages, open_depth, pack
-from priornet.experiments.depth import config_for
-from priornet.experiments.depth.batches import Share, TrainingSet, epoch_seed, half_resolution
-from priornet.experiments.depth.changes import changes_for
-from priornet.experiments.depth.config import Config
-from priornet.experiments.depth.methods import Batch, objective_for
-from priornet.experiments.depth.networks import build
-from priornet.experiments.depth.recipe import Recipe, recipes
-from priornet.experiments.depth.train import Lesson, Training, make_fabric, train
-from priornet.experiments.results import provenance, write_results
+from priornet.depth import DepthImages, open_depth, pack
+from priornet.evaluation.results import provenance, write_results
 from priornet.training.threads import available_cores
+from priornet_paper.depth import config_for
+from priornet_paper.depth.batches import Share, TrainingSet, epoch_seed, half_resolution
+from priornet_paper.depth.changes import changes_for
+from priornet_paper.depth.config import Config
+from priornet_paper.depth.methods import Batch, objective_for
+from priornet_paper.depth.networks import build
+from priornet_paper.depth.recipe import Recipe, recipes
+from priornet_paper.depth.train import Lesson, Training, make_fabric, train
 
 NYU = Path(__file__).parents[2] / "shared" / "data" / "depth" / "nyu_v2"
 

@@ -23,16 +23,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from priornet.experiments.depth import config_for, with_changes
-from priornet.experiments.depth.config import STUDENTS, Config
-from priornet.experiments.depth.orders import Order, Task
-from priornet.experiments.depth.recipe import Recipe
-from priornet.experiments.depth.run import with_needs
-from priornet.experiments.depth.sets import Sources, find_sources, named_paths
-from priornet.experiments.depth.work import Workshop
-from priornet.experiments.gpu_sharing import shared_gpu, usual_workers
-from priornet.experiments.results import provenance, summary, write_results
-from priornet.experiments.side_by_side import Piece, Tick, in_order
+from priornet.evaluation.results import provenance, summary, write_results
+from priornet_paper.depth import config_for, with_changes
+from priornet_paper.depth.config import STUDENTS, Config
+from priornet_paper.depth.orders import Order, Task
+from priornet_paper.depth.recipe import Recipe
+from priornet_paper.depth.run import with_needs
+from priornet_paper.depth.sets import Sources, find_sources, named_paths
+from priornet_paper.depth.work import Workshop
+from priornet_paper.runs.gpu_sharing import shared_gpu, usual_workers
+from priornet_paper.runs.side_by_side import Piece, Tick, in_order
 
 METRICS = ("delta1", "rel", "rmse", "nll")
 KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")

@@ -30,7 +30,6 @@ import torch
 from torch import nn
 
 from priornet import DistilledRegressor
-from priornet.data.uci import load_uci
 from priornet.distill import (
     CatBoostTeacher,
     ForestTeacher,
@@ -39,7 +38,8 @@ from priornet.distill import (
     Teacher,
 )
 from priornet.distill.faithful import rows_per_second
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
+from priornet_paper.uci.data import load_uci
 
 SEED = 0
 TIMED_ROWS = 10_000

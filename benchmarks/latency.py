@@ -27,12 +27,13 @@ import pandas as pd
 import torch
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor
-from priornet.experiments.results import provenance, write_results
-from priornet.export import Comparison, feeds, outputs_of, to_onnx
-from priornet.export.graph import Graph
-from priornet.export.network import perceptron
-from priornet.export.onnx_model import LEAST_OPSET, interval_of, make_model
-from priornet.export.torch_program import NumericPart
+from priornet.evaluation.results import provenance, write_results
+from priornet.export import Comparison, outputs_of, to_onnx
+from priornet.export.onnx import feeds
+from priornet.export.onnx.graph import Graph
+from priornet.export.onnx.model import LEAST_OPSET, interval_of, make_model
+from priornet.export.onnx.network import perceptron
+from priornet.export.torch_export.program import NumericPart
 from priornet.uncertainty import uncertainty
 
 SEED = 0

@@ -35,7 +35,7 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 
 MEMBERS = 5
 SEED = 0

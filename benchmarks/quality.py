@@ -33,7 +33,7 @@ from priornet import (
     GaussianRegressor,
     PriorNetRegressor,
 )
-from priornet.experiments.results import provenance, summary, write_results
+from priornet.evaluation.results import provenance, summary, write_results
 
 MOST_ROWS = 5000
 SEED = 0

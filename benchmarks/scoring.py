@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 
 SEED = 0
 N_COLUMNS = 10

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from priornet import DistilledRegressor, losses
 from priornet.distill import targets_for
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 from priornet.nn import GaussianHead, NormalWishartHead, StackedMLP
 from priornet.priors import semi_informative_prior
 from priornet.training import Batch, Batches, Rows, StackedAdam, fit

@@ -79,7 +79,7 @@ def main() -> None:
         most = max(own["seconds"])
         print(f"{name:<38} {median:>8.3f} {most:>8.3f} {beside:>8.3f} {median - beside:>9.3f}")
     if args.json:
-        from priornet.experiments.results import provenance, write_results
+        from priornet.evaluation.results import provenance, write_results
 
         record = {"repeats": args.repeats, "load_before": load, "processor_seconds": found}
         write_results(args.json, record | provenance())

@@ -35,13 +35,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from priornet.data.uci import DATASETS, load_uci
-from priornet.experiments.gpu_sharing import usual_workers
-from priornet.experiments.results import provenance, read_results, write_results
-from priornet.experiments.uci import METHODS, Paper, Request, config_for, file_name, run_all
-from priornet.experiments.uci.folds import FoldStack, k_folds, make_fold
-from priornet.experiments.uci.paper import solve
+from priornet.evaluation.results import provenance, read_results, write_results
 from priornet.training.threads import at_most
+from priornet_paper.runs.gpu_sharing import usual_workers
+from priornet_paper.uci import METHODS, Paper, Request, config_for, file_name, run_all
+from priornet_paper.uci.data import DATASETS, load_uci
+from priornet_paper.uci.folds import FoldStack, k_folds, make_fold
+from priornet_paper.uci.paper import solve
 
 SETS = ("boston", "energy", "concrete", "wine", "power")
 WORKERS = 2

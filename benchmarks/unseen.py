@@ -33,9 +33,9 @@ import pandas as pd
 import torch
 
 from priornet import DistilledRegressor
-from priornet.data.generators import FactorAnalysisGenerator
-from priornet.experiments.results import provenance, summary, write_results
-from priornet.experiments.uci.scores import score
+from priornet.evaluation.results import provenance, summary, write_results
+from priornet.tables.generators import FactorAnalysisGenerator
+from priornet_paper.uci.score import score
 
 SEED = 0
 DIVIDED = 5  # a fifth of the rows is held out

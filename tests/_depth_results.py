@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from priornet.experiments.depth import config_for
-from priornet.experiments.depth.protocol import PROTOCOLS
-from priornet.experiments.results import summary
-from priornet.report.paper.depth.scores import FOREIGN, published_depth
+from priornet.evaluation.results import summary
+from priornet_paper.depth import config_for
+from priornet_paper.depth.protocol import PROTOCOLS
+from priornet_paper.page.depth.numbers import FOREIGN, published_depth
 
 MEASURES = ("total_entropy", "total_variance", "expected_entropy")
 KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from priornet.experiments.depth.batches import TrainingSet
-from priornet.experiments.depth.config import Config
-from priornet.experiments.depth.methods import objective_for
-from priornet.experiments.depth.presets import PRESETS
-from priornet.experiments.depth.recipe import Recipe, recipes
-from priornet.experiments.depth.train import Lesson, Training, make_fabric, train
 from priornet.nn import Head
+from priornet_paper.depth.batches import TrainingSet
+from priornet_paper.depth.config import Config
+from priornet_paper.depth.methods import objective_for
+from priornet_paper.depth.presets import PRESETS
+from priornet_paper.depth.recipe import Recipe, recipes
+from priornet_paper.depth.train import Lesson, Training, make_fabric, train
 
 TINY = replace(
     PRESETS["smoke"], height=24, width=32, epochs=3, batch=4, learning_rate=1e-2, n_members=2

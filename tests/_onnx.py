@@ -9,7 +9,7 @@ from typing import Any
 import onnxruntime
 import pytest
 
-from priornet.nn import efficientnet
+from priornet.nn.dense_depth import efficientnet
 
 
 def run_onnx(proto: Any, fed: dict[str, Any]) -> dict[str, Any]:

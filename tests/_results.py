@@ -2,9 +2,9 @@
 
 import pytest
 
-from priornet.experiments.results import provenance, summary
-from priornet.report.paper.scores import MEASURES, METHODS, Key, published
-from priornet.report.summaries import signature_of
+from priornet.evaluation.results import provenance, summary
+from priornet.evaluation.summaries import signature_of
+from priornet_paper.page.numbers import MEASURES, METHODS, Key, published
 
 CONFIG = {"seed": 0, "n_folds": 2, "grids": {"Single": {"learning_rate": [0.001, 0.01]}}}
 

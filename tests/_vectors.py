@@ -1,4 +1,4 @@
-"""The reference cases of ``data/vectors.json``: results of 60-digit arithmetic to compare with.
+"""The reference cases of ``vectors.json``: results of 60-digit arithmetic to compare with.
 
 Inputs are exact in float32. ``cases`` parametrises a test, ``tensors`` converts what a case holds,
 and ``expected`` picks one reference value:
@@ -21,7 +21,7 @@ import torch
 
 Case = dict[str, Any]
 
-_FILE = Path(__file__).parent / "data" / "vectors.json"
+_FILE = Path(__file__).parent / "vectors.json"
 
 
 @cache

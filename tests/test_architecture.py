@@ -20,37 +20,48 @@ SRC = ROOT / "src"
 
 # Bottom to top. A layer imports what stands above it in this list; names on one line are strangers.
 LAYERS = (
-    ("_version",),
-    ("checks", "notices", "writing"),
+    ("_version", "_lazy"),
+    ("checks", "methods", "notices", "writing"),
     ("special",),
     ("distributions",),
     ("uncertainty", "priors"),
     ("losses",),
     ("nn",),
     ("metrics",),
-    ("data",),
+    ("tables",),
     ("training",),
     ("distill",),
     ("estimators",),
-    ("export",),
+    ("evaluation",),
     ("report",),
-    ("experiments",),
+    ("export",),
+    ("depth",),
+    ("demo",),
     ("cli",),
     ("__main__",),
 )
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
+# The paper's package stands on top of the library, which never imports it.
+PAPER_LAYERS = (("runs",), ("synthetic", "uci", "depth"), ("page",), ("commands",))
+# What still goes up; only removals here.
+UPWARD_STILL = {("priornet.cli.demo", "priornet_paper.synthetic.command.run_synthetic")}
+PAPER_LEVEL = {unit: level for level, units in enumerate(PAPER_LAYERS) for unit in units}
+
 # Third-party packages that only some modules may import.
 HOMES = {
-    "matplotlib": ("priornet.report",),
+    "matplotlib": ("priornet.report", "priornet.depth.maps", "priornet_paper"),
     "plotly": ("priornet.report",),
-    "sklearn": ("priornet.estimators", "priornet.data", "priornet.distill"),
-    "typer": ("priornet.cli",),
-    "rich": ("priornet.cli", "priornet.training.progress"),
-    "pandas": ("priornet.data", "priornet.estimators", "priornet.report", "priornet.cli"),
-    "pyarrow": ("priornet.data", "priornet.cli"),
+    "sklearn": ("priornet.estimators", "priornet.tables", "priornet.distill", "priornet_paper"),
+    "typer": ("priornet.cli", "priornet_paper"),
+    "rich": ("priornet.cli", "priornet.training.progress", "priornet_paper"),
+    "pandas": (
+        *("priornet.tables", "priornet.estimators", "priornet.evaluation", "priornet.report"),
+        *("priornet.cli", "priornet_paper"),
+    ),
+    "pyarrow": ("priornet.tables", "priornet.cli", "priornet_paper"),
     "safetensors": ("priornet.estimators", "priornet.nn.weights", "priornet.nn.tensor_files"),
-    "triton": ("priornet.nn.joining_kernels",),
+    "triton": ("priornet.nn.dense_depth.joining_kernels",),
 }
 # Not declared: torch brings it where it is of use, and its home is imported only if it is there.
 WITH_TORCH = {"triton"}
@@ -139,7 +150,7 @@ class Scan(ast.NodeVisitor):
 
 
 def upward(unit: str, name: str) -> str | None:
-    """Why a module of the layer ``unit`` may not import ``name`` of priornet, if it may not."""
+    """Give the reason why the layer ``unit`` may not import ``name`` of priornet, or None."""
     target = name.split(".")[1] if "." in name else ""
     target = "_version" if target == "__version__" else target
     if target not in LEVEL:
@@ -149,12 +160,22 @@ def upward(unit: str, name: str) -> str | None:
     return None
 
 
+def upward_in_paper(unit: str, name: str) -> str | None:
+    """Give the reason why a unit of the paper's package may not import ``name`` of it, or None."""
+    target = name.split(".")[1]
+    if target not in PAPER_LEVEL:
+        return f"`{name}` is in no layer of the paper's package"
+    if target != unit and PAPER_LEVEL[target] >= PAPER_LEVEL[unit]:
+        return f"`{name}` is not below `{unit}`"
+    return None
+
+
 def misplaced(
     module: str, name: str, waits: bool, runtime: set[str], extra: set[str]
 ) -> str | None:
-    """Why ``module`` may not import the third-party ``name``, if it may not."""
+    """Give the reason why ``module`` may not import the third-party ``name``, or None."""
     package = name.split(".")[0]
-    homes = HOMES.get(package, ("priornet",))
+    homes = HOMES.get(package, ("priornet", "priornet_paper"))
     if not any(module == home or module.startswith(f"{home}.") for home in homes):
         return f"`{package}` belongs in {', '.join(homes)} only"
     if package in extra and not waits:
@@ -165,13 +186,14 @@ def misplaced(
 
 
 def violations(module: str, source: str, *, is_package: bool = False) -> list[str]:
-    """Everything in one module's source that breaks a rule, as ``line: reason``."""
+    """List everything in one module's source that breaks a rule, as ``line: reason``."""
     scan = Scan(module if is_package else module.rpartition(".")[0])
     scan.visit(ast.parse(source))
     runtime, extra = declared_packages()
     is_root = module == "priornet"
-    unit = "_root" if is_root else module.split(".")[1]
-    if not is_root and unit not in LEVEL:
+    in_paper = module.startswith("priornet_paper")
+    unit = module.partition(".")[2].partition(".")[0]
+    if unit and unit not in (PAPER_LEVEL if in_paper else LEVEL):
         return [f"0: `{unit}` is in no layer: add it to LAYERS"]
 
     found: list[tuple[int, str | None]] = []
@@ -180,13 +202,18 @@ def violations(module: str, source: str, *, is_package: bool = False) -> list[st
         if package in sys.stdlib_module_names:
             continue
         if is_root:  # it lists the public names for type checkers and loads them lazily
-            allowed = waits or name.startswith("priornet._version.")
+            allowed = waits or name.startswith(("priornet._version.", "priornet._lazy."))
             found.append((line, None if allowed else f"`{name}` must load lazily"))
+        elif (module, name) in UPWARD_STILL:
+            continue
+        elif package == "priornet_paper":
+            reason = upward_in_paper(unit, name) if in_paper else "the library never imports it"
+            found.append((line, reason))
         elif package == "priornet":
-            found.append((line, upward(unit, name)))
+            found.append((line, None if in_paper else upward(unit, name)))
         else:
             found.append((line, misplaced(module, name, waits, runtime, extra)))
-    if unit not in ("cli", "experiments", "__main__") and module != "priornet.training.threads":
+    if unit not in ("cli", "__main__") and not in_paper and module != "priornet.training.threads":
         touched = [(line, name) for line, name in scan.calls if name in GLOBAL_STATE]
         found += [(line, f"`{name}` changes global state") for line, name in touched]
     return [f"{line}: {reason}" for line, reason in found if reason]
@@ -212,8 +239,8 @@ def test_packages_list_their_exports(path):
     targets = [
         target.id
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     ]
     assert "__all__" in targets
@@ -278,9 +305,14 @@ def test_planted_torchvision_is_caught(source):
         ("priornet.novelty", "import torch", "in no layer"),
         ("priornet.metrics.rejection", "import matplotlib.pyplot as plt", "belongs in"),
         ("priornet.report_tools", "import matplotlib", "in no layer"),
-        ("priornet.experiments.synthetic", "from matplotlib import pyplot", "belongs in"),
+        ("priornet.demo", "from matplotlib import pyplot", "belongs in"),
         ("priornet.training.loop", "from rich.progress import Progress", "belongs in"),
-        ("priornet.experiments.synthetic", "import typer", "belongs in"),
+        ("priornet.demo", "import typer", "belongs in"),
+        ("priornet.demo", "from priornet_paper.uci import run", "never imports"),
+        ("priornet.demo", "def f():\n    import priornet_paper.uci.run", "never imports"),
+        ("priornet_paper.uci.run", "from priornet_paper.page import page", "not below"),
+        ("priornet_paper.uci.run", "from priornet_paper.depth import run", "not below"),
+        ("priornet_paper.novelty", "import torch", "in no layer"),
         ("priornet.nn.heads", "from sklearn.base import BaseEstimator", "belongs in"),
         ("priornet.special.gamma", "import scipy.special", "not a declared dependency"),
         ("priornet.nn.heads", "def f():\n    torch.manual_seed(0)", "global state"),
@@ -301,12 +333,13 @@ def test_planted_violation_is_caught(module, source, reason):
         ("priornet.losses.reverse_kl", "from priornet.priors import semi_informative_prior"),
         ("priornet.nn.heads", "from priornet.distributions import NormalWishart"),
         ("priornet.distributions.kl", "from .normal_wishart import NormalWishart"),
-        ("priornet.experiments.synthetic", "from priornet import __version__, losses"),
+        ("priornet_paper.synthetic.run", "from priornet import __version__, losses"),
         ("priornet.special.gamma", "import math\nimport torch\nfrom torch import Tensor"),
         ("priornet.report.synthetic", "from matplotlib.figure import Figure"),
         ("priornet.training.progress", "from rich.progress import Progress"),
-        ("priornet.cli", "import typer\nfrom priornet.experiments import synthetic"),
-        ("priornet.experiments.synthetic", "torch.manual_seed(0)"),
+        ("priornet_paper.commands", "import typer\nfrom priornet_paper.uci import run"),
+        ("priornet_paper.page.figures", "from matplotlib.figure import Figure"),
+        ("priornet_paper.synthetic.run", "torch.manual_seed(0)"),
         ("priornet", "if TYPE_CHECKING:\n    from priornet import nn"),
         ("priornet", "from priornet._version import __version__"),
     ],
@@ -317,7 +350,7 @@ def test_lawful_import_passes(module, source):
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_extras_load_inside_the_function_that_needs_them(waits):
-    reason = misplaced("priornet.data.big", "ray.data", waits, {"torch"}, {"ray"})
+    reason = misplaced("priornet.tables.big", "ray.data", waits, {"torch"}, {"ray"})
     assert (reason is None) == waits
 
 

@@ -13,8 +13,8 @@ import torch
 from typer.testing import CliRunner
 
 from priornet.cli import app
-from priornet.data.diabetes import load_diabetes
 from priornet.distill import FaithfulnessWarning
+from priornet.tables.diabetes import load_diabetes
 
 PAGE = (Path(__file__).parents[1] / "docs" / "distill.md").read_text()
 

@@ -3,17 +3,18 @@
 Importing this package loads nothing heavy: each name below is imported when it is first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from priornet._lazy import lazy_names
 from priornet._version import __version__
 
 if TYPE_CHECKING:
     from priornet import (
-        data,
+        depth,
         distill,
         distributions,
         estimators,
+        evaluation,
         export,
         losses,
         metrics,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         priors,
         report,
         special,
+        tables,
         training,
         uncertainty,
     )
@@ -44,10 +46,11 @@ __all__ = [
     "NormalWishart",
     "PriorNetRegressor",
     "__version__",
-    "data",
+    "depth",
     "distill",
     "distributions",
     "estimators",
+    "evaluation",
     "export",
     "load",
     "losses",
@@ -56,11 +59,12 @@ __all__ = [
     "priors",
     "report",
     "special",
+    "tables",
     "training",
     "uncertainty",
 ]
 
-_HOME = {
+_HOMES = {
     "DeepEnsembleRegressor": "estimators",
     "DistilledRegressor": "estimators",
     "EvidentialRegressor": "estimators",
@@ -69,22 +73,21 @@ _HOME = {
     "MultivariateStudentT": "distributions",
     "NormalWishart": "distributions",
     "PriorNetRegressor": "estimators",
+    "depth": "depth",
+    "distill": "distill",
+    "distributions": "distributions",
+    "estimators": "estimators",
+    "evaluation": "evaluation",
+    "export": "export",
     "load": "estimators",
+    "losses": "losses",
+    "metrics": "metrics",
+    "nn": "nn",
+    "priors": "priors",
+    "report": "report",
+    "special": "special",
+    "tables": "tables",
+    "training": "training",
+    "uncertainty": "uncertainty",
 }
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name on first use."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _HOME:
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    else:
-        value = import_module(f"{__name__}.{name}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """List the public names, loaded or not, beside what the module holds."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from attack.trial import Attack, broken
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 
 RESULTS = Path(__file__).parents[2] / "results" / "attack.json"
 

@@ -215,7 +215,7 @@ def _read(target: Path) -> tuple[int, int]:
 def _write_csv(path: Path, writer: int, pause: Callable[[], None]) -> None:
     import pyarrow as pa
 
-    from priornet.data.table_writer import TableWriter
+    from priornet.tables.writer import TableWriter
 
     with TableWriter(path) as table:
         for _ in range(3 + writer):
@@ -224,7 +224,7 @@ def _write_csv(path: Path, writer: int, pause: Callable[[], None]) -> None:
 
 
 def _write_json(path: Path, writer: int, pause: Callable[[], None]) -> None:
-    from priornet.experiments.results import write_results
+    from priornet.evaluation.results import write_results
 
     write_results(path, {"rows": [writer] * 200 * (3 + writer)})
     pause()

@@ -6,7 +6,7 @@ import numpy as np
 
 from attack.tables import ATTACKS
 from attack.trial import broken
-from priornet.data import containers, days
+from priornet.tables import containers, days
 
 (ATTACK,) = ATTACKS
 
@@ -24,7 +24,7 @@ def test_frames_that_pass_through_nanoseconds_are_found(tmp_path, monkeypatch):
         kind = values.dtype.kind
         return own(values.astype(f"{kind}8[ns]") if np.ndim(values) else values)
 
-    monkeypatch.setattr("priornet.data.values.as_days", wrapped)
+    monkeypatch.setattr("priornet.tables.values.as_days", wrapped)
     assert broken(ATTACK, ATTACK.run(0, 20, tmp_path)).keys() & {"matrices_wrong"}
 
 

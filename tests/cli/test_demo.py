@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from priornet import demo as diabetes
 from priornet.cli import app
 from priornet.cli.demo import Preset, demo
-from priornet.experiments import diabetes, synthetic
+from priornet_paper.synthetic import run as synthetic
 
 RUNNER = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from _depth_files import SETTINGS, encoded, photograph
 from _onnx import short_encoder
 from priornet.cli import app
-from priornet.export import DepthGraph
-from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead, load_depth, save_depth
+from priornet.depth import DepthGraph, load_depth, save_depth
+from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead
 from priornet.nn.tensor_files import write_tensors
 
 SIZE = (32, 64)

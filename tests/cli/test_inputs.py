@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from priornet.cli.inputs import read_features, read_labelled
-from priornet.data.preprocessing import TablePreprocessor
-from priornet.data.tables import TableReader, spelled_as
 from priornet.estimators import EvidentialRegressor, load
+from priornet.tables.files import TableReader, spelled_as
+from priornet.tables.preprocessing import TablePreprocessor
 
 N_ROWS = 60
 

@@ -12,14 +12,12 @@ from PIL import Image
 
 from _depth_files import encoded, photograph
 from _onnx import short_encoder
-from priornet.data.depth import open_depth, pack
+from priornet.depth import load_depth, open_depth, pack, save_depth
 from priornet.nn import (
     DenseDepth,
     GaussianHead,
     GaussianMixtureHead,
     NormalWishartHead,
-    load_depth,
-    save_depth,
 )
 from priornet.uncertainty import uncertainty
 

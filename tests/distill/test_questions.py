@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from priornet.data.preprocessing import TablePreprocessor
 from priornet.distill import Questions, TransferSet, draw_inputs
+from priornet.tables.preprocessing import TablePreprocessor
 
 RNG = np.random.default_rng(0)
 N = 80

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mutants.planting import Outcome, Project, read_catalogue, tried
-from priornet.experiments.results import provenance, write_results
+from priornet.evaluation.results import provenance, write_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "mutants.json"

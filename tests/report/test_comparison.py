@@ -7,9 +7,10 @@ import pytest
 from matplotlib.figure import Figure as MatplotlibFigure
 
 from priornet.estimators import EvidentialRegressor
-from priornet.report import evaluate, write_comparison
+from priornet.evaluation import evaluate
+from priornet.methods import COLOURS
+from priornet.report import write_comparison
 from priornet.report.comparison import Figure, render_comparison
-from priornet.report.palette import COLOURS
 
 
 @pytest.fixture(scope="module")

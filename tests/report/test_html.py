@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from priornet.estimators import DistilledRegressor
+from priornet.evaluation import evaluate
 from priornet.metrics import LEVELS, rejection_curve
-from priornet.report import evaluate, write_report
+from priornet.report import write_report
 from priornet.report.html import render_report
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}

@@ -10,8 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from priornet.experiments.synthetic import METHODS, PRESETS, run
-from priornet.report.palette import COLOURS, LABELS
+from priornet.methods import COLOURS, LABELS
 from priornet.report.synthetic import (
     draw,
     draw_panels,
@@ -19,6 +18,7 @@ from priornet.report.synthetic import (
     plot_prediction,
     plot_uncertainty,
 )
+from priornet_paper.synthetic.run import METHODS, PRESETS, run
 
 PARTS = ("total", "data", "knowledge")
 

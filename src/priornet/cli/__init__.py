@@ -5,12 +5,12 @@ Heavy imports wait inside the commands, so that ``--help`` and ``--version`` ans
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from priornet._version import __version__
-from priornet.cli.datasets import datasets
 from priornet.cli.demo import demo
 from priornet.cli.distill import distill
 from priornet.cli.errors import Group
@@ -18,7 +18,6 @@ from priornet.cli.evaluate import evaluate
 from priornet.cli.export import export
 from priornet.cli.fit import fit
 from priornet.cli.predict import predict
-from priornet.cli.reproduce import reproduce
 from priornet.cli.sigterm import end_on_sigterm
 from priornet.cli.verify import verify
 
@@ -59,5 +58,6 @@ def _options(
 
 for command in (fit, predict, evaluate, distill, demo, export, verify):
     app.command()(command)
-app.add_typer(datasets, name="datasets")
-app.add_typer(reproduce, name="reproduce")
+# Other packages add groups of commands, each a `typer.Typer`: the paper's are among them.
+for point in sorted(entry_points(group="priornet.commands"), key=lambda point: point.name):
+    app.add_typer(point.load(), name=point.name)

@@ -12,12 +12,12 @@ from priornet.cli.kinds import FIGURE, REPORT, RESULTS
 from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
 from priornet.cli.output import coloured, method_table
 from priornet.cli.outputs import check_outputs, make_folder
-from priornet.cli.synthetic import run_synthetic
+from priornet_paper.synthetic.command import run_synthetic
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priornet.experiments.diabetes import Study
+    from priornet.demo import Study
 
 __all__ = ["Preset", "demo"]
 
@@ -70,7 +70,7 @@ def demo(
 
     import json
 
-    from priornet.experiments.results import write_results
+    from priornet.evaluation.results import write_results
 
     synthetic = run_synthetic(preset, seed)
     write_results(out / "synthetic.json", synthetic)
@@ -88,7 +88,7 @@ def _run_diabetes(preset: Preset, seed: int | None) -> Study:
     """The paper has no such table: its preset is the demo's here."""
     from dataclasses import replace
 
-    from priornet.experiments.diabetes import PRESETS, study
+    from priornet.demo import PRESETS, study
 
     config = PRESETS[Preset.DEMO if preset is Preset.PAPER else preset]
     return study(config if seed is None else replace(config, seed=seed), verbose=True)

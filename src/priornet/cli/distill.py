@@ -29,10 +29,10 @@ from priornet.cli.outputs import check_model_folder
 if TYPE_CHECKING:
     import pandas as pd
 
-    from priornet.data.column_summaries import ColumnSummary
-    from priornet.data.learning import RawColumn
-    from priornet.data.preprocessing import TablePreprocessor
     from priornet.distill import Faithfulness
+    from priornet.tables.column_summaries import ColumnSummary
+    from priornet.tables.learning import RawColumn
+    from priornet.tables.preprocessing import TablePreprocessor
 
 __all__ = ["Request", "distil", "distill"]
 
@@ -143,8 +143,8 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     check_stdin(request.data, request.unlabelled)
     inputs = (request.teacher, request.data, request.unlabelled)
     check_model_folder(request.out, inputs, quiet=not verbose)
-    from priornet.data.column_summaries import ColumnWarning
     from priornet.distill.faithful import FaithfulnessWarning
+    from priornet.tables.column_summaries import ColumnWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -192,8 +192,8 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
 @contextmanager
 def _blamed(request: Request, path: str, index: pd.Index) -> Generator[None]:
     """Let an error be about the teacher, or about rows of the file."""
-    from priornet.data.tables import located
     from priornet.distill import TeacherError
+    from priornet.tables.files import located
 
     with blamed_on(path, index), located(path, index):
         try:
@@ -251,8 +251,8 @@ def _taken(rows: _Rows) -> list[str]:
 
 def _read(request: Request) -> _Rows:
     from priornet.cli.teachers import find_teacher
-    from priornet.data.tables import located
     from priornet.distill import StoredTeacher
+    from priornet.tables.files import located
 
     teacher = find_teacher(request.teacher, request.targets, request.ignore)
     path = request.data
@@ -307,8 +307,8 @@ def _read(request: Request) -> _Rows:
 
 def _all_columns(path: str, ignored: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """All columns of a table but those to ignore and an unnamed index; and that index."""
-    from priornet.data.frames import unnamed_indices
-    from priornet.data.tables import read_frame
+    from priornet.tables.files import read_frame
+    from priornet.tables.frames import unnamed_indices
 
     frame = read_frame(path)
     for name in ignored:
@@ -326,10 +326,10 @@ def _checked(
     Returns:
         It, how each column is read, and the notes on them; none where the teacher knew them.
     """
-    from priornet.data.column_summaries import column_notes
-    from priornet.data.preprocessing import TablePreprocessor
-    from priornet.data.tables import located
     from priornet.distill import Teacher
+    from priornet.tables.column_summaries import column_notes
+    from priornet.tables.files import located
+    from priornet.tables.preprocessing import TablePreprocessor
 
     with blamed_on(path), located(called(path), index):
         if not isinstance(teacher, Teacher):

@@ -124,7 +124,7 @@ class Group(TyperGroup):
 def _is_input_error(error: ValueError) -> bool:
     if isinstance(error, InputError):
         return True
-    from priornet.data.tables import TableError
+    from priornet.tables.files import TableError
 
     return isinstance(error, TableError)
 

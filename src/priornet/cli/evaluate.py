@@ -23,7 +23,7 @@ from priornet.cli.output import (
 from priornet.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
-    from priornet.report.evaluation import Evaluation
+    from priornet.evaluation.evaluate_model import Evaluation
 
 __all__ = ["evaluate", "evaluate_file"]
 
@@ -76,8 +76,8 @@ def evaluate_file(
         raise InputError(f"{called(data)}: one row with a target is not enough for an evaluation.")
     others = None if ood is None else read_features(ood, columns, known)
 
-    from priornet.data.tables import located
-    from priornet.report.evaluation import evaluate
+    from priornet.evaluation.evaluate_model import evaluate
+    from priornet.tables.files import located
 
     if others is not None and ood is not None:
         with blamed_on(ood), located(called(ood)):  # its values, before those of the first table

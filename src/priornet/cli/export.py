@@ -57,7 +57,7 @@ def export(
     The torch.export program takes the columns after preprocessing, as one matrix.
 
     A depth network (weights that reproduce depth left in OUT/.parts/NAME/weights, or that
-    priornet.nn.save_depth wrote) takes images, RGB in [0, 1], shape (batch, 3, H, W), and gives
+    priornet.depth.save_depth wrote) takes images, RGB in [0, 1], shape (batch, 3, H, W), and gives
     the same for every pixel at half the resolution.
     """
     if onnx is None and torch_export is None:

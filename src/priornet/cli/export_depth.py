@@ -11,7 +11,7 @@ from priornet.cli.errors import InputError, blamed_on, called, one_line
 from priornet.cli.options import Interval
 
 if TYPE_CHECKING:
-    from priornet.nn import SavedDepth
+    from priornet.depth import SavedDepth
 
 __all__ = [
     "compare_depth",
@@ -23,7 +23,7 @@ __all__ = [
     "write_depth",
 ]
 
-_WRITERS = "`priornet reproduce depth` and `priornet.nn.save_depth` write them."
+_WRITERS = "`priornet reproduce depth` and `priornet.depth.save_depth` write them."
 
 
 def is_network(path: Path) -> bool:
@@ -37,7 +37,7 @@ def load_network(path: Path) -> SavedDepth:
         raise InputError(f"{path}: no such file; {_WRITERS}")
     with path.open("rb"):  # whether it may be read is not a matter of what is in it
         pass
-    from priornet.nn import load_depth
+    from priornet.depth import load_depth
     from priornet.nn.tensor_files import TensorFileError
 
     try:
@@ -77,7 +77,8 @@ def write_depth(
     Returns:
         What ``--json`` prints.
     """
-    from priornet.export import ExportError, depth_to_onnx
+    from priornet.depth import depth_to_onnx
+    from priornet.export import ExportError
 
     saved = load_network(model)
     size = saved.size if size is None else size
@@ -106,9 +107,9 @@ def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
     """
     import torch
 
-    from priornet.data.depth import open_depth
-    from priornet.export import Comparison, DepthGraph, depth_outputs
-    from priornet.export.depth_verify import LEAST_KNOWLEDGE
+    from priornet.depth import DepthGraph, depth_outputs, open_depth
+    from priornet.depth.verify import LEAST_KNOWLEDGE
+    from priornet.export import Comparison
 
     if data == "-":
         raise InputError("a depth network is verified with images: name a file or a folder.")

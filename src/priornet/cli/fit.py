@@ -28,8 +28,8 @@ from priornet.cli.output import (
 from priornet.cli.outputs import check_model_folder, check_outputs, still_written
 
 if TYPE_CHECKING:
-    from priornet.data.column_summaries import ColumnSummary
-    from priornet.report.evaluation import Evaluation
+    from priornet.evaluation.evaluate_model import Evaluation
+    from priornet.tables.column_summaries import ColumnSummary
 
 __all__ = ["Request", "fit", "train"]
 
@@ -156,7 +156,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     training, held = _split(rows, request.holdout, request.seed)
 
     from priornet.cli.methods import make_estimator
-    from priornet.report.evaluation import evaluate
+    from priornet.evaluation.evaluate_model import evaluate
 
     model = make_estimator(
         request.method,
@@ -222,8 +222,8 @@ def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
     Returns:
         How each column is read.
     """
-    from priornet.data.preprocessing import TablePreprocessor
-    from priornet.data.tables import located
+    from priornet.tables.files import located
+    from priornet.tables.preprocessing import TablePreprocessor
 
     if len(rows.targets) < 2:
         raise InputError(f"{path}: one row with a target is not enough to learn from.")
@@ -240,8 +240,8 @@ def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
 
 def _column_notes(rows: Labelled, summaries: Sequence[ColumnSummary]) -> list[str]:
     """Columns and targets that may be meant otherwise, in rows of the file."""
-    from priornet.data.column_summaries import column_notes
     from priornet.estimators.targets import target_notes
+    from priornet.tables.column_summaries import column_notes
 
     def row(place: int) -> object:
         return rows.features.index[place]
@@ -253,7 +253,7 @@ def _column_notes(rows: Labelled, summaries: Sequence[ColumnSummary]) -> list[st
 
 def _fit(model: Any, training: Labelled) -> list[str]:
     """Train, and return what the estimator warns of but columns, which were looked at before."""
-    from priornet.data.column_summaries import ColumnWarning
+    from priornet.tables.column_summaries import ColumnWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

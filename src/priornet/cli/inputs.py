@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from priornet.data.learning import RawColumn
+    from priornet.tables.learning import RawColumn
 
 __all__ = [
     "Labelled",
@@ -77,8 +77,8 @@ def read_labelled(
     """
     import numpy as np
 
-    from priornet.data.frames import unnamed_indices
-    from priornet.data.tables import read_frame
+    from priornet.tables.files import read_frame
+    from priornet.tables.frames import unnamed_indices
 
     frame = read_frame(path, known)
     path = called(path)
@@ -113,7 +113,7 @@ def read_features(
     path: str, features: Sequence[str], known: Sequence[RawColumn] | None = None
 ) -> pd.DataFrame:
     """The columns of a model from a file that need not have targets."""
-    from priornet.data.tables import read_frame
+    from priornet.tables.files import read_frame
 
     frame = read_frame(path, known)
     check_columns(path, features, list(frame.columns))
@@ -150,9 +150,9 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
     """One target column as numbers, nan where it is missing."""
     import numpy as np
 
-    from priornet.data.columns import Numbers
-    from priornet.data.containers import read_table
-    from priornet.data.spelling import decimals_among_thousands, parse_labels
+    from priornet.tables.columns import Numbers
+    from priornet.tables.containers import read_table
+    from priornet.tables.spelling import decimals_among_thousands, parse_labels
 
     column = read_table(frame[[name]]).column(0)
     if isinstance(column, Numbers):
@@ -190,7 +190,7 @@ def model_columns(model: Any) -> list[str]:
 
 def load_model(path: Path) -> Any:
     """A model from its folder; what there is to say about that goes to standard error."""
-    from priornet.estimators.folders import found_folder
+    from priornet.estimators.files.folders import found_folder
 
     if not found_folder(path).is_dir():
         found = "it is a file, not a model folder" if path.exists() else "no such folder"

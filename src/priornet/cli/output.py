@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from priornet.cli.inputs import Labelled
-    from priornet.data.column_summaries import ColumnSummary
-    from priornet.report.evaluation import Evaluation
+    from priornet.evaluation.evaluate_model import Evaluation
+    from priornet.tables.column_summaries import ColumnSummary
 
 __all__ = [
     "coloured",
@@ -63,7 +63,7 @@ def unseen_rows(n_rows: int) -> str:
 
 def say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str]) -> None:
     """One line for each column and note; a wide table's are cut, and whole in the JSON."""
-    from priornet.data.column_summaries import summary_lines
+    from priornet.tables.column_summaries import summary_lines
 
     lines = [f"{path}: columns as they are read:"] if summaries else []
     lines += [f"  {line}" for line in summary_lines(summaries)]
@@ -145,7 +145,7 @@ def method_table(title: str, headers: Iterable[str]) -> Table:
 
 def coloured(name: str) -> str:
     """A method's name in its colour; a variant's in that of its method."""
-    from priornet.report.palette import COLOURS
+    from priornet.methods import COLOURS
 
     colour = COLOURS.get(name) or COLOURS[name.partition("-")[0]]
     return f"[bold {colour}]{name}[/]"

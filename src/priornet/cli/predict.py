@@ -33,8 +33,8 @@ from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_phot
 
 if TYPE_CHECKING:
     from priornet.cli.scoring import Scorer
-    from priornet.data.preprocessing import Tally
-    from priornet.data.tables import TableReader
+    from priornet.tables.files import TableReader
+    from priornet.tables.preprocessing import Tally
 
 __all__ = ["Request", "predict", "score_file"]
 
@@ -97,7 +97,7 @@ def predict(
     such a name, all added ones begin with "priornet_". Memory does not grow with the table.
 
     A depth network (weights that reproduce depth left in OUT/.parts/NAME/weights, or that
-    priornet.nn.save_depth wrote) looks at photographs, their middle cut out in the shape that it
+    priornet.depth.save_depth wrote) looks at photographs, their middle cut out in the shape that it
     learnt, and writes into the folder --out:
 
     - maps/NAME.npz: depth, lower, upper, total, data and knowledge of every pixel in metres, at
@@ -165,10 +165,10 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
 
     from priornet.cli.parallel import in_parallel
     from priornet.cli.scoring import Scorer
-    from priornet.data.preprocessing import Tally
-    from priornet.data.table_writer import TableWriter
-    from priornet.data.tables import TableReader
     from priornet.estimators.verdict import WORDS
+    from priornet.tables.files import TableReader
+    from priornet.tables.preprocessing import Tally
+    from priornet.tables.writer import TableWriter
 
     tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
@@ -227,8 +227,8 @@ def _score(
     """A batch with the added columns; text that the model read as numbers is numbers in Parquet."""
     import pyarrow as pa
 
-    from priornet.data.preprocessing import Tally
-    from priornet.data.tables import located, spelled_as
+    from priornet.tables.files import located, spelled_as
+    from priornet.tables.preprocessing import Tally
 
     tally = Tally()
     rows = spelled_as(batch.select(columns), scorer.columns)

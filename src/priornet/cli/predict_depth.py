@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from priornet.data.depth import DepthImages
+    from priornet.depth import DepthImages, SavedDepth
     from priornet.estimators.verdict import Reference
-    from priornet.nn import SavedDepth
 
 __all__ = ["PhotoRequest", "photo_sentences", "score_photographs"]
 
@@ -122,7 +121,7 @@ def photo_sentences(summary: dict[str, Any]) -> Iterator[str]:
 
 
 def _opened(path: str | Path) -> DepthImages:
-    from priornet.data.depth import open_depth
+    from priornet.depth import open_depth
 
     with blamed_on(path):
         images = open_depth(path)
@@ -171,7 +170,7 @@ def _answers(
     import numpy as np
     import torch
 
-    from priornet.export import depth_outputs
+    from priornet.depth import depth_outputs
 
     pictures = (
         picture for picture, _ in images.pairs(size=saved.size, crop=True, with_depth=False)
@@ -268,7 +267,7 @@ def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """Six figures of every number: more are not known of an image."""
     import pyarrow as pa
 
-    from priornet.data.table_writer import TableWriter
+    from priornet.tables.writer import TableWriter
 
     rounded = [
         {n: float(f"{v:.6g}") if isinstance(v, float) else v for n, v in row.items()}
@@ -282,7 +281,7 @@ def _draw(request: PhotoRequest, shown: list[_Shown]) -> None:
     """The first photographs, and what the network says of them."""
     import numpy as np
 
-    from priornet.report.depth_maps import DepthMaps, draw_maps
+    from priornet.depth.maps import DepthMaps, draw_maps
     from priornet.report.figure_files import write_figure
 
     names = ("mean", "total_variance", "epkl")

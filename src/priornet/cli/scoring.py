@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from priornet.cli.errors import InputError
-from priornet.data.unseen import Tally, Unseen
+from priornet.tables.unseen import Tally, Unseen
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from torch import Tensor
 
-    from priornet.data.preprocessing import RawColumn
+    from priornet.tables.preprocessing import RawColumn
 
 __all__ = ["Scorer", "is_scored"]
 

@@ -83,8 +83,8 @@ def _check_interval(path: Path, model: Any, exported: Path, about: Mapping[str, 
 
 
 def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
-    from priornet.data.tables import TableReader, located, spelled_as
     from priornet.export import Comparison, open_exported, outputs_of
+    from priornet.tables.files import TableReader, located, spelled_as
 
     comparison = Comparison()
     known = model.fitted_.preprocessor.columns_

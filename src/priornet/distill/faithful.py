@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.data.columns import Numbers
-from priornet.data.containers import read_table
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.rank_correlation import spearman
+from priornet.tables.columns import Numbers
+from priornet.tables.containers import read_table
 
 __all__ = [
     "Agreement",

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.data.preprocessing import TablePreprocessor
 from priornet.distill.tables import n_rows_of, plain, take
 from priornet.distill.transfer import Drawn, TransferSet
+from priornet.tables.preprocessing import TablePreprocessor
 
 __all__ = ["Questions", "draw_inputs"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.frames import as_frame
+from priornet.tables.frames import as_frame
 
 __all__ = ["as_matrix", "batches", "copied", "n_rows_of", "names_of", "pick", "plain", "take"]
 

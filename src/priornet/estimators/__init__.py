@@ -1,14 +1,14 @@
 """The scikit-learn face: tables in, predictions with their uncertainty out."""
 
-from priornet.data.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
 from priornet.estimators.evidential import EvidentialRegressor
-from priornet.estimators.fitted import PredictionError
-from priornet.estimators.persistence import ModelError, load
+from priornet.estimators.files.persistence import ModelError, load
+from priornet.estimators.model import PredictionError
+from priornet.estimators.prediction import RowUncertainty
 from priornet.estimators.prior_network import PriorNetRegressor
-from priornet.estimators.records import RowUncertainty
+from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 
 __all__ = [
     "BaseRegressor",

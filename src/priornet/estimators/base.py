@@ -20,9 +20,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from priornet.data.column_summaries import ColumnSummary, column_notes, warn_of_columns
-from priornet.data.unseen import Unseen
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import (
     check_inputs,
     check_targets,
@@ -33,6 +30,7 @@ from priornet.estimators.inputs import (
     take_rows,
     unseen_notice,
 )
+from priornet.estimators.model import Fitted
 from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import (
     SMALL,
@@ -43,6 +41,7 @@ from priornet.estimators.plan import (
     validation_split,
     weight_decay_for,
 )
+from priornet.estimators.prediction import RowUncertainty
 from priornet.estimators.prepared import (
     Prepared,
     chosen_device,
@@ -50,7 +49,6 @@ from priornet.estimators.prepared import (
     standardised,
 )
 from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
-from priornet.estimators.records import RowUncertainty
 from priornet.estimators.targets import (
     FloatArray,
     TargetColumns,
@@ -59,6 +57,8 @@ from priornet.estimators.targets import (
     target_scaling,
 )
 from priornet.notices import warn_user
+from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
+from priornet.tables.unseen import Unseen
 from priornet.training import Loss, Rows
 from priornet.uncertainty import Uncertainty, uncertainty
 
@@ -324,7 +324,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The folder holds ``weights.safetensors`` and ``config.json``, nothing that executes. It is
         written whole or not at all.
         """
-        from priornet.estimators.persistence import save
+        from priornet.estimators.files.persistence import save
 
         check_is_fitted(self)
         save(self, Path(path))

@@ -17,8 +17,8 @@ from priornet.distill.targets import Objective
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs, check_targets, num_rows, take_rows
+from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from priornet import losses
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.fitted import Fitted
+from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.training import Batch

@@ -16,11 +16,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from priornet.data.containers import unmasked
-from priornet.data.preprocessing import TablePreprocessor
-from priornet.data.unseen import Unseen
 from priornet.distill.tables import names_of, pick
 from priornet.estimators.targets import check_magnitude
+from priornet.tables.containers import unmasked
+from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.unseen import Unseen
 
 __all__ = [
     "check_inputs",

@@ -10,8 +10,6 @@ import torch
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from priornet.data.column_summaries import column_notes, warn_of_columns
-from priornet.data.containers import unmasked
 from priornet.distill import Questions, Teacher, ask_all
 from priornet.estimators.asking import (
     Asked,
@@ -33,6 +31,8 @@ from priornet.estimators.inputs import (
 from priornet.estimators.plan import Split, split_rows
 from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
 from priornet.estimators.targets import FloatArray, TargetColumns
+from priornet.tables.column_summaries import column_notes, warn_of_columns
+from priornet.tables.containers import unmasked
 
 __all__ = ["Posed", "pose_outside", "pose_own", "prepare_for"]
 

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.data.column_summaries import TableWarning
-from priornet.data.preprocessing import TablePreprocessor
 from priornet.estimators.inputs import num_rows, take_rows
 from priornet.estimators.plan import SMALL, Split
 from priornet.estimators.targets import FloatArray, TargetColumns
 from priornet.estimators.verdict import FEWEST
 from priornet.notices import warn_user
+from priornet.tables.column_summaries import TableWarning
+from priornet.tables.preprocessing import TablePreprocessor
 
 __all__ = ["Prepared", "chosen_device", "fit_preprocessor", "standardised"]
 

@@ -9,14 +9,14 @@ import torch
 from torch import Generator, Tensor
 
 from priornet import losses
-from priornet.data.generators import FactorAnalysisGenerator
 from priornet.distributions import NormalWishart
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.inputs import check_inputs
+from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.priors import semi_informative_prior, stack_priors
+from priornet.tables.generators import FactorAnalysisGenerator
 from priornet.training import Batch, Rows
 from priornet.training.schedules import linear_ramp
 

@@ -13,7 +13,7 @@ from priornet.distill import Targets, TransferSet, start_as_members, targets_for
 from priornet.distill.pooling import pool_answers, pooled_share
 from priornet.distill.targets import Objective
 from priornet.estimators.asking import MakeTargets, pack_answers
-from priornet.estimators.fitted import Fitted
+from priornet.estimators.model import Fitted
 from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import Auto, Plan, network_seeds
 from priornet.estimators.posing import Posed

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.data.column_summaries import outlier_notice
-from priornet.data.outliers import find_dominant
+from priornet.tables.column_summaries import outlier_notice
+from priornet.tables.outliers import find_dominant
 
 __all__ = [
     "LARGEST",

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.verdict import WORDS
-from priornet.export.columns import INPUT, input_names
 from priornet.export.errors import ExportError, need
-from priornet.export.feeds import feeds, numbers
-from priornet.export.onnx_model import LEAST_OPSET
+from priornet.export.onnx.columns import INPUT, input_names
+from priornet.export.onnx.feeds import feeds, numbers
+from priornet.export.onnx.model import LEAST_OPSET
 from priornet.export.quiet import quiet
 
 __all__ = ["Exported", "GraphFile", "Outputs", "open_exported"]
@@ -111,7 +111,7 @@ class _Program:
     def __init__(self, path: Path) -> None:
         import torch
 
-        from priornet.export.torch_program import METADATA
+        from priornet.export.torch_export.program import METADATA
 
         self._path = path
         texts = {METADATA: ""}
@@ -126,7 +126,7 @@ class _Program:
         """Run the program on raw columns."""
         import torch
 
-        from priornet.export.torch_columns import describe_columns
+        from priornet.export.torch_export.columns import describe_columns
 
         prep = model.fitted_.preprocessor
         wanted, given = describe_columns(prep), self.about.get("columns", [])

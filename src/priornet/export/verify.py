@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.records import RowUncertainty
+from priornet.estimators.prediction import RowUncertainty
 from priornet.export.errors import ExportError
 from priornet.export.exported import Outputs
 

@@ -22,8 +22,8 @@ from priornet.distributions import (
     precision_averages,
 )
 from priornet.distributions.averages import check_temperature
-from priornet.losses import scalar
-from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._kernels import scalar
+from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
 from priornet.losses.prior_network import divergence
 from priornet.losses.reduction import hidden, masked
 from priornet.special import triangular

@@ -7,8 +7,8 @@ import functools
 from torch import Tensor
 
 from priornet.distributions import NormalWishart
-from priornet.losses import scalar
-from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._kernels import scalar
+from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
 from priornet.losses.reduction import check_weight, masked, prepare_target
 
 __all__ = ["evidential"]

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from priornet.distributions import Gaussian
-from priornet.losses import scalar
-from priornet.losses.closed_form import closed_form
+from priornet.losses._kernels import scalar
+from priornet.losses._kernels.autograd import closed_form
 from priornet.losses.reduction import masked, prepare_target
 
 __all__ = ["beta_nll", "gaussian_nll"]

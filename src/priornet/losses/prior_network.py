@@ -10,8 +10,8 @@ from torch.distributions import kl_divergence
 
 from priornet.checks import broadcast_batch, check_mask, check_not_negative, check_same_kind
 from priornet.distributions import NormalWishart, ProductNormalWishart
-from priornet.losses import scalar
-from priornet.losses.closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._kernels import scalar
+from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
 from priornet.losses.reduction import check_weight, masked, prepare_target
 
 __all__ = ["MultiTaskLoss", "divergence", "forward_kl", "multi_task", "reverse_kl"]

@@ -1,7 +1,6 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
 from priornet.nn.dense_depth import DenseDepth
-from priornet.nn.depth_file import SavedDepth, load_depth, save_depth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.maps import BoundedExp
 from priornet.nn.mlp import MLP
@@ -15,10 +14,7 @@ __all__ = [
     "GaussianMixtureHead",
     "Head",
     "NormalWishartHead",
-    "SavedDepth",
     "Stack",
     "StackedMLP",
     "StackedModules",
-    "load_depth",
-    "save_depth",
 ]

@@ -21,8 +21,8 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
+from priornet.losses._kernels.leaf import Leaf
 from priornet.nn.compiling import is_fusing
-from priornet.nn.leaf import Leaf
 from priornet.nn.maps import BoundedExp, BoundedExps
 
 __all__ = ["GaussianHead", "GaussianMixtureHead", "Head", "NormalWishartHead"]

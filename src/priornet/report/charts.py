@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.numbers import json_list, shown_number
 from priornet.metrics import LEVELS, rejection_curve
-from priornet.report.evaluation import Evaluation
-from priornet.report.numbers import json_list, shown_number
 from priornet.report.traces import Chart, chart, line, log_ticks, share_axis, text, translucent
 
 __all__ = [

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.numbers import shown_number, shown_share
 from priornet.report.charts import error_axis, rejection_lines
-from priornet.report.evaluation import Evaluation
-from priornet.report.numbers import shown_number, shown_share
 from priornet.report.page import Cell, cell, chart_box, page, table, tag, write_page
 from priornet.report.traces import Chart, chart, line, share_axis, text
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from priornet.report.evaluation import Evaluation
-from priornet.report.features import Panel
-from priornet.report.numbers import json_list
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.features import Panel
+from priornet.evaluation.numbers import json_list
 from priornet.report.traces import Chart, chart, dates, line, log_ticks, text, translucent
 
 __all__ = ["feature"]

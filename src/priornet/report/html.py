@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.spread import PARTS
 from priornet.report import charts, overview
-from priornet.report.evaluation import Evaluation
 from priornet.report.feature_charts import feature
 from priornet.report.page import chart_box, page, tag, write_page
 from priornet.report.row_table import row_table
-from priornet.report.spread import PARTS
 from priornet.report.traces import Chart
 
 __all__ = ["render_report", "write_report"]
@@ -26,7 +26,7 @@ def write_report(evaluation: Evaluation, path: str | os.PathLike[str]) -> Path:
     """Write the report, whole or not at all.
 
     Args:
-        evaluation: What :func:`priornet.report.evaluate` returned.
+        evaluation: What :func:`priornet.evaluation.evaluate` returned.
         path: The HTML file; folders on the way are made.
     """
     return write_page(render_report(evaluation), path)

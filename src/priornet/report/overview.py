@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.numbers import NOTHING, shown_number, shown_share
+from priornet.evaluation.scores import level_name
+from priornet.evaluation.spread import MEASURES
 from priornet.metrics import LEVELS
-from priornet.report.evaluation import Evaluation
-from priornet.report.numbers import NOTHING, shown_number, shown_share
 from priornet.report.page import cell, facts, table, tag
-from priornet.report.scores import level_name
-from priornet.report.spread import MEASURES
 
 __all__ = ["about", "header", "tables", "tiles"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.numbers import shown_number, shown_share
+from priornet.evaluation.rows import UntrustedRow
 from priornet.metrics import LEVELS
 from priornet.report.charts import SHOWN_LEVEL
-from priornet.report.evaluation import Evaluation
-from priornet.report.numbers import shown_number, shown_share
 from priornet.report.page import Cell, cell, tag
-from priornet.report.rows import UntrustedRow
 
 __all__ = ["row_table"]
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from priornet.methods import COLOURS, LABELS, TRUTH
 from priornet.report.axes import TEXT, tidy
-from priornet.report.palette import COLOURS, LABELS, TRUTH
 
 __all__ = ["draw", "draw_panels", "plot_data", "plot_prediction", "plot_uncertainty"]
 
@@ -28,7 +28,7 @@ def draw(results: dict[str, Any]) -> Figure:
     """Above, what each method predicts; below, its total, data and knowledge uncertainty.
 
     Args:
-        results: What :func:`priornet.experiments.synthetic.run` returns.
+        results: What :func:`priornet_paper.synthetic.run.run` returns.
     """
     figure = Figure(figsize=(10, 5.8), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True, sharey="row")
@@ -51,7 +51,7 @@ def draw_panels(results: dict[str, Any]) -> Figure:
     """The four panels of the paper's figure: the data, and each method's three uncertainties.
 
     Args:
-        results: What :func:`priornet.experiments.synthetic.run` returns.
+        results: What :func:`priornet_paper.synthetic.run.run` returns.
     """
     figure = Figure(figsize=(9, 6.2), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True).flatten()
@@ -105,7 +105,7 @@ def plot_data(results: dict[str, Any], *, ax: Axes | None = None) -> Axes:
     """Training points and the mean they scatter around.
 
     Args:
-        results: What :func:`priornet.experiments.synthetic.run` returns.
+        results: What :func:`priornet_paper.synthetic.run.run` returns.
         ax: Where to draw; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
@@ -128,7 +128,7 @@ def plot_prediction(results: dict[str, Any], method: str, *, ax: Axes | None = N
     """Mean of one method with two standard deviations: from the data alone, and in total.
 
     Args:
-        results: What :func:`priornet.experiments.synthetic.run` returns.
+        results: What :func:`priornet_paper.synthetic.run.run` returns.
         method: Name of the method in the results.
         ax: Where to draw; a new figure when None.
     """
@@ -153,7 +153,7 @@ def plot_uncertainty(results: dict[str, Any], part: Part, *, ax: Axes | None = N
     """One part of every method's uncertainty, as a standard deviation on a logarithmic scale.
 
     Args:
-        results: What :func:`priornet.experiments.synthetic.run` returns.
+        results: What :func:`priornet_paper.synthetic.run.run` returns.
         part: ``"total"``, ``"data"`` or ``"knowledge"``.
         ax: Where to draw; a new figure when None.
     """

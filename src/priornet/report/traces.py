@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.report.numbers import json_list, shown_date, shown_number
+from priornet.evaluation.numbers import json_list, shown_date, shown_number
 
 __all__ = ["Chart", "chart", "dates", "line", "log_ticks", "share_axis", "text", "translucent"]
 

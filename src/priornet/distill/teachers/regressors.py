@@ -123,7 +123,7 @@ def _fit_noise(X: Any, square: FloatArray, seed: int) -> Any:
     """Expected square of an error, from the inputs."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    from priornet.data.preprocessing import TablePreprocessor
+    from priornet.tables.preprocessing import TablePreprocessor
 
     preprocessor = TablePreprocessor().fit(X)
     scale = float(square.mean())

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.data.values import is_missing
 from priornet.distill.tables import n_rows_of, names_of
 from priornet.distill.teachers.protocol import Teacher, TeacherError
+from priornet.tables.values import is_missing
 
 __all__ = ["StoredTeacher"]
 
@@ -41,8 +41,8 @@ class StoredTeacher(Teacher):
     is_stored = True
 
     def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
-        from priornet.data.frames import unnamed_indices
-        from priornet.data.tables import read_frame
+        from priornet.tables.files import read_frame
+        from priornet.tables.frames import unnamed_indices
 
         frame = read_frame(path)
         names = [str(name) for name in frame.columns]

@@ -1,0 +1,159 @@
+"""From a path to a set of images: recognise the form, then read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from priornet.depth.images.dataset import DepthImages
+from priornet.depth.images.errors import DepthError, reading
+from priornet.depth.images.folders import (
+    ENDINGS,
+    is_pair_folder,
+    is_picture,
+    open_image_folder,
+    open_pair_folder,
+    picture_files,
+)
+from priornet.depth.images.kitti import is_kitti, open_kitti
+from priornet.depth.images.labelled import LabelledMat
+from priornet.depth.images.lsun import LsunLmdb
+from priornet.depth.images.members import Members
+from priornet.depth.images.nyu_zip import (
+    DenseDepthData,
+    DenseDepthTest,
+    is_dense_depth_data,
+    is_dense_depth_test,
+)
+from priornet.depth.images.packed import PackedFile, is_packed
+from priornet.depth.images.source import Missing, Part, Source
+
+__all__ = ["KINDS", "open_depth"]
+
+_READERS: dict[str, Callable[[Path], Source]] = {
+    "dense-depth": lambda path: DenseDepthData(Members(path)),
+    "dense-depth-test": lambda path: DenseDepthTest(Members(path)),
+    "labelled": LabelledMat,
+    "lsun": LsunLmdb,
+    "images": open_image_folder,
+    "packed": PackedFile,
+}
+KINDS: tuple[str, ...] = ("pairs", *_READERS, "kitti")
+"""The forms that :func:`open_depth` reads."""
+
+
+def open_depth(
+    path: str | Path,
+    part: Part = "all",
+    kind: str | None = None,
+    *,
+    split: str | Path | None = None,
+    missing: Missing = "error",
+) -> DepthImages:
+    """Open a set of images, with depth where it has any.
+
+    ===================== ==========================================================================
+    ``pairs``             a folder with ``rgb/`` and ``depth/``, and perhaps ``split.csv``; depth of
+                          16 bits is in millimetres, of 8 bits in codes as in the labelled NYU set
+    ``dense-depth``       DenseDepth's ``nyu_data.zip``, or the folder it was unpacked to
+    ``dense-depth-test``  DenseDepth's ``nyu_test.zip``, likewise
+    ``labelled``          the official labelled NYU set, a ``.mat`` file of version 7.3
+    ``kitti``             raw KITTI drives, depth of the completion benchmark, split lists
+    ``lsun``              an LMDB of LSUN, without depth
+    ``images``            a folder of photographs, or one, without depth
+    ``packed``            what ``pack`` writes
+    ===================== ==========================================================================
+
+    Nothing is decoded yet, and files are read when their images are asked for.
+
+    Args:
+        path: The file or folder.
+        part: ``"train"``, ``"test"`` or ``"all"``. A set that is not divided has no training part,
+            and is its own test part.
+        kind: The form; recognised by default.
+        split: A split list or a folder with lists, for ``kitti``.
+        missing: Whether a picture of ``pairs`` or ``kitti`` without its depth file is an error, or
+            left out.
+
+    Raises:
+        DepthError: A path that is missing, or not one of these forms; what is wrong with it.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DepthError(f"{path}: there is no such file or folder.")
+    kind = _recognised(path) if kind is None else kind
+    if kind == "kitti":
+        source = open_kitti(path, part, None if split is None else Path(split), missing)
+    elif kind == "pairs":
+        source = open_pair_folder(path, missing)
+    elif kind in _READERS:
+        source = _READERS[kind](path)
+    else:
+        raise DepthError(f'unknown kind "{kind}"; choose one of: {", ".join(KINDS)}.')
+    return DepthImages.of_part(source, part)
+
+
+def _recognised(path: Path) -> str:
+    if path.is_dir():
+        return _kind_of_folder(path)
+    if path.name == "data.mdb":
+        return "lsun"
+    if path.suffix.lower() == ".mat":
+        return "labelled"
+    if is_picture(path):
+        return "images"
+    if path.suffix.lower() != ".zip" and not _begins_as_zip(path):
+        raise DepthError(
+            f"{path}: this is no set of images, or damaged; expected a picture "
+            f"({', '.join(ENDINGS)}), a folder of pictures, a .zip of DenseDepth, a .mat file of "
+            "NYU, an LMDB of LSUN, or what `pack` writes."
+        )
+    return _kind_of_zip(path)
+
+
+def _begins_as_zip(path: Path) -> bool:
+    """Whether it is a zip or was one: a truncated file still begins so."""
+    with reading(path, "a file"), path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _kind_of_zip(path: Path) -> str:
+    members = Members(path)
+    kind = _kind_of_members(members)
+    if kind is None:
+        raise DepthError(
+            f"{path}: this zip is neither DenseDepth's nyu_data.zip (it would hold "
+            "data/nyu2_train.csv) nor its nyu_test.zip (eigen_test_rgb.npy), nor a packed set."
+        )
+    return kind
+
+
+def _kind_of_members(members: Members) -> str | None:
+    checks: dict[str, Callable[[Any], bool]] = {
+        "packed": is_packed,
+        "dense-depth": is_dense_depth_data,
+        "dense-depth-test": is_dense_depth_test,
+    }
+    return next((kind for kind, check in checks.items() if check(members)), None)
+
+
+def _kind_of_folder(path: Path) -> str:
+    if is_pair_folder(path):
+        return "pairs"
+    if (path / "data.mdb").is_file():
+        return "lsun"
+    kind = _kind_of_members(Members(path))
+    if kind is not None:
+        return kind
+    if is_kitti(path):
+        return "kitti"
+    several = sorted(folder.name for folder in path.iterdir() if is_pair_folder(folder))
+    if several:
+        raise DepthError(f"{path}: which of the sets in it? {', '.join(several)}")
+    if picture_files(path):
+        return "images"
+    raise DepthError(
+        f"{path}: this folder holds no images in a form that is known; pictures end in "
+        f"{', '.join(ENDINGS)}."
+    )

@@ -1,0 +1,212 @@
+"""A set of images in one small file, which a machine with NumPy and Pillow alone can read.
+
+It is a zip of files that are not compressed further: the pictures, in the bytes that they came in;
+the depth of each, compressed without loss; and ``set.json``, which says what is what.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.depth.images.ahead import decoded, n_workers
+from priornet.depth.images.codes import compress_codes, compress_metres
+from priornet.depth.images.dataset import DepthImages
+from priornet.depth.images.decoding import (
+    Picture,
+    Raw,
+    StoredDepth,
+    check_shapes,
+    compressed_depth,
+)
+from priornet.depth.images.encoding import Encoding, metres
+from priornet.depth.images.errors import DepthError, need, reading
+from priornet.depth.images.members import Members
+from priornet.depth.images.resize import Size, check_size, resize_depth, resize_picture
+from priornet.writing import whole_file
+
+__all__ = ["PackedFile", "is_packed", "pack"]
+
+_INDEX, _FORMAT, _VERSION = "set.json", "priornet depth images", 1
+_MOST_CODES = (1 << 16) - 1
+
+
+def pack(
+    images: DepthImages,
+    path: str | Path,
+    *,
+    size: Size | None = None,
+    quality: int | None = None,
+    step: float | None = None,
+    workers: int | None = None,
+) -> None:
+    """Write a set to one file that ``open_depth`` reads.
+
+    By default it gives back what went in, bit by bit: pictures keep the bytes of their files (those
+    that come as pixels become PNG), depth codes are compressed without loss. The options trade that
+    for size, and what is given back is then what they make of it.
+
+    Args:
+        images: The set; its division into training and test is kept.
+        path: The file to write; it appears when it is complete.
+        size: Height and width to bring the images to.
+        quality: Makes pictures WebP of this quality, 0 to 100.
+        step: Rounds depth to multiples of this, in metres: for sets whose depth is in metres rather
+            than in codes, which does not compress well.
+        workers: Threads that compress; one for each processor by default.
+    """
+    if size is not None:
+        check_size(size)
+    if quality is not None and not 0 <= quality <= 100:
+        raise ValueError(f"`quality` must be between 0 and 100; got {quality}.")
+    if step is not None and not step > 0:
+        raise ValueError(f"`step` must be positive; got {step}.")
+    press = partial(_press, size=size, quality=quality, step=step)
+    stored = ((images.picture(row), images.stored_depth(row)) for row in range(len(images)))
+    encodings: list[Encoding | None] = []
+
+    def write(file: zipfile.ZipFile) -> None:
+        pressed = decoded(stored, press, workers=n_workers(workers), ahead=64)
+        for row, (picture, depth, encoding) in enumerate(pressed):
+            file.writestr(_member("picture", row), picture)
+            if depth is not None:
+                file.writestr(_member("depth", row), depth)
+                encodings.append(encoding)
+        file.writestr(_INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
+
+    _write_whole(Path(path), write)
+
+
+def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, Any]:
+    kinds = sorted({encoding for encoding in encodings if encoding is not None})
+    return {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "name": images.name,
+        "names": images.names,
+        "parts": images.parts,
+        "crop": images.crop,
+        "encodings": kinds,
+        # -1: in metres
+        "depth": [-1 if e is None else kinds.index(e) for e in encodings] or None,
+    }
+
+
+def _write_whole(path: Path, write: Callable[[zipfile.ZipFile], None]) -> None:
+    """Write a zip under another name first: what has the right name is complete."""
+    with reading(path.parent, "a folder to write to"), os.scandir(path.parent):
+        pass
+    with whole_file(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as file:
+        write(file)
+
+
+def _member(what: str, row: int) -> str:
+    return f"{what}/{row:06d}"
+
+
+def _press(
+    stored: tuple[Picture, StoredDepth | None],
+    *,
+    size: Size | None,
+    quality: int | None,
+    step: float | None,
+) -> tuple[bytes, bytes | None, Encoding | None]:
+    """What is written of an image: its picture, its depth, and what the depth's codes mean."""
+    picture, depth = stored
+    # Also where the bytes are kept: what is packed can be read.
+    pixels = picture.decode(has_depth=depth is not None)
+    data = picture.data
+    if not isinstance(data, bytes) or quality is not None or size is not None:
+        resized = pixels if size is None else resize_picture(pixels, size, crop=False)
+        data = _encoded(resized, quality)
+    if depth is None:
+        return data, None, None
+    values, encoding = depth.raw()
+    check_shapes(pixels, depth, values)
+    if size is not None:
+        values = resize_depth(values, size, crop=False)
+    if step is not None:
+        values, encoding = _rounded(metres(values, encoding), step, depth.where)
+    if encoding is None:
+        return data, compress_metres(values), None
+    return data, compress_codes(values), encoding
+
+
+def _encoded(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
+    pillow, file = need("PIL.Image", "encode pictures"), io.BytesIO()
+    image = pillow.fromarray(np.ascontiguousarray(pixels))
+    if quality is None:
+        image.save(file, "PNG", optimize=True)
+    else:
+        image.save(file, "WEBP", quality=quality, method=6)
+    return file.getvalue()
+
+
+def _rounded(depth: NDArray[np.float32], step: float, where: str) -> Raw:
+    codes = np.rint(depth / step)
+    if codes.max() > _MOST_CODES:
+        raise DepthError(f"{where}: {depth.max():.1f} m in steps of {step} m does not fit 16 bits.")
+    codes = np.where(depth > 0, np.maximum(codes, 1), 0)  # a measurement stays one
+    return codes.astype(np.uint16), Encoding(step, 1)
+
+
+def is_packed(members: Members) -> bool:
+    """Whether :func:`pack` wrote this file, or someone unpacked it."""
+    return _INDEX in members
+
+
+class PackedFile:
+    """What :func:`pack` wrote.
+
+    Args:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._members = Members(path)
+        self._members.check([_INDEX])
+        where = self._members.where(_INDEX)
+        with reading(where, "the index of a packed set"):
+            index = json.loads(self._members.read(_INDEX))
+            if index["format"] != _FORMAT:
+                raise DepthError(f"{where}: this is not the index of a packed set.")
+            if index["version"] != _VERSION:
+                raise DepthError(
+                    f"{where}: version {index['version']} of the form is not known; this priornet "
+                    f"knows version {_VERSION}."
+                )
+            self.name: str = index["name"]
+            self.names = tuple(str(name) for name in index["names"])
+            self.parts: list[str] | None = index["parts"]
+            self.crop = None if index["crop"] is None else tuple(index["crop"])
+            kinds = [Encoding(*encoding) for encoding in index["encodings"]]
+            self._encodings = [None if e < 0 else kinds[e] for e in index["depth"] or ()]
+        whats = ("picture", "depth") if self.has_depth else ("picture",)
+        rows = range(len(self.names))
+        self._members.check(_member(what, row) for what in whats for row in rows)
+
+    @property
+    def has_depth(self) -> bool:
+        """Whether the images have depth."""
+        return bool(self._encodings)
+
+    def picture(self, index: int) -> Picture:
+        """Read a photograph."""
+        return Picture(self._members.read(_member("picture", index)), self._where(index))
+
+    def depth(self, index: int) -> StoredDepth:
+        """Read its depth."""
+        data = self._members.read(_member("depth", index))
+        return compressed_depth(data, self._where(index), self._encodings[index])
+
+    def _where(self, index: int) -> str:
+        return f"{self._members.path}: {self.names[index]}"

@@ -1,0 +1,209 @@
+"""A depth network in one file: its weights, how it is built, and what its outputs mean."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from priornet.nn.dense_depth.network import ENCODERS, DenseDepth
+from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.nn.tensor_files import read_tensors, write_tensors
+
+__all__ = ["SavedDepth", "depth_record", "load_depth", "save_depth"]
+
+_HEADS = {
+    "gaussian": GaussianHead,
+    "normal-wishart": NormalWishartHead,
+    "mixture": GaussianMixtureHead,
+}
+# Where the head keeps what it was told, for what it does not keep by that name.
+_BOUNDS = {
+    "min_scale": lambda head: 1 / head._inverse_scale.high,
+    "max_scale": lambda head: 1 / head._inverse_scale.low,
+    "min_belief": lambda head: head._belief.low,
+    "min_excess": lambda head: head._excess.low,
+    "max_evidence": lambda head: head._excess.high,
+    "initial_belief": lambda head: head._belief.initial,
+    "initial_excess": lambda head: head._excess.initial,
+}
+_PLAIN = "plain"
+_DARKEST, _BRIGHTEST = -0.5, 1.5  # of images in [0, 1], which may overshoot where rescaled
+
+
+@dataclass(frozen=True)
+class SavedDepth:
+    """A network as :func:`load_depth` finds it.
+
+    Attributes:
+        net: In evaluation mode.
+        size: Height and width of the images that it learnt from.
+        shift: Depth that its 0 stands for.
+        scale: Depth that a step of 1 stands for.
+    """
+
+    net: DenseDepth
+    size: tuple[int, int]
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def exact(self) -> SavedDepth:
+        """The same in double precision, on the CPU."""
+        return replace(self, net=deepcopy(self.net).to("cpu", torch.float64))
+
+    @torch.no_grad()
+    def belief(self, images: torch.Tensor) -> Any:
+        """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
+
+        A distribution per pixel; numbers, if it has no head that says more.
+
+        Raises:
+            ValueError: Bytes, or numbers of which one lies far outside [0, 1].
+        """
+        if not images.is_floating_point():
+            raise ValueError(
+                f"`images` must be numbers in [0, 1], not {images.dtype}; divide bytes by 255."
+            )
+        if images.numel() and not bool(((images > _DARKEST) & (images < _BRIGHTEST)).all()):
+            raise ValueError(
+                "`images` must be numbers in [0, 1]: bytes divided by 255, and not normalised, "
+                f"which the network does; these lie in [{images.min():g}, {images.max():g}]."
+            )
+        found: Any = self.net.head.distribution(
+            self.net.raw(images.to(self.net.bottom.weight)).double()
+        )
+        if isinstance(found, torch.Tensor):
+            return self.shift + self.scale * found
+        return found.affine(self.shift, self.scale)
+
+
+def save_depth(
+    net: DenseDepth,
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[int, int],
+    shift: float = 0.0,
+    scale: float = 1.0,
+) -> None:
+    """Write a network so that ``priornet export`` and :func:`load_depth` can build it again.
+
+    Args:
+        net: With one of our heads.
+        path: File to write, usually ``*.safetensors``.
+        size: Height and width of the images that it learnt from.
+        shift: Depth that its 0 stands for.
+        scale: Depth that a step of 1 stands for.
+    """
+    write_tensors(Path(path), net.state_dict(), depth_record(net, size, shift, scale))
+
+
+def depth_record(
+    net: nn.Module, size: tuple[int, int], shift: float = 0.0, scale: float = 1.0
+) -> dict[str, Any]:
+    """What :func:`save_depth` writes beside the weights, ready for JSON."""
+    if len(size) != 2 or not all(side >= 1 and side == int(side) for side in size):
+        raise ValueError(f"`size` must be a height and a width in pixels; got {size}.")
+    if not (math.isfinite(shift) and 0 < scale < math.inf):
+        raise ValueError(
+            f"`shift` must be finite and `scale` positive; got {shift:g} and {scale:g}."
+        )
+    size = (int(size[0]), int(size[1]))
+    return {"network": _described(net), "size": [*size], "shift": shift, "scale": scale}
+
+
+def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
+    """Read what :func:`save_depth` or ``priornet reproduce depth`` wrote.
+
+    Raises:
+        ValueError: The file is damaged, or of another kind; the message names it.
+    """
+    path = Path(path)
+    tensors, state = read_tensors(path)
+    if "network" not in state:
+        raise ValueError(f"{path}: {_why_unknown(state)}")
+    try:
+        # Without memory first: a false number must not fill it.
+        with torch.device("meta"):
+            expected = {
+                name: part.shape for name, part in _built(state["network"]).state_dict().items()
+            }
+        size, shift, scale = _checked_place(state)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: it does not say how its network is built: {error}") from error
+    if expected != {name: part.shape for name, part in tensors.items()}:
+        raise ValueError(f"{path}: its weights are not those of the network that it describes.")
+    net = _built(state["network"])
+    net.load_state_dict(tensors)
+    return SavedDepth(net.eval().requires_grad_(False), size, shift, scale)
+
+
+def _checked_place(state: Mapping[str, Any]) -> tuple[tuple[int, int], float, float]:
+    """Size of the images, shift and scale of the depth."""
+    height, width = state["size"]
+    shift, scale = float(state["shift"]), float(state["scale"])
+    if not all(type(side) is int and side >= 1 for side in (height, width)):
+        raise ValueError(f"its size is {height!r} x {width!r} pixels.")
+    if not (math.isfinite(shift) and 0 < scale < math.inf):
+        raise ValueError(f"its shift is {shift:g} and its scale {scale:g}.")
+    return (height, width), shift, scale
+
+
+def _why_unknown(state: Mapping[str, Any]) -> str:
+    if "epoch" in state:
+        return (
+            "a checkpoint of a training that is not finished; its weights will be in the folder "
+            "`weights` when it is."
+        )
+    return (
+        "it does not say which network it is of, as files of older versions; train it again "
+        "(`priornet reproduce depth --again`), or write it with `priornet.depth.save_depth`."
+    )
+
+
+def _described(net: nn.Module) -> dict[str, Any]:
+    """How to build a network like this one."""
+    if not isinstance(net, DenseDepth):
+        raise TypeError(f"only a DenseDepth can be described; got {type(net).__name__}.")
+    head, projection = cast(Any, net.head), cast(Any, net.head.projection)
+    kind = next((name for name, known in _HEADS.items() if type(head) is known), None)
+    if kind is None and type(head).__module__ != DenseDepth.__module__:
+        raise TypeError(f"only our own heads can be described; got {type(head).__name__}.")
+    settings: dict[str, Any] = {}
+    if kind is not None:
+        names = list(inspect.signature(_HEADS[kind]).parameters)
+        settings = {
+            name: _BOUNDS[name](head) if name in _BOUNDS else getattr(head, name)
+            for name in names
+            if name != "in_features"
+        }
+    return {
+        "encoder": next(name for name, known in ENCODERS.items() if type(net.encoder) is known),
+        "n_decoder": net.bottom.out_channels,
+        "head": {"kind": kind or _PLAIN, **settings},
+        "early_split": kind == "mixture" and projection.groups > 1,
+        "norms_folded": net.encoder.norms_folded,
+    }
+
+
+def _built(description: Mapping[str, Any]) -> DenseDepth:
+    """The network, with other weights."""
+    settings = dict(description["head"])
+    kind = settings.pop("kind")
+    net = DenseDepth(
+        None if kind == _PLAIN else partial(_HEADS[kind], **settings),
+        description["encoder"],
+        n_decoder=description["n_decoder"],
+        early_split=description["early_split"],
+    )
+    if description["norms_folded"]:
+        net.encoder.fold_norms()
+    return net

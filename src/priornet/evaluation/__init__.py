@@ -1,0 +1,22 @@
+"""Scores of a model on rows, as arrays and plain numbers; nothing is drawn here.
+
+Each name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from priornet._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from priornet.evaluation.evaluate_model import Evaluation, evaluate
+
+__all__ = [
+    "Evaluation",
+    "evaluate",
+]
+
+_HOMES = {
+    "Evaluation": "evaluate_model",
+    "evaluate": "evaluate_model",
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,296 @@
+"""Everything a report shows about a fitted estimator on some rows, as arrays and plain numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributions import Distribution
+
+from priornet.evaluation.describe import Description, describe
+from priornet.evaluation.features import Panel, features_of, panels
+from priornet.evaluation.numbers import json_number
+from priornet.evaluation.rows import UntrustedRow, least_trusted
+from priornet.evaluation.scores import Intervals, interval_scores, ranking_scores, target_scores
+from priornet.evaluation.spread import PARTS, Spread, joint, spread_of
+from priornet.metrics import LEVELS, calibration_curve, crps, miscalibration_area, nll, pit
+
+__all__ = ["Estimator", "Evaluation", "Intervals", "Spread", "evaluate"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Estimator(Protocol):
+    """What an evaluation asks of a fitted model; every estimator of priornet answers."""
+
+    fitted_: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Settings."""
+        ...
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Predictive of each row."""
+        ...
+
+    def predict_belief(self, X: Any) -> Any:
+        """Belief behind it."""
+        ...
+
+    def predict_uncertainty(self, X: Any) -> Any:
+        """Total, data and knowledge uncertainty."""
+        ...
+
+    def predict_familiarity(self, X: Any) -> Any:
+        """In-domain score in [0, 1]."""
+        ...
+
+    def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
+        """One word per row; with the columns that hold what training never had, if asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A fitted model on N rows of K targets.
+
+    Attributes:
+        name: What to call the model: its method, or a name given.
+        model: What it is.
+        target_names: Names of the K targets.
+        row_labels: Names of the N rows.
+        y: Targets, ``(N, K)``.
+        prediction: Predicted means, ``(N, K)``.
+        intervals: By method: ``"predictive"``, and ``"conformal"`` where the model has it.
+        pit: Where each target falls in its predictive, ``(N, K)``.
+        expected: Probabilities of the calibration curve, ``(101,)``.
+        observed: Observed shares there, ``(101, K)``.
+        error: Squared error of each row, ``(N,)``; over several targets in units of each target's
+            own variance, summed.
+        spread: Uncertainty of the rows.
+        spread_ood: Uncertainty of the out-of-domain rows, if any were given.
+        row_spread: Standard deviation per row by part, ``(N,)``: that of the one target, or the
+            root of the trace over several, each in units of its own standard deviation.
+        row_spread_ood: The same of the out-of-domain rows.
+        familiarity: In-domain score per row; nan where the model has no knowledge uncertainty.
+        verdict: Word per row.
+        rows: The rows to trust least, worst first.
+        panels: Uncertainty along each feature.
+        panel_part: Which uncertainty the panels show: ``"knowledge"``, or ``"total"`` where the
+            model has no knowledge uncertainty.
+        metrics: Every score, ready for JSON; None stands for what is not finite.
+    """
+
+    name: str
+    model: Description
+    target_names: tuple[str, ...]
+    row_labels: tuple[str, ...]
+    y: FloatArray
+    prediction: FloatArray
+    intervals: dict[str, Intervals]
+    pit: FloatArray
+    expected: FloatArray
+    observed: FloatArray
+    error: FloatArray
+    spread: Spread
+    spread_ood: Spread | None
+    row_spread: dict[str, FloatArray]
+    row_spread_ood: dict[str, FloatArray] | None
+    familiarity: FloatArray
+    verdict: NDArray[np.str_]
+    rows: tuple[UntrustedRow, ...]
+    panels: tuple[Panel, ...]
+    panel_part: str
+    metrics: dict[str, Any]
+
+    @property
+    def has_knowledge(self) -> bool:
+        """Whether the model has knowledge uncertainty at all; a single Gaussian has none."""
+        return self.panel_part == "knowledge"
+
+
+@torch.no_grad()
+def evaluate(
+    model: Estimator,
+    X: Any,
+    y: Any,
+    X_ood: Any = None,
+    *,
+    name: str | None = None,
+    most_rows: int = 50,
+) -> Evaluation:
+    """Score a fitted estimator on rows, and keep what a report needs.
+
+    Args:
+        model: A fitted estimator.
+        X: Rows to predict.
+        y: Their targets, one or several columns, none missing.
+        X_ood: Rows from somewhere else, which the uncertainty should tell apart.
+        name: What to call the model; its method when None.
+        most_rows: How many of the least trusted rows to list.
+    """
+    from priornet.estimators.verdict import WORDS  # with scikit-learn behind it: not on import
+
+    labels = _row_labels(X, y)
+    names = tuple(model.fitted_.targets.names)
+    targets = _targets(y, names, labels)
+    deviation = targets.std(0)
+    scale = np.where(deviation > 0, deviation, 1.0) if len(names) > 1 else np.ones(1)
+
+    predictive = model.predict_dist(X)
+    y_tensor = _as_target(targets, predictive)
+    prediction = _by_target(predictive.mean)
+    curve = calibration_curve(predictive, y_tensor)
+    intervals = _intervals(model, X, targets.shape)
+    spread = spread_of(model, X, scale)
+    spread_ood = None if X_ood is None else spread_of(model, X_ood, scale)
+    row_spread = _row_spread(spread, scale)
+    error = (((targets - prediction) / scale) ** 2).sum(1)
+    familiarity = np.asarray(model.predict_familiarity(X), np.float64)
+    words, unseen = model.predict_verdict(X, return_columns=True)
+    verdict = np.asarray(words).astype(str)
+
+    features = features_of(X, model.fitted_.preprocessor.columns_)
+    part = "knowledge" if (spread.knowledge > 0).any() else "total"
+
+    def along(table: Any) -> FloatArray:
+        return _row_spread(spread_of(model, table, scale, with_measures=False), scale)[part]
+
+    per_target = target_scores(
+        names, targets, prediction, _numbers(miscalibration_area(predictive, y_tensor)), intervals
+    )
+    description = describe(model)
+    return Evaluation(
+        name=description.label if name is None else name,
+        model=description,
+        target_names=names,
+        row_labels=labels,
+        y=targets,
+        prediction=prediction,
+        intervals=intervals,
+        pit=_by_target(pit(predictive, y_tensor)),
+        expected=_numbers(curve.expected),
+        observed=_by_target(curve.observed),
+        error=error,
+        spread=spread,
+        spread_ood=spread_ood,
+        row_spread=row_spread,
+        row_spread_ood=None if spread_ood is None else _row_spread(spread_ood, scale),
+        familiarity=familiarity,
+        verdict=verdict,
+        rows=least_trusted(
+            features,
+            labels,
+            verdict=verdict,
+            familiarity=familiarity,
+            total=row_spread["total"],
+            data=row_spread["data"],
+            knowledge=row_spread["knowledge"],
+            most_missing=model.fitted_.preprocessor.most_missing_,
+            most=most_rows,
+        ),
+        panels=panels(features, row_spread[part], along),
+        panel_part=part,
+        metrics={
+            "n_rows": len(targets),
+            "n_ood_rows": 0 if spread_ood is None else len(spread_ood.total),
+            "rmse": _mean_over(per_target, "rmse"),
+            "nll": _mean(nll(predictive, y_tensor)),
+            "crps": _mean(crps(predictive, y_tensor)),
+            "miscalibration_area": _mean_over(per_target, "miscalibration_area"),
+            **interval_scores(targets, intervals),
+            **ranking_scores(
+                error, spread.measures, None if spread_ood is None else spread_ood.measures
+            ),
+            "verdicts": {word: int((verdict == word).sum()) for word in WORDS},
+            "unseen": {
+                "n_rows": int((unseen != "").sum()),
+                "columns": dict(Counter(name for row in unseen if row for name in row.split("; "))),
+            },
+            "targets": per_target,
+        },
+    )
+
+
+def _row_spread(spread: Spread, scale: FloatArray) -> dict[str, FloatArray]:
+    return {part: joint(getattr(spread, part), scale) for part in PARTS}
+
+
+def _row_labels(X: Any, y: Any) -> tuple[str, ...]:
+    """Names of the rows: the index of a frame, or their positions."""
+    for table in (X, y):
+        index = getattr(table, "index", None)
+        if index is not None and not callable(index):
+            return tuple(str(label) for label in index)
+    return tuple(str(i) for i in range(len(y)))
+
+
+def _targets(y: Any, names: tuple[str, ...], labels: tuple[str, ...]) -> FloatArray:
+    """Targets ``(N, K)``, all present."""
+    values = _by_target(y).copy()  # a frame lends its own, read-only
+    if values.shape[1] != len(names):
+        raise ValueError(
+            f"the model predicts {len(names)} target(s), {', '.join(names)}; got "
+            f"{values.shape[1]} column(s)."
+        )
+    if len(values) != len(labels):
+        raise ValueError(f"`X` has {len(labels)} rows and `y` has {len(values)}.")
+    if len(values) < 2:
+        raise ValueError(f"an evaluation needs two rows or more; got {len(values)}.")
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        rows = np.flatnonzero(wrong.any(1))
+        name = names[int(np.argmax(wrong[rows[0]]))]
+        more = f" (and in {len(rows) - 1} more rows)" if len(rows) > 1 else ""
+        state = "missing" if np.isnan(values[rows[0]]).any() else "infinite"
+        raise ValueError(
+            f'the target "{name}" is {state} in row {labels[rows[0]]}{more}; leave such rows out.'
+        )
+    return values
+
+
+def _intervals(model: Estimator, X: Any, shape: tuple[int, ...]) -> dict[str, Intervals]:
+    """Every method and level, from one pass through the networks."""
+    fitted, predictive = model.fitted_, model.predict_belief(X).predictive()
+    found: dict[str, Intervals] = {}
+    for method in ("predictive", "conformal"):
+        levels = [c for c in LEVELS if method == "predictive" or fitted.has_conformal(c)]
+        if not levels:
+            continue
+        lower, upper = (np.full((len(LEVELS), *shape), np.nan) for _ in range(2))
+        for level in levels:
+            i = LEVELS.index(level)
+            lower[i], upper[i] = (_numbers(e) for e in fitted.interval(predictive, level, method))
+        found[method] = Intervals(lower, upper)
+    return found
+
+
+def _as_target(values: FloatArray, predictive: Distribution) -> Tensor:
+    """In the dtype, on the device and in the shape of the predictive."""
+    y = torch.as_tensor(values).to(predictive.mean)
+    return y if predictive.event_shape else y[:, 0]
+
+
+def _by_target(values: Any) -> FloatArray:
+    """An array ``(N, K)``, whatever holds it."""
+    array = _numbers(values) if isinstance(values, Tensor) else np.asarray(values, np.float64)
+    return array.reshape(len(array), -1)
+
+
+def _numbers(values: Tensor) -> FloatArray:
+    return np.atleast_1d(values.double().numpy(force=True))
+
+
+def _mean(values: Tensor) -> float | None:
+    return json_number(values.double().mean())
+
+
+def _mean_over(per_target: dict[str, Any], key: str) -> float | None:
+    """Average over targets, as scikit-learn does."""
+    values = [scores[key] for scores in per_target.values()]
+    return None if None in values else float(np.mean(values))

@@ -1,0 +1,282 @@
+"""How the uncertainty moves along each feature: over the rows, and with the other features held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.tables.columns import Numbers, Table
+from priornet.tables.containers import read_table
+from priornet.tables.days import as_moments
+from priornet.tables.learning import RawColumn
+from priornet.tables.matching import as_labels
+from priornet.tables.spelling import parse_labels
+
+__all__ = ["Feature", "Panel", "features_of", "panels"]
+
+FloatArray = NDArray[np.float64]
+
+MAX_PANELS = 24
+_MOST_BINS, _ROWS_PER_BIN = 20, 25
+_SWEEP_POINTS = 49
+_MOST_SWEPT, _ROUGH_POINTS = 200, 5  # features that are swept finely, and points of the others
+_MOST_CELLS = 1 << 22  # of a table that is measured at once
+_BEYOND = 0.5  # how far the sweep leaves the training range, in widths of that range
+_MOST_CATEGORIES = 12
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One raw column of the evaluated rows, beside what training knew about it.
+
+    Attributes:
+        name: Its name, or ``x0``, ``x1``, ... where it has none.
+        known: What training learnt: range, categories.
+        numbers: Values as numbers (dates as days since 1970, nan for a hole), or None.
+        labels: Values as labels (None for a hole), or None.
+    """
+
+    name: str
+    known: RawColumn
+    numbers: FloatArray | None
+    labels: tuple[str | None, ...] | None
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the numbers are days since 1970."""
+        return self.known.parser == "date"
+
+    def is_missing(self, row: int) -> bool:
+        """Tell whether a row lacks the value."""
+        if self.numbers is not None:
+            return bool(np.isnan(self.numbers[row]))
+        return self.labels is not None and self.labels[row] is None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one feature's chart shows; arrays of one length, numeric or per category.
+
+    Attributes:
+        name: Name of the feature.
+        kind: Numeric or categorical.
+        is_date: Whether ``at`` and ``sweep_at`` are days since 1970.
+        at: Middle of each bin of rows; empty for categories.
+        categories: Label of each category; empty for numbers.
+        median: Median uncertainty of the rows in the bin or category; nan without rows.
+        low: Their 10 % quantile.
+        high: Their 90 % quantile.
+        count: How many rows.
+        sweep_at: Where the feature is moved to, the others held; empty for categories.
+        sweep: Uncertainty there; for categories, one value per category.
+        train_low: Smallest value in training; nan for categories.
+        train_high: Largest value in training.
+        is_known: Per category, whether training had it.
+    """
+
+    name: str
+    kind: Literal["numeric", "categorical"]
+    is_date: bool
+    at: FloatArray
+    categories: tuple[str, ...]
+    median: FloatArray
+    low: FloatArray
+    high: FloatArray
+    count: NDArray[np.int64]
+    sweep_at: FloatArray
+    sweep: FloatArray
+    train_low: float
+    train_high: float
+    is_known: tuple[bool, ...]
+
+
+def features_of(X: Any, columns: Sequence[RawColumn]) -> tuple[Feature, ...]:
+    """The columns that training knew, in its order, as this table holds them."""
+    table = read_table(X)
+    return tuple(_feature(table, j, known) for j, known in enumerate(columns))
+
+
+def _feature(table: Table, index: int, known: RawColumn) -> Feature:
+    place = index
+    if known.name is not None and table.names is not None:
+        place = table.names.index(known.name)
+    raw, name = table.column(place), f"x{index}" if known.name is None else known.name
+    if known.kind == "numeric":
+        if isinstance(raw, Numbers):
+            return Feature(name, known, raw.values, None)
+        parsed = parse_labels(raw.labels, known.parser)
+        numbers = np.full(len(raw.codes), np.nan)
+        if parsed is not None:
+            numbers = np.append(parsed[1], np.nan)[raw.codes]  # code -1 reads the nan
+        return Feature(name, known, numbers, None)
+    texts = as_labels(known, raw)
+    choices = (*texts.labels, None)
+    return Feature(name, known, None, tuple(choices[code] for code in texts.codes))
+
+
+def panels(
+    features: Sequence[Feature],
+    uncertainty: FloatArray,
+    measure: Callable[[Any], FloatArray],
+) -> tuple[Panel, ...]:
+    """One panel per feature, up to :data:`MAX_PANELS`: those along which the sweep moves most.
+
+    Args:
+        features: The evaluated columns.
+        uncertainty: Uncertainty of each evaluated row, shape ``(N,)``.
+        measure: The same uncertainty for any table of these columns.
+    """
+    if not features:
+        return ()
+    chosen = list(range(len(features)))
+    if len(features) > _MOST_SWEPT:
+        rough = {j: _steps(features[j], _ROUGH_POINTS) for j in chosen}
+        chosen = _most_moved(_sweeps(features, rough, measure))
+    steps = {j: _steps(features[j], _SWEEP_POINTS) for j in chosen}
+    sweeps = _sweeps(features, steps, measure)
+    if len(features) > MAX_PANELS:
+        chosen = _most_moved(sweeps)
+    return tuple(_panel(features[j], steps[j], sweeps[j], uncertainty) for j in chosen)
+
+
+def _sweeps(
+    features: Sequence[Feature],
+    steps: Mapping[int, Sequence[Any]],
+    measure: Callable[[Any], FloatArray],
+) -> dict[int, FloatArray]:
+    """Measure the uncertainty along the features that have steps, so many at once as fit in memory.
+
+    Args:
+        features: All columns.
+        steps: Values of a feature, by its place.
+        measure: Uncertainty of each row of a table.
+    """
+    most = max(_MOST_CELLS // (len(features) * _SWEEP_POINTS), 1)
+    found: dict[int, FloatArray] = {}
+    for start in range(0, len(steps), most):
+        part = dict(list(steps.items())[start : start + most])
+        swept = measure(_sweep_table(features, part))
+        ends = np.cumsum([len(step) for step in part.values()])[:-1]
+        found |= zip(part, np.split(swept, ends), strict=True)
+    return found
+
+
+def _most_moved(sweeps: Mapping[int, FloatArray]) -> list[int]:
+    """Places of the features along which the sweep moves most, in their order."""
+    return sorted(sorted(sweeps, key=lambda j: -_movement(sweeps[j]))[:MAX_PANELS])
+
+
+def _movement(sweep: FloatArray) -> float:
+    """Ratio of the largest to the smallest uncertainty; nan counts as none."""
+    seen = sweep[np.isfinite(sweep) & (sweep > 0)]
+    return float(seen.max() / seen.min()) if len(seen) else 0.0
+
+
+def _steps(feature: Feature, n_points: int) -> Sequence[Any]:
+    """The values that the sweep gives a feature; labels are few."""
+    if feature.labels is not None:
+        return _categories(feature)
+    low, high = feature.known.minimum, feature.known.maximum
+    beyond = _BEYOND * (high - low) or 1.0
+    return np.linspace(low - beyond, high + beyond, n_points).tolist()
+
+
+def _categories(feature: Feature) -> tuple[str, ...]:
+    """The most frequent labels of the rows; those of training that the rows lack fill up."""
+    assert feature.labels is not None
+    counts: dict[str, int] = {}
+    for label in feature.labels:
+        if label is not None:
+            counts[label] = counts.get(label, 0) + 1
+    ranked = sorted(counts, key=lambda label: (-counts[label], label))
+    absent = [label for label in feature.known.categories if label not in counts]
+    return tuple((ranked + absent)[:_MOST_CATEGORIES])
+
+
+def _sweep_table(features: Sequence[Feature], steps: Mapping[int, Sequence[Any]]) -> Any:
+    """One block of rows per feature with steps; in it the others keep what is typical of them."""
+    n_rows = sum(map(len, steps.values()))
+    columns: list[NDArray[Any]] = []
+    starts = dict(zip(steps, np.cumsum([0, *map(len, steps.values())]), strict=False))
+    for j, feature in enumerate(features):
+        values: list[Any] = [_typical(feature)] * n_rows
+        if j in steps:
+            values[starts[j] : starts[j] + len(steps[j])] = steps[j]
+        columns.append(_column(feature, values))
+    if features[0].known.name is None:
+        return np.column_stack(columns)
+    import pandas as pd
+
+    return pd.DataFrame({f.name: column for f, column in zip(features, columns, strict=True)})
+
+
+def _typical(feature: Feature) -> Any:
+    """Return the median of training, or the commonest label of the rows."""
+    if feature.labels is None:
+        return feature.known.median
+    return next(iter(_categories(feature)), None)
+
+
+def _column(feature: Feature, values: list[Any]) -> NDArray[Any]:
+    if feature.labels is not None:
+        return np.array(values, dtype=object)
+    numbers = np.array(values, dtype=np.float64)
+    if feature.is_date:
+        return as_moments(numbers)
+    return numbers
+
+
+def _panel(
+    feature: Feature, steps: Sequence[Any], sweep: FloatArray, uncertainty: FloatArray
+) -> Panel:
+    if feature.labels is None:
+        assert feature.numbers is not None
+        groups, at = _bins(feature.numbers)
+        names: tuple[str, ...] = ()
+    else:
+        names, at = tuple(steps), np.empty(0)
+        groups = [np.array([label == name for label in feature.labels]) for name in names]
+    spread = np.array([_spread(uncertainty[group]) for group in groups]).reshape(-1, 3)
+    known = feature.known
+    is_number = feature.labels is None
+    return Panel(
+        name=feature.name,
+        kind="numeric" if is_number else "categorical",
+        is_date=feature.is_date,
+        at=at,
+        categories=names,
+        low=spread[:, 0],
+        median=spread[:, 1],
+        high=spread[:, 2],
+        count=np.array([int(group.sum()) for group in groups], np.int64),
+        sweep_at=np.asarray(steps, np.float64) if is_number else np.empty(0),
+        sweep=sweep,
+        train_low=known.minimum if is_number else np.nan,
+        train_high=known.maximum if is_number else np.nan,
+        is_known=tuple(name in known.categories or known.has_other for name in names),
+    )
+
+
+def _bins(numbers: FloatArray) -> tuple[list[NDArray[np.bool_]], FloatArray]:
+    """Rows in bins of about equal size, and the median of the feature in each."""
+    present = numbers[np.isfinite(numbers)]
+    if len(present) == 0:
+        return [], np.empty(0)
+    n_bins = int(np.clip(len(present) // _ROWS_PER_BIN, 1, _MOST_BINS))
+    edges = np.unique(np.quantile(present, np.linspace(0, 1, n_bins + 1)))
+    place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, max(len(edges) - 2, 0))
+    place = np.where(np.isfinite(numbers), place, -1)
+    groups = [place == i for i in np.unique(place) if i >= 0]
+    return groups, np.array([float(np.median(numbers[group])) for group in groups])
+
+
+def _spread(values: FloatArray) -> FloatArray:
+    """The 10, 50 and 90 % quantiles; nan without values."""
+    if len(values) == 0:
+        return np.full(3, np.nan)
+    # Of neighbours, not between them: the middle of infinity and a number is no number.
+    return np.quantile(values, [0.1, 0.5, 0.9], method="inverted_cdf")

@@ -1,0 +1,3 @@
+"""Fitted models as ONNX graphs."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Fitted models as ``torch.export`` programs."""
+
+__all__: list[str] = []

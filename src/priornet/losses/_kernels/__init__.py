@@ -1,0 +1,3 @@
+"""Losses of one-dimensional targets whose value and gradient come out of one pass."""
+
+__all__: list[str] = []

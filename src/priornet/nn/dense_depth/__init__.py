@@ -1,0 +1,5 @@
+"""DenseDepth: a pre-trained encoder, a decoder with skips, and any head, per pixel."""
+
+from priornet.nn.dense_depth.network import DenseDepth
+
+__all__ = ["DenseDepth"]

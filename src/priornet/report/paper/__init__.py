@@ -1,9 +1,0 @@
-"""The page of results: what we measured beside what the paper printed, made from results JSON only.
-
-The paper's numbers, and those of other published methods, stand in ``published.json``.
-"""
-
-from priornet.report.paper.page import drawn_figures, make_page, write_page
-from priornet.report.paper.runs import ResultsError
-
-__all__ = ["ResultsError", "drawn_figures", "make_page", "write_page"]

@@ -1,0 +1,370 @@
+"""Tables in files: CSV and Parquet, whole or in batches.
+
+The ending of a name says the format: ``.csv``, ``.tsv`` (tabs between the values), both also with
+``.gz``, ``.parquet`` or ``.pq``; ``-`` stands for CSV on standard input or output. A CSV value is
+read as the text that it is, so that columns that only pass through come out as they went in;
+:func:`spelled` turns text into numbers. What is wrong with a file is a :class:`TableError`: one
+line that names the file, and the row or the column. Rows are counted from 1, without the header.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import sys
+import zlib
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from priornet.tables.columns import CellError
+from priornet.tables.csv_blocks import Block, CsvBlocks, CsvError
+from priornet.tables.frames import as_frame
+from priornet.tables.parquet_batches import checked_batches, open_parquet
+from priornet.tables.spelling import MISSING_WORDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from priornet.tables.learning import RawColumn
+
+__all__ = [
+    "TableError",
+    "TableReader",
+    "first_line",
+    "format_of",
+    "has_tabs",
+    "located",
+    "read_frame",
+    "spelled",
+    "spelled_as",
+]
+
+_TSV = (".tsv", ".tsv.gz")
+_CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
+_LONG_TEXT, _COPIES = 256, 4  # bytes of a value that is hardly a label; copies of it
+_WRONG_ROW = re.compile(
+    r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
+)
+
+
+class TableError(ValueError):
+    """Something is wrong with a table; the message is one line for the person who gave it."""
+
+
+@contextmanager
+def located(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Generator[None]:
+    """Say in which file, and in which of its rows, a value is wrong.
+
+    Args:
+        path: The file.
+        rows: How many rows of it came before those at work; or the number of each of them.
+    """
+    try:
+        yield
+    except CellError as error:
+        row = rows + error.row + 1 if isinstance(rows, int) else rows[error.row]
+        place = f'column "{error.column}", row {row}'
+        raise TableError(f"{path}: {place}: {error.problem}") from error
+
+
+def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd.DataFrame:
+    """Read a whole file as a frame; text columns that spell numbers throughout are numbers.
+
+    Args:
+        path: The file.
+        known: Columns of a model, where the table is for one: then only those that it knows as
+            numbers become numbers, so that "007" stays the label that it was in training.
+    """
+    import pyarrow as pa
+
+    batches: list[pa.RecordBatch] = []
+    n_bytes, most = 0, _memory() // 2
+    with TableReader(path) as reader:
+        for batch in reader:
+            batches.append(batch)
+            n_bytes += sum(_bytes_to_learn_from(column) for column in batch.columns)
+            if n_bytes > most:
+                raise TableError(
+                    f"{reader.path}: to learn from the first {reader.n_read} rows takes "
+                    f"{n_bytes / 1e9:.1f} GB, half of the memory that is free; leave rows or "
+                    "columns out."
+                )
+        table = pa.Table.from_batches(batches, reader.schema)
+        if known is not None:
+            table = spelled_as(table, known)
+        elif reader.is_text:
+            table = spelled(table, table.column_names)
+    return as_frame(table)
+
+
+def _bytes_to_learn_from(column: Any) -> int:
+    """Bytes of a column, with the copies of it that a frame and its labels take of long text."""
+    import pyarrow as pa
+
+    kind = column.type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_long = is_text and column.nbytes > _LONG_TEXT * len(column)
+    return (_COPIES if is_long else 1) * column.nbytes
+
+
+def _memory() -> int:
+    """Bytes of memory that programs can have: of the machine, or of the container if less."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, ValueError):  # where there is no such limit
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    with suppress(OSError):  # other systems than Linux do not say
+        words = Path("/proc/meminfo").read_text().split()
+        if "MemAvailable:" in words:
+            sizes.append(1024 * int(words[words.index("MemAvailable:") + 1]))
+    return min(sizes)
+
+
+def spelled_as(batch: Any, columns: Sequence[RawColumn]) -> Any:
+    """Turn text into numbers where a model knows the column as plain numbers.
+
+    All other text stays what it is, so that what a cell means depends on the model's column alone:
+    ``20200301`` among dates is a date, also where every row of the batch is spelled like it.
+
+    Args:
+        batch: Arrow table or batch, with all or some of the columns.
+        columns: What training learnt about them.
+    """
+    own = set(batch.schema.names)
+    plain = [str(column.name) for column in columns if column.is_plain and column.name in own]
+    booleans = {str(column.name) for column in columns if column.parser == "boolean"}
+    return spelled(batch, plain, booleans)
+
+
+def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
+    """A table or batch in which text columns that spell numbers have become numbers.
+
+    A column with any other word in it stays text: what that means, its reader knows.
+
+    Args:
+        batch: Arrow table or batch.
+        names: Columns to look at.
+        booleans: Those of them in which true and false, in any case, are 1 and 0.
+    """
+    import pyarrow as pa
+
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    words = pa.array(sorted(MISSING_WORDS))
+    columns, fields = list(batch.columns), list(batch.schema)
+    place = {field.name: index for index, field in enumerate(fields)}
+    for name in names:
+        index = place[name]
+        column = columns[index]
+        if not pa.types.is_string(column.type):
+            continue
+        text = pc.utf8_trim_whitespace(column)
+        lower = pc.utf8_lower(text)
+        holes = pc.is_in(lower, value_set=words)
+        if name in booleans:
+            for word, number in (("true", "1"), ("false", "0")):
+                text = pc.if_else(pc.equal(lower, word), number, text)
+        try:
+            numbers = pc.cast(pc.if_else(holes, None, text), pa.float64())
+        except pa.ArrowInvalid:
+            continue
+        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", which only Arrow takes for one
+            continue
+        columns[index], fields[index] = numbers, pa.field(name, numbers.type)
+    return type(batch).from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
+
+
+class TableReader:
+    """A file read in batches, in memory that does not grow with it.
+
+    A context manager; iterating gives Arrow batches, once.
+
+    Args:
+        path: File, or ``-``.
+
+    Attributes:
+        path: What messages call it.
+        names: The columns.
+        schema: Their Arrow types; text throughout for CSV.
+        is_text: Whether it is CSV.
+        n_rows: How many rows, where the file says so: Parquet does.
+        n_read: How many rows were read so far.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int | None = None
+    n_read: int = 0
+    schema: pa.Schema
+    is_text: bool
+
+    def __init__(self, path: str | Path) -> None:
+        self._source = str(path)
+        self.path = "standard input" if self._source == "-" else self._source
+        if self._source != "-":
+            _check_file(self._source)
+        self.is_text = format_of(self._source) == "csv"
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            with self._errors():
+                self._batches = self._open(stack)
+            _check_names(self.path, self.names)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._errors():
+                batch = next(self._batches, None)
+            if batch is None:
+                break
+            self.n_read += batch.num_rows
+            if batch.num_rows:
+                yield batch
+        if self.n_read == 0:
+            raise TableError(f"{self.path}: it has a header but no rows.")
+
+    def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
+        if not self.is_text:
+            return self._open_parquet(stack)
+        return self._open_csv(stack.enter_context(_opened(self._source)))
+
+    def _open_parquet(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
+        if Path(self._source).stat().st_size == 0:
+            raise TableError(f"{self.path}: the file is empty.")
+        file = stack.enter_context(open_parquet(self._source))
+        self.schema = file.schema_arrow
+        self.n_rows = file.metadata.num_rows
+        self.names = tuple(self.schema.names)
+        return checked_batches(file, self._source)
+
+    def _open_csv(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        blocks = CsvBlocks(file, "\t" if has_tabs(self._source) else None)
+        self.names = blocks.names
+        self.schema = pa.schema([(name, pa.string()) for name in self.names])
+        return self._parsed(blocks)
+
+    def _parsed(self, blocks: CsvBlocks) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.csv
+
+        n_rows = 0
+        # On one thread, for only then does Arrow know which row is wrong. Columns get numbers for
+        # names meanwhile: two that are called alike are refused by name later.
+        numbers = [str(j) for j in range(len(self.names))]
+        parse = pyarrow.csv.ParseOptions(delimiter=blocks.delimiter, newlines_in_values=True)
+        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()))
+        for block in blocks:
+            read = pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=len(block.text) + 1, column_names=numbers
+            )
+            try:
+                table = pyarrow.csv.read_csv(pa.BufferReader(block.text), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                raise self._invalid(error, block, n_rows) from error
+            n_rows += table.num_rows
+            yield from table.rename_columns(self.names).to_batches()
+
+    def _invalid(self, error: Exception, block: Block, n_rows: int) -> TableError:
+        """Say where a block is wrong."""
+        row = _WRONG_ROW.search(str(error))
+        if row is not None:
+            return TableError(
+                f"{self.path}: row {n_rows + int(row['row'])} has {row['found']} values where the "
+                f"header has {row['wanted']} columns: {row['text'][:60]!r}."
+            )
+        try:
+            block.text.decode()
+        except UnicodeDecodeError as wrong:
+            line = block.line - 1 + block.text.count(b"\n", 0, wrong.start)
+            return TableError(
+                f"{self.path}: row {line}: byte {block.start + wrong.start} "
+                f"(0x{block.text[wrong.start]:02x}) is not UTF-8; save the file as UTF-8."
+            )
+        return TableError(f"{self.path}: {first_line(error)}.")
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        """Whatever Arrow and the system say, in a line that names the file."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except TableError:
+            raise
+        except CsvError as error:
+            raise TableError(f"{self.path}: {error}") from error
+        except MemoryError:
+            raise
+        except pa.ArrowException as error:
+            whole = "not a whole Parquet file"
+            raise TableError(f"{self.path}: {whole} ({first_line(error)}).") from error
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise TableError(f"{self.path}: {reason}.") from error
+
+
+def format_of(path: str) -> str:
+    """``"csv"`` or ``"parquet"``, by the ending of the name."""
+    lower = path.lower()
+    if path == "-" or lower.endswith(_CSV):
+        return "csv"
+    if lower.endswith(_PARQUET):
+        return "parquet"
+    raise TableError(
+        f"{path}: unknown kind of table; the name must end in {', '.join(_CSV + _PARQUET)}, "
+        'or be "-" for CSV on standard input or output.'
+    )
+
+
+def has_tabs(path: str) -> bool:
+    """Whether the name of a text file says that tabs stand between the values."""
+    return path.lower().endswith(_TSV)
+
+
+def _check_file(path: str) -> None:
+    """Before the name's ending is judged: is there a file, and may it be read."""
+    if Path(path).is_dir():
+        raise TableError(f"{path}: it is a folder; name a file in it.")
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}.") from error
+
+
+@contextmanager
+def _opened(path: str) -> Generator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    with open(path, "rb") as file:
+        if path.lower().endswith(".gz"):
+            with gzip.open(file) as unpacked:
+                yield unpacked  # pyright: ignore[reportReturnType] (it reads bytes)
+        else:
+            yield file
+
+
+def _check_names(path: str, names: Sequence[str]) -> None:
+    if not names:
+        raise TableError(f"{path}: it has no columns.")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise TableError(f'{path}: two columns are called "{name}"; rename one of them.')
+        seen.add(name)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a message, without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

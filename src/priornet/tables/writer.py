@@ -1,0 +1,173 @@
+"""Writing tables to files in batches, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import gzip
+import io
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from priornet.tables.files import TableError, first_line, format_of, has_tabs
+from priornet.writing import whole_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TableWriter"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+class TableWriter:
+    """A file written in batches, in place only when all of it is there.
+
+    A context manager: leaving it with an error removes what was written.
+
+    Args:
+        path: File, or ``-``.
+
+    Attributes:
+        path: What messages call it.
+        has_types: Whether the file keeps the types of its columns: Parquet does.
+        n_rows: How many rows were written so far.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._target = str(path)
+        self._is_standard = self._target == "-"
+        if not self._is_standard and Path(self._target).is_dir():
+            raise TableError(f"{self._target}: it is a folder; name a file in it.")
+        self.has_types = format_of(self._target) == "parquet"
+        self.path = "standard output" if self._is_standard else self._target
+        self.n_rows = 0
+        self._stack = ExitStack()
+        self._parquet: Any = None
+        self._has_header = False
+        self._delimiter = "\t" if has_tabs(self._target) else ","
+        self._file: Any = None
+
+    def __enter__(self) -> Self:
+        if self._is_standard:
+            self._file = sys.stdout.buffer
+            return self
+        with _writing(self.path):
+            self._file = self._stack.enter_context(whole_file(self._target))
+            if self._target.lower().endswith(".gz"):
+                packed = gzip.GzipFile("", "wb", 6, self._file, mtime=0)
+                self._file = self._stack.enter_context(packed)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with _writing(self.path):
+            if self._is_standard:
+                self._file.flush()
+            elif kind is None:
+                self._stack.close()
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; every batch has the columns of the first."""
+        with _writing(self.path):
+            if self.has_types:
+                self._write_parquet(batch)
+            else:
+                self._write_csv(batch)
+        self.n_rows += batch.num_rows
+
+    def _write_parquet(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._parquet is None:
+            # Numbers hardly repeat: a dictionary of them costs more time and space than they do.
+            numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_temporal)
+            texts: Any = [f.name for f in batch.schema if not any(is_(f.type) for is_ in numeric)]
+            writer = pq.ParquetWriter(self._file, batch.schema, use_dictionary=texts)
+            self._parquet = self._stack.enter_context(writer)
+        self._parquet.write_batch(batch)
+
+    def _write_csv(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+        import pyarrow.csv
+
+        if not self._has_header:
+            header = io.StringIO()
+            writer = csv.writer(header, delimiter=self._delimiter, lineterminator="\n")
+            writer.writerow(batch.schema.names)
+            self._file.write(header.getvalue().encode())
+            self._has_header = True
+        # Arrow quotes either every text or none: with one comma in a label, numbers that pass
+        # through as text would come back with quotes that they had not.
+        special = f'["{self._delimiter}\r\n]'
+        is_clean = batch.num_columns > 1 and all(
+            pa.types.is_primitive(column.type)
+            or (pa.types.is_string(column.type) and not _any_match(column, special))
+            for column in batch.columns
+        )
+        if not is_clean:
+            self._file.write(_quoted_where_needed(batch, self._delimiter, special))
+            return
+        options = pyarrow.csv.WriteOptions(
+            include_header=False, delimiter=self._delimiter, quoting_style="none"
+        )
+        pyarrow.csv.write_csv(batch, self._file, options)
+
+
+def _any_match(column: Any, pattern: str) -> bool:
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    return bool(pc.any(pc.match_substring_regex(column, pattern)).as_py())
+
+
+def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) -> bytes:
+    """Lines of CSV in which only values with special characters stand in quotes."""
+    import pyarrow as pa
+
+    pc: Any = import_module("pyarrow.compute")
+    quote, nothing, line_end, between = (
+        pa.scalar(text, pa.large_string()) for text in ('"', "", "\n", delimiter)
+    )
+    cells: list[Any] = []
+    for column in batch.columns:
+        if isinstance(column, pa.DictionaryArray):
+            column = column.dictionary_decode()
+        text = pc.fill_null(pc.cast(column, pa.large_string()), nothing)
+        if not pa.types.is_primitive(column.type) and _any_match(text, special):
+            doubled = pc.replace_substring(text, '"', '""')
+            quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
+            text = pc.if_else(pc.match_substring_regex(text, special), quoted, text)
+        if batch.num_columns == 1:  # readers take an empty line for no row
+            empty = pa.scalar('""', pa.large_string())
+            text = pc.if_else(pc.equal(text, nothing), empty, text)
+        cells.append(text)
+    lines = pc.binary_join_element_wise(*cells, between)
+    together = pa.ListArray.from_arrays([0, len(lines)], lines)
+    return b"".join([pc.binary_join(together, line_end)[0].as_buffer(), b"\n"])
+
+
+@contextmanager
+def _writing(path: str) -> Generator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno in _FULL:  # the machine's fault, not that of the name
+            raise OSError(error.errno, error.strerror, path) from error
+        raise TableError(f"{path}: cannot write: {error.strerror or error}.") from error
+    except pa.ArrowException as error:
+        raise TableError(f"{path}: cannot write: {first_line(error)}.") from error

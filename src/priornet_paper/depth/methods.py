@@ -1,0 +1,309 @@
+"""What each method learns from a batch of images, on standardised depth.
+
+An objective gives sums over pixels (or images) and says how many there are of them; dividing is the
+loop's business, which knows the whole batch when several processes share one. Depth is standardised
+by the mean and the deviation of all valid training pixels; :class:`Scale` takes a belief back.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from priornet import losses
+from priornet.distill import Targets, targets_for
+from priornet.distill.targets import OBJECTIVES
+from priornet.distributions import GaussianEnsemble
+from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
+from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
+from priornet.priors import semi_informative_prior
+from priornet.training.schedules import linear_ramp, temperature
+from priornet_paper.depth.config import STUDENTS
+from priornet_paper.depth.recipe import Recipe
+
+__all__ = ["Batch", "Objective", "Scale", "ensemble_of", "objective_for"]
+
+
+class Batch(NamedTuple):
+    """Images ``(B, 3, H, W)`` in [0, 1] and what is known of them."""
+
+    images: Tensor
+    depth: Tensor
+    """In metres, ``(B, h, w)`` at the resolution of predictions; 0 is no measurement."""
+    foreign: Tensor | None = None
+    """Out-of-domain images ``(B', 3, H, W)``."""
+    answers: Tensor | None = None
+    """What the teachers said of the images: unconstrained outputs ``(M, B, h, w, 2)``."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of all valid training pixels, in metres."""
+
+    mean: float
+    std: float
+
+    def standardised(self, depth: Tensor) -> Tensor:
+        """Depth as networks predict it."""
+        return (depth - self.mean) / self.std
+
+    def metres(self, belief: Any) -> Any:
+        """A belief about standardised depth as one about metres."""
+        return belief.affine(self.mean, self.std)
+
+
+class Objective(ABC):
+    """How a method learns."""
+
+    uses_foreign = False
+    uses_teachers = False
+
+    def __init__(self, recipe: Recipe, scale: Scale) -> None:
+        self.recipe, self.config, self.scale = recipe, recipe.config, scale
+
+    @property
+    def make_head(self) -> Callable[[int], Head] | None:
+        """Builds the head of its network from the number of features; None for a plain output."""
+        return functools.partial(GaussianHead, per_pixel=True)
+
+    def setting(self, share: float) -> float:
+        """What changes while training goes on, from the share of it that is done."""
+        return 0.0
+
+    def weights(self, setting: Tensor) -> Tensor:
+        """Weight of each term, ``(n,)``."""
+        return setting.new_ones(1)
+
+    def counts(self, batch: Batch) -> Tensor:
+        """How many things each term sums over, ``(n,)``; valid pixels unless a method differs."""
+        return (batch.depth > 0).sum().float().unsqueeze(0)
+
+    @abstractmethod
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        """The terms, each summed over the batch, ``(n,)``.
+
+        Args:
+            head: Gives unconstrained outputs their meaning.
+            outputs: Of the network, ``(B, h, w, n)``; of the foreign images, if any, behind them.
+            batch: What they are outputs for.
+            setting: From :meth:`setting`, as a tensor that a CUDA graph can read.
+        """
+
+    def prediction(self, head: Any, outputs: Tensor) -> Any:
+        """A distribution per pixel, pixels in one row ``(P,)``."""
+        return head.distribution(outputs.flatten(0, -2))
+
+    def target(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
+        depth = batch.depth.flatten()
+        return self.scale.standardised(depth).unsqueeze(-1), depth > 0
+
+    def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
+        """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
+        raw = torch.stack([cast(Any, network).raw(images) for network in networks])
+        if len(networks) > 1:
+            return self.scale.metres(ensemble_of(raw))
+        return self.scale.metres(cast(Any, networks[0]).head.distribution(raw[0]))
+
+
+_FARTHEST = {"nyu": 10.0, "kitti": 80.0}  # metres
+
+
+class _DenseDepth(Objective):
+    """The original DenseDepth: one number per pixel, learnt on inverse depth."""
+
+    @property
+    def make_head(self) -> None:
+        return None
+
+    @property
+    def farthest(self) -> float:
+        """The depth whose inverse is 1."""
+        return _FARTHEST[self.config.dataset]
+
+    def counts(self, batch: Batch) -> Tensor:
+        return batch.depth.new_full((1,), len(batch.depth))  # it is a loss per image
+
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        prediction, valid = head.distribution(outputs), batch.depth > 0
+        loss = dense_depth(prediction, batch.depth, max_depth=self.farthest, mask=valid)
+        return loss.sum().unsqueeze(0)
+
+    def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Tensor:
+        """Depth in metres, ``(B, h, w)``; it says nothing else."""
+        (network,) = networks
+        return depth_of(cast(Any, network)(images), self.farthest)
+
+
+class _Gaussian(Objective):
+    """Likelihood of one Gaussian per pixel: Single, and each member of ENSM.
+
+    Beside it DenseDepth's loss of the mean: a likelihood takes pixels one by one, DenseDepth's loss
+    sees edges and neighbours, and counts near things more.
+    """
+
+    def weights(self, setting: Tensor) -> Tensor:
+        own = super().weights(setting)
+        weight = self.config.structure
+        return torch.cat([own, own * weight]) if weight else own
+
+    def counts(self, batch: Batch) -> Tensor:
+        n_pixels = super().counts(batch)
+        n_images = batch.depth.new_full((1,), len(batch.depth))
+        return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
+
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        y, valid = self.target(batch)
+        gaussian = self.prediction(head, outputs)
+        likelihood = losses.gaussian_nll(gaussian, y, valid).sum()
+        if not self.config.structure:
+            return likelihood.unsqueeze(0)
+        return torch.stack([likelihood, self._structure(gaussian.loc, batch.depth).sum()])
+
+    def _structure(self, mean: Tensor, depth: Tensor) -> Tensor:
+        """DenseDepth's loss per image, of a standardised mean ``(P, 1)``."""
+        farthest = _FARTHEST[self.config.dataset]
+        metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
+        # What is behind the camera is as near as can be: its inverse would be far.
+        inverse = inverse_depth(metres.clamp(min=farthest / RANGE), farthest)
+        return dense_depth(inverse, depth, max_depth=farthest, mask=depth > 0)
+
+
+class _Evidential(Objective):
+    """Deep Evidential Regression."""
+
+    @property
+    def make_head(self) -> Callable[[int], Head]:
+        return functools.partial(NormalWishartHead, per_pixel=True)
+
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        y, valid = self.target(batch)
+        nw = self.prediction(head, outputs)
+        return losses.evidential(nw, y, self.config.coefficient, valid).sum().unsqueeze(0)
+
+
+class _PriorNetwork(Objective):
+    """Reverse KL inside, and back to the prior on images of another set, Eqs. (8) and (11)."""
+
+    uses_foreign = True
+
+    def __init__(self, recipe: Recipe, scale: Scale) -> None:
+        super().__init__(recipe, scale)
+        # All valid training pixels have mean 0 and variance 1 once standardised, as these two have.
+        everything = torch.tensor([[-1.0], [1.0]])
+        evidence, match = self.config.prior_evidence, self.config.prior_match
+        self.prior = semi_informative_prior(everything, evidence, evidence, match)
+
+    @property
+    def make_head(self) -> Callable[[int], Head]:
+        return functools.partial(NormalWishartHead, per_pixel=True)
+
+    def setting(self, share: float) -> float:
+        until = self.config.gamma_epochs / self.config.epochs
+        return self.config.gamma * linear_ramp(share, until)
+
+    def weights(self, setting: Tensor) -> Tensor:
+        # Over beta: an in-domain pixel then weighs as much as under the likelihood.
+        return torch.stack([torch.ones_like(setting), setting]) / self.config.beta
+
+    def counts(self, batch: Batch) -> Tensor:
+        h, w = batch.depth.shape[-2:]
+        n_out = 0 if batch.foreign is None else len(batch.foreign) * h * w
+        return torch.cat([super().counts(batch), batch.depth.new_full((1,), n_out).float()])
+
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        y, valid = self.target(batch)
+        inside, outside = outputs.tensor_split([len(batch.images)])
+        prior = self._prior_like(outputs)
+        nw = self.prediction(head, inside)
+        own = losses.reverse_kl(nw, y, prior.expand(nw.batch_shape), self.config.beta, valid)
+        nw = self.prediction(head, outside)
+        strange = losses.reverse_kl(nw, None, prior.expand(nw.batch_shape), 0.0)
+        return torch.stack([own.sum(), strange.sum()])
+
+    def _prior_like(self, outputs: Tensor) -> Any:
+        """The prior where the outputs are: moved once."""
+        if self.prior.device != outputs.device or self.prior.dtype != outputs.dtype:
+            names = ("loc", "precision_tril", "belief", "excess")
+            moved = {name: getattr(self.prior, name).to(outputs) for name in names}
+            self.prior = type(self.prior).from_excess(**moved, validate_args=False)
+        return self.prior
+
+
+class _Student(Objective):
+    """Learns from the ensemble's Gaussians, not from measured depth: EnD2, EnD, MD-EnD."""
+
+    uses_teachers = True
+
+    def __init__(self, recipe: Recipe, scale: Scale) -> None:
+        super().__init__(recipe, scale)
+        self.targets: Targets = targets_for(
+            OBJECTIVES[recipe.method],
+            1,
+            self.config.n_members,
+            proxy=self.config.proxy,
+            annealed=self.config.temperature > 1,
+            tempering=self.config.tempering,
+        )
+
+    @property
+    def make_head(self) -> Callable[[int], Head]:
+        if self.recipe.method == "EnD2":
+            least = self.config.min_excess
+            return functools.partial(NormalWishartHead, per_pixel=True, min_excess=least)
+        if self.recipe.method == "MD-EnD":
+            n_members = self.config.n_members
+            return functools.partial(GaussianMixtureHead, per_pixel=True, n_members=n_members)
+        return functools.partial(GaussianHead, per_pixel=True)
+
+    def setting(self, share: float) -> float:
+        return float(temperature(share, self.config.temperature))
+
+    def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
+        assert batch.answers is not None
+        teacher = ensemble_of(batch.answers.flatten(1, -2))
+        with torch.no_grad():
+            fields = dict(self.targets.fields(teacher))
+        prediction = self.prediction(head, outputs)
+        loss = self.targets.compare(prediction, fields, setting)
+        power = self.config.student_evenness
+        if power:
+            # At most 1, the variance of all depths: strange images would outweigh the others.
+            loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** power
+        # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
+        valid = batch.depth.flatten() > 0
+        return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
+
+
+_METHODS: Mapping[str, type[Objective]] = {
+    "DD": _DenseDepth,
+    "Single": _Gaussian,
+    "ENSM": _Gaussian,
+    "NWPN": _PriorNetwork,
+    "DER": _Evidential,
+} | dict.fromkeys(STUDENTS, _Student)
+
+
+def objective_for(recipe: Recipe, scale: Scale) -> Objective:
+    """How a recipe learns."""
+    return _METHODS[recipe.method](recipe, scale)
+
+
+# Only what outputs mean is used: it needs no weights. Made here, for a compiler stops at what makes
+# modules.
+with torch.device("meta"):
+    _MEMBER = GaussianHead(1, per_pixel=True)
+
+
+def ensemble_of(outputs: Tensor) -> GaussianEnsemble:
+    """Unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, as one ensemble."""
+    members = _MEMBER.distribution(outputs)
+    return GaussianEnsemble.from_precision_tril(
+        members.loc, members.precision_tril, validate_args=False
+    )

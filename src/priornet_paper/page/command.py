@@ -1,0 +1,46 @@
+"""``priornet reproduce page``: the page of results, made from results files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from priornet.cli.errors import InputError, blamed_on
+from priornet.cli.kinds import PAGE
+from priornet.cli.options import Overwrite
+from priornet.cli.output import print_lines
+from priornet.cli.outputs import check_outputs, figure_paths
+
+__all__ = ["page"]
+
+
+def page(
+    results: Annotated[Path, typer.Option(help="Folder with the results files.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="The Markdown file to write.")] = Path(
+        "docs/results.md"
+    ),
+    notes: Annotated[
+        Path, typer.Option(help="JSON file with explanations of what was missed, by key.")
+    ] = Path("docs/results-notes.json"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the page of results: ours beside the paper's, and a verdict on each of its claims.
+
+    Everything comes from the files in the results folder; what is not there
+    is called "not run". Curves and charts are drawn into the folder "images"
+    beside the page; it shows the other figures that are there, such as those
+    of `reproduce depth-maps`.
+    """
+    from priornet_paper.page import drawn_figures, write_page
+
+    if not results.is_dir():
+        raise InputError(f"{results}: no such folder; `--results` names the folder of results.")
+    written = [(out, PAGE), *figure_paths(out.parent / "images", *drawn_figures())]
+    check_outputs(written, [notes], overwrite=overwrite)
+    with blamed_on(results):
+        used = write_page(results, out, notes)
+    print_lines([f"Page: {out}"])
+    if used.unused:
+        typer.echo(f"{notes}: explains what is not missed: {', '.join(used.unused)}", err=True)

@@ -1,0 +1,3 @@
+"""The parts of the page of results."""
+
+__all__: list[str] = []

@@ -1,0 +1,146 @@
+"""What the synthetic experiment measures: metrics on fresh points, and curves for the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from priornet import metrics
+from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.evaluation.results import summary
+from priornet.tables.synthetic import sample_inputs, sample_targets, true_mean, true_std
+from priornet.uncertainty import uncertainty
+from priornet_paper.runs.scores import accuracy, measures
+
+if TYPE_CHECKING:
+    from priornet_paper.synthetic.run import Config
+
+__all__ = ["Belief", "Predictor", "against", "measure", "numbers", "summarise", "trace"]
+
+Belief = Gaussian | GaussianEnsemble | NormalWishart
+Predictor = Callable[[Tensor], Belief]
+
+
+class _Points(NamedTuple):
+    """Fresh points: inside with targets, and outside."""
+
+    x: Tensor
+    y: Tensor
+    x_out: Tensor
+
+
+def _fresh_points(config: Config, seed: int) -> _Points:
+    generator = torch.Generator().manual_seed(2 * seed + 1)  # not that of the training
+    x = sample_inputs(config.n_test, 0.0, config.train_edge, generator)
+    y = sample_targets(x, generator)
+    return _Points(x, y, sample_inputs(config.n_test, *config.test_out_range, generator))
+
+
+def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One tree of summaries from equal trees of numbers, a tree per repetition."""
+    return {
+        name: summarise([run[name] for run in runs])
+        if isinstance(value, Mapping)
+        else summary([run[name] for run in runs])
+        for name, value in runs[0].items()
+    }
+
+
+@torch.no_grad()
+def measure(
+    config: Config, seed: int, predictors: Mapping[str, Predictor]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Metrics of each method on fresh points of one repetition, and those of the truth."""
+    points = _fresh_points(config, seed)
+    x, y, x_out = points
+    perfect = Gaussian(true_mean(x), variance=true_std(x).square())
+    methods = {
+        name: _metrics(predict(x), predict(x_out), y, true_std(x))
+        for name, predict in predictors.items()
+    }
+    return methods, accuracy(perfect, y.squeeze(-1))
+
+
+def _metrics(inside: Belief, outside: Belief, y: Tensor, noise: Tensor) -> dict[str, Any]:
+    known, known_out = measures(inside), measures(outside)
+    error = (inside.predictive().mean - y).squeeze(-1).square()
+    record = uncertainty(inside)
+    data_std, total_std = record.data_variance.sqrt(), record.total_variance.sqrt()
+    knowledge, knowledge_out = (m["variance_of_mean"].median() for m in (known, known_out))
+    return {
+        **accuracy(inside, y.squeeze(-1)),
+        "data_std_error": (data_std / noise - 1).abs().mean().item(),
+        "data_std_error_median": (data_std / noise - 1).abs().median().item(),
+        "data_std_slope": _slope(noise.log(), data_std.log()),
+        "total_std_error": (total_std / noise - 1).abs().mean().item(),
+        "knowledge_growth": (knowledge_out / knowledge).item(),
+        "in_domain": {name: m.mean().item() for name, m in known.items()},
+        "out_of_domain": {name: m.mean().item() for name, m in known_out.items()},
+        "in_domain_median": {name: m.median().item() for name, m in known.items()},
+        "out_of_domain_median": {name: m.median().item() for name, m in known_out.items()},
+        "prr": {
+            name: metrics.prediction_rejection_ratio(error, m).item() for name, m in known.items()
+        },
+        "ood_auc": {
+            name: metrics.ood_auroc(m, known_out[name]).item() for name, m in known.items()
+        },
+    }
+
+
+def _slope(x: Tensor, y: Tensor) -> float:
+    """Slope of the least-squares line of y over x."""
+    x, y = x - x.mean(), y - y.mean()
+    return ((x * y).sum() / (x * x).sum()).item()
+
+
+def against(config: Config, seed: int, student: Predictor, teacher: Predictor) -> dict[str, Any]:
+    """Variances of a student over those of its teacher, inside and outside.
+
+    Returns:
+        For each region and part the median over x of the ratio, and the share of x at which it
+        exceeds 1.
+    """
+    points = _fresh_points(config, seed)
+    found: dict[str, Any] = {}
+    for region, x in (("in_domain", points.x), ("out_of_domain", points.x_out)):
+        ours, theirs = uncertainty(student(x)), uncertainty(teacher(x))
+        ratios = {
+            part: getattr(ours, part) / getattr(theirs, part)
+            for part in ("data_variance", "knowledge_variance", "total_variance")
+        }
+        found[region] = {
+            part: {
+                "median": ratio.median().item(),
+                "share_larger": (ratio > 1).float().mean().item(),
+            }
+            for part, ratio in ratios.items()
+        }
+    return found
+
+
+@torch.no_grad()
+def trace(config: Config, predictors: Mapping[str, Predictor]) -> dict[str, Any]:
+    """Prediction and uncertainty over a grid that reaches beyond the data, for the figure."""
+    x = torch.linspace(-config.curve_edge, config.curve_edge, config.n_curve).unsqueeze(-1)
+    curves: dict[str, Any] = {
+        "x": numbers(x),
+        "truth": {"mean": numbers(true_mean(x)), "data_std": numbers(true_std(x))},
+    }
+    for name, predict in predictors.items():
+        belief = predict(x)
+        record = uncertainty(belief)
+        curves[name] = {
+            "mean": numbers(belief.predictive().mean),
+            "total_std": numbers(record.total_variance.sqrt()),
+            "data_std": numbers(record.data_variance.sqrt()),
+            "knowledge_std": numbers(record.knowledge_variance.sqrt()),
+        }
+    return curves
+
+
+def numbers(values: Tensor) -> list[float]:
+    """Values for JSON, to the digits that a plot can show."""
+    return [float(f"{value:.6g}") for value in values.flatten().tolist()]

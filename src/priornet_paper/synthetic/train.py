@@ -1,0 +1,220 @@
+"""How the synthetic experiment trains: every repetition of a method is one network of a stack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+from torch.distributions import kl_divergence
+
+from priornet import losses
+from priornet.distill import Targets, start_as_members, targets_for
+from priornet.distributions import GaussianEnsemble, NormalWishart
+from priornet.nn import GaussianHead, Head, NormalWishartHead, StackedMLP
+from priornet.priors import semi_informative_prior, stack_priors
+from priornet.tables.synthetic import sample_inputs, sample_targets
+from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, Tick, fit
+from priornet.training.schedules import cosine, temperature
+from priornet_paper.synthetic.score import Predictor
+
+if TYPE_CHECKING:
+    from priornet_paper.synthetic.run import Config
+
+__all__ = ["Data", "Ensembles", "train_ensembles", "train_prior_networks", "train_students"]
+
+Progress = Callable[[Tick], object]
+
+_ASKED_AT_ONCE = 1 << 12  # inputs at which an ensemble is asked in one go: layers stay in cache
+
+
+class Data:
+    """What each repetition learns from, and the seeds of its networks.
+
+    A repetition draws everything from its own seed, so it is the same alone or in company.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        # Networks see inputs of unit variance; a uniform one varies by edge^2 / 3.
+        self.unit = config.train_edge / math.sqrt(3)
+        self.generators = [Generator().manual_seed(2 * seed) for seed in config.seeds]
+        self.x = [sample_inputs(config.n_train, 0.0, config.train_edge, g) for g in self.generators]
+        self.y = [sample_targets(x, g) for x, g in zip(self.x, self.generators, strict=True)]
+        self.x_out = [sample_inputs(config.n_out, *config.out_range, g) for g in self.generators]
+
+    def network_seeds(self, n_each: int = 1) -> list[int]:
+        """Fresh seeds for ``n_each`` networks of every repetition, one repetition after another."""
+        drawn = [torch.randint(2**62, (n_each,), generator=g) for g in self.generators]
+        return torch.cat(drawn).tolist()
+
+    def rows(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> Rows:
+        """Inputs and targets of all repetitions, one repetition after another."""
+        x = torch.cat(list(inputs)) / self.unit
+        return Rows(x, torch.cat(list(targets)), torch.ones(len(x)))
+
+    def predictor(self, stack: StackedMLP, networks: slice) -> Predictor:
+        """What some networks of a stack say at inputs ``(N, 1)``: an ensemble, or one belief."""
+        chosen = stack.select(range(stack.n_networks)[networks])
+
+        def predict(x: Tensor) -> Any:
+            gaussians = chosen.together(x / self.unit)
+            return GaussianEnsemble.from_precision_tril(gaussians.loc, gaussians.precision_tril)
+
+        def predict_one(x: Tensor) -> Any:
+            return chosen.head.distribution(chosen.raw((x / self.unit).unsqueeze(0))[0])
+
+        return predict if isinstance(stack.head, GaussianHead) else predict_one
+
+
+class Ensembles(NamedTuple):
+    """The networks of all ensembles, and what each ensemble predicts."""
+
+    stack: StackedMLP
+    predictors: list[Predictor]
+
+
+def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
+    """Gaussian networks by likelihood: the members of every repetition's ensemble at once."""
+    config = data.config
+    n_runs, n_members, n_rows = len(data.x), config.n_members, config.n_train
+    head = _on_meta(lambda: GaussianHead(config.widths[-1]))
+    seeds = data.network_seeds(n_members)
+    stack = StackedMLP(1, config.widths, head, seeds)
+
+    def loss(gaussian: Any, batch: Batch, _: float) -> Tensor:
+        return losses.gaussian_nll(gaussian, batch.targets)
+
+    own = [torch.arange(r * n_rows, (r + 1) * n_rows) for r in range(n_runs)]
+    rows = [own[r] for r in range(n_runs) for _ in range(n_members)]
+    batches = Batches(data.rows(data.x, data.y), rows, seeds, config.batch_size)
+    _fit(config, stack, loss, batches, progress)
+    parts = (slice(r * n_members, (r + 1) * n_members) for r in range(n_runs))
+    return Ensembles(stack, [data.predictor(stack, part) for part in parts])
+
+
+def train_students(
+    data: Data, config: Config, ensembles: Ensembles, progress: Progress | None
+) -> list[Predictor]:
+    """One Normal-Wishart network per ensemble, which it asks at training inputs with noise."""
+    n_members, annealed = config.n_members, config.temperature > 1
+    targets = targets_for("endd", 1, n_members, proxy=False, annealed=annealed)
+    n_asked = config.n_train * config.n_noises
+    asked = [
+        x.repeat(config.n_noises, 1) + config.input_noise * torch.randn(n_asked, 1, generator=g)
+        for x, g in zip(data.x, data.generators, strict=True)
+    ]
+    columns = [_ask(targets, *pair) for pair in zip(ensembles.predictors, asked, strict=True)]
+
+    def loss(nw: Any, batch: Batch, share: float) -> Tensor:
+        return targets.loss(nw, batch.targets, temperature(share, config.temperature))
+
+    stack, seeds = _normal_wishart_networks(data, config, config.student_min_excess)
+    if config.student_start == "member":
+        start_as_members(stack, ensembles.stack, range(0, len(asked) * n_members, n_members))
+    rows = [torch.arange(r * n_asked, (r + 1) * n_asked) for r in range(len(asked))]
+    batches = Batches(
+        data.rows(asked, columns), rows, seeds, config.batch_size, epoch_rows=config.n_train
+    )
+    _fit(config, stack, loss, batches, progress)
+    return [data.predictor(stack, slice(r, r + 1)) for r in range(len(asked))]
+
+
+def train_prior_networks(data: Data, config: Config, progress: Progress | None) -> list[Predictor]:
+    """Normal-Wishart networks by KL: towards the data inside, to the prior outside, Eq. (8)."""
+    n_runs, n_in, n_out = len(data.x), config.n_train, config.n_out
+    prior = _priors(data, config)
+    # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
+    inside = torch.cat([torch.ones(n_in, 1), torch.zeros(n_out, 1)])
+    rows = data.rows(
+        [torch.cat(parts) for parts in zip(data.x, data.x_out, strict=True)],
+        [torch.cat([torch.cat([y, torch.zeros(n_out, 1)]), inside], -1) for y in data.y],
+    )
+
+    def loss(nw: Any, batch: Batch, _: float) -> Tensor:
+        y, has_target = batch.targets.split(1, -1)
+        has_target = has_target.squeeze(-1)
+        beta = config.beta * has_target
+        if config.divergence == "reverse":
+            per_row = losses.reverse_kl(nw, y, prior, beta)
+        else:
+            per_row = kl_divergence(prior.expand(nw.batch_shape).posterior(y, beta), nw)
+        return per_row * (has_target + config.gamma * (1 - has_target))
+
+    stack, seeds = _normal_wishart_networks(data, config)
+    starts = [r * (n_in + n_out) for r in range(n_runs)]
+    batches = Batches(
+        rows,
+        [torch.arange(start, start + n_in) for start in starts],
+        seeds,
+        config.batch_size,
+        extra=[torch.arange(start + n_in, start + n_in + n_out) for start in starts],
+        extra_size=n_out // config.n_steps,
+    )
+    _fit(config, stack, loss, batches, progress)
+    return [data.predictor(stack, slice(r, r + 1)) for r in range(n_runs)]
+
+
+def _normal_wishart_networks(
+    data: Data, config: Config, min_excess: float = 1e-4
+) -> tuple[StackedMLP, list[int]]:
+    """One network per repetition, and their seeds."""
+    start = config.initial_evidence
+    head = _on_meta(
+        lambda: NormalWishartHead(
+            config.widths[-1], initial_belief=start, initial_excess=start, min_excess=min_excess
+        )
+    )
+    seeds = data.network_seeds()
+    return StackedMLP(1, config.widths, head, seeds), seeds
+
+
+def _on_meta(make: Callable[[], Head]) -> Head:
+    """A head for a stack: only its meaning is used, so it draws no random weights."""
+    with torch.device("meta"):
+        return make()
+
+
+def _fit(
+    config: Config,
+    stack: StackedMLP,
+    loss: Loss,
+    batches: Batches,
+    progress: Progress | None,
+) -> None:
+    optimizer = StackedAdam(stack.weights, config.learning_rate, config.weight_decay)
+    schedule = cosine if config.schedule == "cosine" else _constant
+    fit(
+        stack,
+        loss,
+        batches,
+        optimizer,
+        epochs=config.epochs,
+        schedule=schedule,
+        progress=progress,
+    )
+
+
+def _constant(_: float) -> float:
+    return 1.0
+
+
+@torch.no_grad()
+def _ask(targets: Targets, ensemble: Predictor, x: Tensor) -> Tensor:
+    """What the student has to know of the ensemble at inputs ``(N, 1)``, as columns."""
+    pieces: list[Tensor] = []
+    for part in x.split(_ASKED_AT_ONCE):
+        teacher = ensemble(part)
+        assert isinstance(teacher, GaussianEnsemble)
+        pieces.append(targets.pack(teacher))
+    return torch.cat(pieces)
+
+
+def _priors(data: Data, config: Config) -> NormalWishart:
+    """The prior of each repetition's targets, batch shape ``(runs, 1)``."""
+    evidence = config.prior_evidence
+    return stack_priors(
+        [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]
+    )

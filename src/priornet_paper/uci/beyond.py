@@ -1,0 +1,125 @@
+"""Our own recipe on one split: the estimators as they come, with no setting of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from priornet.distill.targets import OBJECTIVES
+from priornet_paper.uci.config import Beyond
+from priornet_paper.uci.folds import Fold
+
+__all__ = ["Fit", "latencies", "multiply_adds", "parameters", "solve"]
+
+
+class Fit(NamedTuple):
+    """One fitted estimator."""
+
+    model: Any
+    seconds: float
+
+
+def solve(
+    inputs: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    fold: Fold,
+    config: Beyond,
+    methods: Sequence[str],
+    device: str = "cpu",
+    tick: Callable[[], object] = lambda: None,
+) -> dict[str, Fit]:
+    """Fit every method on the training rows of a split.
+
+    Args:
+        inputs: The whole table, ``(N, D)``.
+        targets: Its targets, ``(N,)``.
+        fold: The split.
+        config: Settings.
+        methods: Which ones; students bring the ensemble along.
+        device: Where to train.
+        tick: Called after every fit.
+    """
+    X, y = inputs[fold.train], targets[fold.train]
+    found: dict[str, Fit] = {}
+    wanted = list(methods)
+    if set(OBJECTIVES) & set(wanted):
+        wanted = ["ENSM", *(m for m in wanted if m != "ENSM")]
+    for method in wanted:
+        started = time.perf_counter()
+        model = _make(method, config, found)
+        model.set_params(random_state=config.seed + fold.number, device=device).fit(X, y)
+        found[method] = Fit(model, time.perf_counter() - started)
+        tick()
+    return {method: found[method] for method in methods}
+
+
+def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
+    from priornet.estimators import (
+        DeepEnsembleRegressor,
+        DistilledRegressor,
+        EvidentialRegressor,
+        GaussianRegressor,
+        PriorNetRegressor,
+    )
+
+    # No conformal intervals are wanted here, so that no rows are set aside for them.
+    common: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
+    if method in OBJECTIVES:
+        teacher = found["ENSM"].model if "ENSM" in found else None
+        return DistilledRegressor(teacher, objective=OBJECTIVES[method], **common)
+    made: dict[str, tuple[type[Any], dict[str, Any]]] = {
+        "Single": (GaussianRegressor, {}),
+        "ENSM": (DeepEnsembleRegressor, {"n_members": config.n_members}),
+        "NWPN": (PriorNetRegressor, {}),
+        "DER": (EvidentialRegressor, {}),
+    }
+    kind, settings = made[method]
+    return kind(**settings, **common)
+
+
+def parameters(config: Beyond) -> dict[str, dict[str, Any]]:
+    """Every parameter of every estimator, ready for JSON."""
+    found: dict[str, dict[str, Any]] = {}
+    for method in ("Single", "ENSM", "NWPN", "DER", "EnD2"):
+        model = _make(method, config, {})
+        values = model.get_params(deep=False)
+        values["class"] = type(model).__name__
+        found[method] = {name: _plain(value) for name, value in sorted(values.items())}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
+def multiply_adds(model: Any) -> int:
+    """Multiplications of one prediction, over all networks of a model."""
+    shapes = model.fitted_.stack.shapes.values()
+    per_network = sum(int(np.prod(shape)) for shape in shapes if len(shape) == 2)
+    return per_network * model.fitted_.stack.n_networks
+
+
+def latencies(models: Mapping[str, Any], repeats: int = 300) -> dict[str, float]:
+    """Milliseconds of one prediction by each model's first network, at batch size 1: medians.
+
+    They take turns, so that whatever else the machine does slows all of them alike.
+    """
+    from priornet.training.threads import at_most
+
+    stacks = {name: model.fitted_.stack.select([0]) for name, model in models.items()}
+    inputs = {name: torch.zeros(1, stack.in_features) for name, stack in stacks.items()}
+    times: dict[str, list[float]] = {name: [] for name in stacks}
+    with torch.no_grad(), at_most(1):
+        for _ in range(repeats):
+            for name, stack in stacks.items():
+                started = time.perf_counter()
+                stack.together(inputs[name])
+                times[name].append(time.perf_counter() - started)
+    return {name: 1e3 * float(np.median(found)) for name, found in times.items()}

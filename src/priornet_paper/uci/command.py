@@ -1,0 +1,298 @@
+"""``priornet reproduce uci``: the paper's tables on UCI data, with its settings or with ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from priornet.cli.errors import InputError
+from priornet.cli.kinds import RESULTS
+from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
+from priornet.cli.output import coloured, method_table, print_lines
+from priornet.cli.outputs import check_outputs
+
+if TYPE_CHECKING:
+    from priornet_paper.uci import Beyond, Paper
+
+__all__ = ["uci"]
+
+_NAMES = {
+    Method.SINGLE: "Single",
+    Method.ENSEMBLE: "ENSM",
+    Method.ENDD: "EnD2",
+    Method.RKL: "NWPN",
+    Method.DER: "DER",
+    Method.END: "EnD",
+    Method.MD_END: "MD-EnD",
+}
+_DATASETS = ("boston", "energy", "concrete", "wine", "power", "protein", "msd")
+
+
+class Preset(StrEnum):
+    """Presets, named here so that the help need not import the experiment."""
+
+    PAPER = "paper"
+    BEYOND = "beyond"
+    SMOKE = "smoke"
+
+
+class Splits(StrEnum):
+    """How rows are held out."""
+
+    FOLDS = "folds"
+    CANONICAL = "canonical"
+
+
+def uci(
+    datasets: Annotated[
+        str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
+    ] = "boston,energy,concrete,wine,power",
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Methods, with commas between: {', '.join(_NAMES)}. Default: all; of beyond "
+            "those without the last two, and on published splits ensemble,endd."
+        ),
+    ] = None,
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="paper: its networks, with a grid search, and choices of our own where it is "
+            "silent. beyond: the estimators as they come. smoke: seconds, too short to learn."
+        ),
+    ] = Preset.PAPER,
+    splits: Annotated[
+        Splits,
+        typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only)."),
+    ] = Splits.FOLDS,
+    folds: Annotated[str, typer.Option(help="Only these folds, such as 0,1; default: all.")] = "",
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of folds and training.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Processes side by side; 0 for as many as there are cores, on a GPU at most ten, "
+            "and one where they cannot share it (NVIDIA's MPS is missing).",
+        ),
+    ] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the paper's UCI tables.
+
+    Tables are looked for in $PRIORNET_DATA and in the user's cache, and
+    downloaded otherwise (`priornet datasets`). Each data set gives one JSON
+    file with everything that was measured. What is finished is not done
+    again: an interrupted run goes on where it stopped. A file keeps other
+    methods of the same settings, but students only with their ensemble.
+    """
+    names = _listed("data set", datasets, _DATASETS)
+    named = [] if methods is None else _listed("method", methods, tuple(_NAMES))
+    _check_device(device)
+
+    import json
+
+    from priornet_paper.uci import config_for, file_name, usual_methods
+
+    configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
+    wanted = [_NAMES[Method(name)] for name in named] or usual_methods(configs[names[0]])
+    paths = [out / file_name(name, preset, config) for name, config in configs.items()]
+    check_outputs(((path, RESULTS) for path in paths), overwrite=overwrite, quiet=True)
+    found = _all(configs, preset, wanted, out, device, workers, again, quiet)
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        for results in found.values():
+            _print(results)
+        print_lines([f"Results: {out}"])
+
+
+def _all(
+    configs: dict[str, Paper | Beyond],
+    preset: str,
+    methods: Sequence[str],
+    out: Path,
+    device: str,
+    workers: int,
+    again: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Results of every data set: those on disk if they answer the question, else made now."""
+    from priornet.evaluation.results import write_results
+    from priornet_paper.runs.gpu_sharing import usual_workers
+    from priornet_paper.uci import Request, file_name, run_all, with_others
+    from priornet_paper.uci.data import load_uci
+
+    found: dict[str, Any] = {}
+    requests: list[Request] = []
+    for name, config in configs.items():
+        path = out / file_name(name, preset, config)
+        table = load_uci(name)
+        if not table.is_complete:
+            _remark(f"{name}: only its first {len(table.targets)} rows are here.")
+        kept = None if again else _finished(path, config, methods, len(table.targets))
+        if kept is None:
+            parts = out / ".parts" / path.stem
+            requests.append(Request(table, preset, config, methods, parts))
+        else:
+            found[name] = kept
+
+    def done(request: Request, results: dict[str, Any]) -> None:
+        path = out / file_name(results["dataset"], preset, request.config)
+        if path.exists():
+            _remark(f"{path}: the results file that is there is replaced.")
+        results, lost = with_others(path, results)
+        if lost:
+            _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
+        write_results(path, results)
+        assert request.folder is not None
+        _forget(request.folder)
+        found[results["dataset"]] = results
+
+    with _progress_bars([request.table.name for request in requests], quiet) as progress:
+        run_all(
+            requests,
+            device=device,
+            workers=workers or usual_workers(device),
+            progress=lambda request, share: progress(request.table.name, share),
+            done=done,
+        )
+    return {name: found[name] for name in configs}
+
+
+def _finished(
+    path: Path, config: Paper | Beyond, methods: Sequence[str], n_rows: int
+) -> dict[str, Any] | None:
+    """Results on disk, if they answer the question."""
+    from priornet_paper.uci import finished
+
+    try:
+        results = finished(path, config, methods, n_rows)
+    except ValueError as error:
+        _remark(f"{error} It is made again.")
+        return None
+    if results is not None:
+        _remark(f"{path}: finished already (--again to repeat it).")
+    return results
+
+
+def _remark(message: str) -> None:
+    """A remark beside the results."""
+    typer.echo(message, err=True)
+
+
+def _forget(parts: Path) -> None:
+    """The results hold the parts now."""
+    import shutil
+
+    shutil.rmtree(parts, ignore_errors=True)
+    if parts.parent.is_dir() and not any(parts.parent.iterdir()):
+        parts.parent.rmdir()
+
+
+def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
+    """Names separated by commas, each once, all known."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None or not names:
+        wrong = f'unknown {what} "{unknown}"' if names else f"no {what} named"
+        raise InputError(f"{wrong}; choose from: {', '.join(known)}.")
+    return list(dict.fromkeys(names))
+
+
+def _changed(config: Any, splits: Splits, folds: str, seed: int | None, device: str) -> Any:
+    changes: dict[str, Any] = {}
+    if device == "cuda" and not hasattr(config, "splits"):
+        changes["folds_per_stack"] = config.n_folds  # a step of more networks takes no longer
+    if splits is Splits.CANONICAL:
+        if not hasattr(config, "splits"):
+            raise InputError("--splits canonical needs --preset beyond: the paper has folds.")
+        changes["splits"] = "canonical"
+    if folds:
+        try:
+            changes["folds"] = tuple(int(number) for number in folds.split(","))
+        except ValueError:
+            raise InputError(f'--folds must be numbers such as 0,1; got "{folds}".') from None
+        most = 20 if splits is Splits.CANONICAL else config.n_folds
+        if not all(0 <= number < most for number in changes["folds"]):
+            raise InputError(f"--folds must lie in 0 to {most - 1}; got {folds}.")
+    if seed is not None:
+        changes["seed"] = seed
+    return replace(config, **changes)
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    if device not in ("cpu", "cuda"):
+        raise InputError(f'unknown device "{device}"; choose from: cpu, cuda.')
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: torch finds no CUDA device here.")
+
+
+@contextmanager
+def _progress_bars(names: Sequence[str], quiet: bool) -> Generator[Callable[[str, float], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
+        tasks = {name: bar.add_task(name, total=1.0) for name in names}
+        yield lambda name, share: bar.update(tasks[name], completed=share)
+        for task in tasks.values():
+            bar.update(task, completed=1.0)
+
+
+def _print(results: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    mark = "" if results["complete"] else "†"
+    table = method_table(
+        f"{results['dataset']} ({results['n_rows']} rows{mark}), preset {results['preset']}",
+        ("RMSE", "NLL", "CRPS", "90 % holds", "PRR\ntotal", "OOD AUC\nknowledge"),
+    )
+    for name, method in results["methods"].items():
+        cells = [
+            _with_error(method["rmse"]),
+            _with_error(method["nll"]),
+            _with_error(method["crps"]),
+            f"{method['coverage90']['mean']:.0%}",
+            _with_error(method["prr"]["total_variance"]),
+            _with_error(method["ood_auc"]["variance_of_mean"]),
+        ]
+        table.add_row(coloured(name), *(f"{cell}{mark}" for cell in cells))
+    Console().print(table)
+    about = f"{results['seconds']:.0f} s; ± is the standard error over folds."
+    print_lines([f"{about} †: not run on the full table." if mark else about])
+
+
+def _with_error(summary: dict[str, Any] | None) -> str:
+    if summary is None or summary["mean"] is None:
+        return "-"
+    error = "" if summary["sem"] is None else f" ± {summary['sem']:.2f}"
+    return f"{summary['mean']:.3f}{error}"

@@ -1,0 +1,12 @@
+"""Packages that only some tables need, imported when they are."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from priornet.tables.extras import need_for
+from priornet_paper.uci.data.registry import UciError
+
+__all__ = ["need"]
+
+need = partial(need_for, extra="uci", error=UciError)

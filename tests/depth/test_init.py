@@ -1,0 +1,31 @@
+"""Importing the package needs none of the packages that only some forms need."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from priornet import depth
+
+LAZY = ("h5py", "lmdb", "PIL")
+
+
+def test_import_needs_no_extra_and_no_torch():
+    block = f"import sys; sys.modules.update(dict.fromkeys({LAZY!r}))"
+    code = f"{block}; import json, priornet.depth; print(json.dumps('torch' in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) is False
+
+
+def test_every_name_is_there_without_the_extras():
+    block = f"import sys; sys.modules.update(dict.fromkeys({LAZY!r}))"
+    found = "[n for n in depth.__all__ if getattr(depth, n) is not None]"
+    code = f"{block}; import json; from priornet.tables import depth; print(json.dumps({found}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == depth.__all__
+
+
+def test_an_unknown_name_is_no_attribute():
+    with pytest.raises(AttributeError, match="nonsense"):
+        depth.nonsense  # noqa: B018 (the access is what is tested)

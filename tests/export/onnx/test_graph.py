@@ -1,0 +1,53 @@
+"""Arithmetic on values becomes nodes that compute it."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from _onnx import run_onnx
+from priornet.export.onnx.graph import Graph, log1p
+from priornet.export.onnx.model import make_model
+
+
+def evaluated(function, x):
+    graph = Graph()
+    value = graph.input("x", x.dtype, ["n"])
+    graph.output("y", function(graph, value), ["n"])
+    return run_onnx(make_model(graph, 18, {}), {"x": x})["y"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_operators_on_both_sides(dtype):
+    x = np.array([0.5, 2.0, -3.0], dtype)
+    row = np.array([1.0, 2.0, 4.0])
+    found = evaluated(lambda _, v: 1.0 - (row * v + 2.0) / (3.0 - v) - row / v, x)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, 1 - (row * x + 2) / (3 - x) - row / x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log1p_keeps_its_digits(dtype):
+    x = np.concatenate([[0.0], np.geomspace(1e-30, 1e10, 200)]).astype(dtype)
+    expected = [float(mpmath.log1p(mpmath.mpf(float(value)))) for value in x]
+    found = evaluated(log1p, x)
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+
+
+def test_equal_constants_are_kept_once():
+    graph = Graph()
+    x = graph.input("x", np.float64, ["n"])
+    graph.output("y", (x + 2.0) * 2.0 - 2.0, ["n"])
+    assert len(graph.proto("g").initializer) == 1
+
+
+def test_a_loop_ends_when_its_step_says_so():
+    def halve(body, carried):
+        half = carried[0] * 0.5
+        largest = half.do("ReduceMax", keepdims=0)
+        return largest.compare("Greater", 1.0), [half]
+
+    x = np.array([100.0, 3.0])
+    found = evaluated(lambda graph, v: graph.loop(50, [v], halve)[0], x)
+    np.testing.assert_array_equal(found, x / 128)  # the first power that brings 100 to 1 or below
+    found = evaluated(lambda graph, v: graph.loop(2, [v], halve)[0], x)
+    np.testing.assert_array_equal(found, x / 4)

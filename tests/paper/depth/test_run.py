@@ -1,0 +1,251 @@
+"""A whole run: order of tasks, side by side, what is kept, and the form of the results."""
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from _depth_files import write_pairs, write_split
+from priornet.depth import DepthError, open_depth
+from priornet.evaluation.results import provenance
+from priornet_paper.depth import work
+from priornet_paper.depth.orders import Task
+from priornet_paper.depth.protocol import PROTOCOLS
+from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.run import (
+    file_name,
+    finished,
+    run,
+    scores_of,
+    together,
+    with_needs,
+)
+from priornet_paper.depth.sets import Sets, Sources
+
+
+def whole(*arguments, **options):
+    """A run that ends."""
+    found = run(*arguments, **options)
+    assert found
+    return found
+
+
+def keys(tasks):
+    return [f"{task.kind} {task.key}" for task in tasks]
+
+
+def test_everything_comes_once_and_after_what_it_needs(order):
+    wanted = recipes(replace(order.config, seeds=(0, 1)), ["ENSM", "Single", "EnD2"])
+    tasks = with_needs(scores_of(wanted))
+    names = keys(tasks)
+    assert len(names) == len(set(names))
+    assert names.count("train Single.1.1") == 1
+    for task in tasks:
+        for needed in keys(task.needs):
+            assert names.index(needed) < names.index(f"{task.kind} {task.key}")
+
+
+def test_students_of_one_ensemble_are_taught_together(order):
+    names = ["ENSM", "EnD2", "EnD2-T10", "EnD", "MD-EnD"]
+    wanted = recipes(replace(order.config, seeds=(0, 1)), names)
+    tasks = with_needs(scores_of(wanted))
+    joined = together(tasks)
+    students = [task for task in joined if task.kind == "train" and task.recipe.name != "Single"]
+    assert [[one.key for one in task.each] for task in students] == [
+        [f"{name}.{seed}" for name in names[1:]] for seed in (0, 1)
+    ]
+    assert keys(one for task in joined for one in task.each) != keys(tasks)  # in another order
+    assert sorted(keys(one for task in joined for one in task.each)) == sorted(keys(tasks))
+    halves = [task for task in together(tasks, 2) if task.beside]
+    assert [[one.key for one in task.each] for task in halves] == [
+        [f"{name}.{seed}" for name in half]
+        for seed in (0, 1)
+        for half in (("EnD2", "EnD"), ("EnD2-T10", "MD-EnD"))
+    ]
+    assert keys(together(tasks, 4)) == keys(tasks)
+
+
+def test_students_of_other_schools_are_not(order):
+    (plain,) = recipes(order.config, ["EnD2"])
+    (asked_elsewhere,) = recipes(replace(order.config, strange=0.5), ["EnD"])
+    (weighted,) = recipes(replace(order.config, student_evenness=0.5), ["EnD"])
+    first = Task("train", plain, 0)
+    assert together([first, Task("train", asked_elsewhere, 0)])[0].beside == ()
+    assert together([first, Task("train", weighted, 1)])[0].beside == ()
+    assert together([first, Task("train", weighted, 0)]) == [first._replace(beside=(weighted,))]
+
+
+def test_results_hold_every_seed(order):
+    wanted = recipes(replace(order.config, seeds=(0, 1)), ["Single", "DER"])
+    found = whole(replace(order, config=wanted[0].config), wanted, "smoke")
+    assert found["dataset"] == "nyu"
+    assert (found["n_train"], found["n_test"]) == (6, 4)
+    assert found["foreign"] == {"kitti": 7, "lsun_bedroom": 3}
+    assert list(found["methods"]) == ["Single", "DER"]
+    single = found["methods"]["Single"]
+    assert len(single["rmse"]["values"]) == 2
+    assert single["rmse"]["values"][0] != single["rmse"]["values"][1]
+    assert len(single["ood_auc"]["kitti"]["total_variance"]["values"]) == 2
+    assert len(single["training"][0][0]["losses"]) == 1
+    assert found["weights"] is None
+    assert found["sources"]["train"] == "nyu_small"
+    digests = {"train", "train_images", "test", "kitti", "lsun_bedroom", "weights"}
+    assert found["digests"].keys() == digests
+    assert found["protocol"]["resolution"] == {"targets": [32, 64], "predictions": [16, 32]}
+    assert {"seconds", "device", "versions", "commit", "dirty", "protocol"} <= found.keys()
+    json.dumps(found, allow_nan=False)
+
+
+def test_results_say_which_commit_each_method_is_of(order, monkeypatch):
+    def sign(commit, dirty=False):
+        signed = {**provenance(), "commit": commit, "dirty": dirty}
+        monkeypatch.setattr(work, "provenance", lambda: signed)
+
+    seeds = replace(order, config=replace(order.config, seeds=(0, 1), gammas=(0.0, 0.01)))
+    wanted = recipes(seeds.config, ["Single", "DER", "NWPN"], ablation=True)
+    by_name, shop = {recipe.name: recipe for recipe in wanted}, work.Workshop(order)
+    sign("a")
+    shop.do(Task("train", by_name["Single"], 0))  # not scored yet
+    for task in with_needs([Task("score", by_name["DER"], 0)]):  # one of two seeds
+        shop.do(task)
+    sign("b", dirty=True)
+    for task in with_needs([Task("score", by_name["NWPN-g0"], 0)]):
+        shop.do(task)
+    sign("c")
+    found = whole(seeds, wanted, "smoke")
+    signed = {
+        name: (scores["commit"], scores["dirty"])
+        for group in ("methods", "variants")
+        for name, scores in found[group].items()
+    }
+    assert signed == {
+        "Single": ("a, c", False),
+        "DER": ("a, c", False),
+        "NWPN": ("c", False),
+        "NWPN-g0": ("b", True),
+    }
+    assert (found["commit"], found["dirty"]) == ("a, b, c", True)
+
+
+NETWORKS = (("methods", "NWPN"), ("variants", "NWPN-g0"))
+
+
+def test_variants_stand_apart(order):
+    order = replace(order, config=replace(order.config, seeds=(0, 1)))
+    wanted = recipes(order.config, ["NWPN"], ablation=True)
+    found = whole(order, wanted, "smoke")
+    assert list(found["methods"]) == ["NWPN"]
+    assert list(found["variants"]) == ["NWPN-g0"]
+    assert found["variants"]["NWPN-g0"]["settings"] == {"gamma": 0.0, "seeds": [0]}
+    n_seeds = {name: len(found[group][name]["rel"]["values"]) for group, name in NETWORKS}
+    assert n_seeds == {"NWPN": 2, "NWPN-g0": 1}
+
+
+def test_scores_are_kept_when_their_weights_are_lost(order):
+    wanted = recipes(order.config, ["Single"])
+    first = whole(order, wanted, "smoke")
+    for path in (order.folder / "weights").iterdir():
+        path.unlink()
+    told = []
+    second = whole(order, wanted, "smoke", report=told.append)
+    assert told == []
+    assert second["methods"] == first["methods"]
+
+
+def test_time_that_is_up(order):
+    wanted = recipes(order.config, ["Single"])
+    assert run(replace(order, until=time.time()), wanted, "smoke") is None
+    assert run(order, wanted, "smoke") is not None
+
+
+@pytest.mark.slow
+def test_side_by_side_gives_what_one_by_one_gives(order, tmp_path):
+    wanted = recipes(order.config, ["ENSM", "EnD", "MD-EnD", "EnD2"])
+    one = whole(order, wanted, "smoke")
+    told = []
+    aside = replace(order, folder=tmp_path / "aside")
+    two = whole(aside, wanted, "smoke", workers=2, report=told.append)
+    students = {"EnD2.0", "EnD.0", "MD-EnD.0"}
+    assert {event.key for event in told} == {"Single.0.0", "Single.0.1", *students}
+    for name, scores in one["methods"].items():
+        assert two["methods"][name]["rmse"]["mean"] == pytest.approx(scores["rmse"]["mean"], 1e-5)
+    assert run(replace(aside, until=time.time()), wanted, "smoke", workers=2) is not None
+
+
+@pytest.mark.slow
+def test_a_failure_in_a_worker_is_raised(order):
+    broken = replace(order, config=replace(order.config, learning_rate=1e30, clip=1e30, epochs=2))
+    with pytest.raises(FloatingPointError, match="Single, seed"):
+        run(broken, recipes(broken.config, ["ENSM"]), "smoke", workers=2)
+
+
+def results_of_single(order) -> dict[str, Any]:
+    """All that says which question a file answers, and no scores."""
+    digests = Sets(order.config, order.sources).record()["digests"]
+    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
+    asked = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
+    return asked | {"methods": {"Single": {}}, "variants": {}}
+
+
+def test_finished_results_answer_the_same_question(order, tmp_path):
+    path = tmp_path / "nyu.json"
+    wanted = recipes(order.config, ["Single"])
+    assert finished(path, order, wanted) is None
+    results = results_of_single(order)
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
+    other = replace(order, config=replace(order.config, epochs=9))
+    assert finished(path, other, wanted) is None
+    path.write_text(json.dumps(results | {"config": results["config"] | {"sharpness": 3}}))
+    assert finished(path, order, wanted) is None  # settings of another version
+    path.write_text(json.dumps(results))
+    fewer = {name: path for name, path in order.sources.foreign.items() if name != "kitti"}
+    other = replace(order, sources=replace(order.sources, foreign=fewer))
+    assert finished(path, other, wanted) is None
+    path.write_text("[]")
+    with pytest.raises(ValueError, match=r"nyu.json: not a results file"):
+        finished(path, order, wanted)
+    results["methods"]["Single"] = {"rel": {"mean": 0.01, "values": [0.1, 0.2]}}
+    path.write_text(json.dumps(results))
+    with pytest.raises(ValueError, match=r"Single\.rel: its mean is not that of its values"):
+        finished(path, order, wanted)
+
+
+def test_every_training_image_counts_for_what_is_finished(order, tmp_path):
+    names, path = [f"{i:04d}" for i in range(20)], tmp_path / "nyu.json"
+    folder = write_pairs(tmp_path / "nyu", names, shape=(32, 64))
+    write_split(folder, {n: "test" if i > 17 else "train" for i, n in enumerate(names)})
+    order, wanted = replace(order, sources=Sources(folder)), recipes(order.config, ["Single"])
+    results = results_of_single(order)
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0017.png")
+    assert finished(path, order, wanted) is None
+    del results["digests"]["train_images"]  # as in files of before: they know the first 16 only
+    path.write_text(json.dumps(results))
+    assert finished(path, order, wanted) == results
+    shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0001.png")
+    assert finished(path, order, wanted) is None
+
+
+def test_nothing_is_dropped_for_images_that_cannot_be_learnt(order, photographs, tmp_path):
+    copy = shutil.copytree(photographs / "nyu_small", tmp_path / "nyu_small")
+    order = replace(order, sources=Sources(copy))
+    wanted = recipes(order.config, ["DER"])
+    whole(order, wanted, "smoke")
+    kept = sorted(path for path in order.folder.rglob("*") if path.is_file())
+    assert kept
+    picture = copy / "rgb" / f"{open_depth(copy, 'train').names[-1]}.jpg"
+    picture.write_bytes(picture.read_bytes()[:-40])
+    with pytest.raises(DepthError, match=f"{picture.name}: this cannot be read as a picture"):
+        run(order, wanted, "smoke", again=True)
+    assert sorted(path for path in order.folder.rglob("*") if path.is_file()) == kept
+
+
+def test_names_of_files():
+    assert file_name("nyu", "fast") == "nyu.json"
+    assert file_name("kitti", "smoke") == "kitti.smoke.json"

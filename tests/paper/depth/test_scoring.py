@@ -1,0 +1,95 @@
+"""Scores of a model: the same in smaller batches, where larger ones do not fit."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from priornet.distributions import Gaussian, GaussianEnsemble
+from priornet_paper.depth.protocol import PROTOCOLS
+from priornet_paper.depth.scoring import Scoring
+
+
+def ensemble(images):
+    """Bright is far; its two members disagree where there is much red."""
+    far = 1 + 4 * images.mean(1)[..., ::2, ::2]
+    red = images[:, 0, ::2, ::2]
+    loc = torch.stack([far - red, far + red]).unsqueeze(-1)
+    tril = torch.ones(*loc.shape, 1)
+    return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
+
+
+@pytest.fixture
+def scoring(generator):
+    def pictures(n):
+        return torch.randint(0, 256, (n, 3, 24, 32), generator=generator, dtype=torch.uint8)
+
+    own, foreign = pictures(9), pictures(7)
+    depth = 1 + own.float().mean(1) / 60
+    sets = SimpleNamespace(test=(own, depth), foreign={"lsun_bedroom": foreign}.__getitem__)
+    remarks = []
+    cpu = torch.device("cpu")
+    made = Scoring(sets, PROTOCOLS["nyu"], ["lsun_bedroom"], cpu, 0, remarks.append)  # pyright: ignore[reportArgumentType] (what it asks of sets)
+    return made, remarks
+
+
+def small(n_most):
+    """The same model on a GPU with room for so many images."""
+
+    def predict(images):
+        if len(images) > n_most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return ensemble(images)
+
+    return predict
+
+
+def test_little_memory_changes_no_score(scoring):
+    scoring, remarks = scoring
+    whole = scoring.result(ensemble, teacher=ensemble)
+    assert remarks == []
+    parts = scoring.result(small(4), teacher=small(4))
+    assert remarks[0] == "16 images at a time do not fit in memory; going on with 8."
+    assert parts["rmse"] == pytest.approx(whole["rmse"], rel=1e-5)
+    assert parts["ood_auc"]["lsun_bedroom"] == pytest.approx(whole["ood_auc"]["lsun_bedroom"])
+    assert parts["agreement"].keys() == whole["agreement"].keys()
+    assert "epkl" in parts["agreement"]
+
+
+def test_maps_are_of_the_first_images(scoring):
+    scoring, _ = scoring
+    maps = scoring.maps(small(4), "nyu")
+    names = ("prediction", "total_variance", "epkl")
+    assert maps.keys() == {f"{s}/{name}" for s in ("nyu", "lsun_bedroom") for name in names}
+    whole = replace(scoring).maps(ensemble, "nyu")
+    for name, values in maps.items():
+        assert values.shape == (6, 12, 16)
+        assert values.dtype == torch.float32
+        torch.testing.assert_close(values, whole[name])
+
+
+def test_members_are_scored_by_themselves(scoring):
+    scoring, remarks = scoring
+
+    def member(place, n_most=16):
+        def predict(images):
+            both = small(n_most)(images)
+            loc, tril = both.means[place], both.precision_tril[place]
+            return Gaussian(loc, precision_tril=tril, validate_args=False)
+
+        return predict
+
+    first, second = (scoring.result(member(place)) for place in (0, 1))
+    found = scoring.members([member(0), member(1, n_most=4)])
+    assert remarks[0].endswith("going on with 8.")
+    assert set(found) == {f"delta{i}" for i in (1, 2, 3)} | {
+        "rel",
+        "rmse",
+        "log10",
+        "rmse_log10",
+        "nll",
+    }
+    for name, value in found.items():
+        assert value == pytest.approx((first[name] + second[name]) / 2, rel=1e-5), name
+    assert first["rmse"] != second["rmse"]

@@ -1,0 +1,307 @@
+"""Where the images of an experiment come from, and what its fingerprint sees."""
+
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from _depth_files import codes, encoded, photograph, write_pairs
+from priornet.depth import DepthError, DepthImages
+from priornet_paper.depth import sets as module
+from priornet_paper.depth.presets import config_for
+from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.sets import Sets, Sources, find_sources
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def sets(order):
+    return Sets(order.config, order.sources)
+
+
+def test_sets_are_found_by_how_their_names_begin(photographs):
+    found = find_sources(photographs, "kitti")
+    assert found.own == photographs / "kitti_small"
+    assert found.foreign == {
+        "nyu": photographs / "nyu_small",
+        "lsun_bedroom": photographs / "lsun_small",
+    }
+    only = find_sources(photographs / "nyu_small", "nyu", {"church": photographs / "lsun_small"})
+    assert only.own == photographs / "nyu_small"
+    assert list(only.foreign) == ["church"]
+
+
+def test_what_is_not_there_is_named(photographs, tmp_path):
+    with pytest.raises(DepthError, match="nowhere: there is no such file"):
+        find_sources(tmp_path / "nowhere", "nyu")
+    (tmp_path / "lsun").mkdir()
+    with pytest.raises(DepthError, match="nothing in it begins with nyu; found lsun_bedroom"):
+        find_sources(tmp_path, "nyu")
+    for name in ("nyu_a", "nyu_b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(DepthError, match="which of these is nyu"):
+        find_sources(tmp_path, "nyu")
+
+
+def test_a_folder_of_drives_is_a_set_whatever_its_parts_are_called(tmp_path):
+    (tmp_path / "kitti_raw" / "2011_09_26").mkdir(parents=True)
+    assert find_sources(tmp_path, "kitti").own == tmp_path / "kitti_raw"
+    for part in ("train", "test"):
+        (tmp_path / f"kitti_eigen_{part}.txt").touch()
+    assert find_sources(tmp_path, "kitti").own == tmp_path
+    (tmp_path / "nyu").mkdir()
+    assert find_sources(tmp_path / "nyu", "nyu").own == tmp_path / "nyu"
+    with pytest.raises(DepthError, match=r"which of these is kitti\? kitti_eigen_test\.txt, "):
+        find_sources(tmp_path, "nyu")
+
+
+def test_a_foreign_set_has_a_name_of_its_own(photographs):
+    with pytest.raises(DepthError, match="nyu is what is learnt: call the foreign set by another"):
+        find_sources(photographs, "nyu", {"nyu": photographs / "lsun_small"})
+
+
+def test_images_have_the_size_of_the_settings(sets):
+    (images, depth), (tests, _) = sets.train, sets.test
+    assert images.shape == (6, 3, 32, 64)
+    assert depth.shape == (6, 32, 64)
+    assert len(tests) == 4
+    assert sets.foreign("kitti").shape == (7, 3, 32, 64)
+    assert sets.foreign("lsun_bedroom").shape == (3, 3, 32, 64)
+    assert sets.sizes() == {
+        "n_train": 6,
+        "n_test": 4,
+        "foreign": {"kitti": 7, "lsun_bedroom": 3},
+    }
+
+
+def test_few_images_if_asked(order):
+    sets = Sets(replace(order.config, n_images=2, n_test=1), order.sources)
+    assert len(sets.train[0]) == 2
+    assert sets.sizes() == {"n_train": 2, "n_test": 1, "foreign": {"kitti": 1, "lsun_bedroom": 1}}
+
+
+def test_training_images_held_out_take_the_place_of_the_test_images(sets, order):
+    dev = Sets(replace(order.config, holdout=1 / 3), order.sources)
+    assert torch.equal(dev.train[0], sets.train[0][:4])
+    assert torch.equal(dev.test[1], sets.train[1][4:])
+    assert dev.sizes()["n_train"] == 4
+    assert dev.test_print != sets.test_print
+
+
+@pytest.mark.parametrize(
+    ("share", "left"), [(0.01, "0 to score and 6"), (0.99, "6 to score and 0")]
+)
+def test_a_holdout_that_leaves_nothing_is_named(order, share, left):
+    sets = Sets(replace(order.config, holdout=share), order.sources)
+    with pytest.raises(DepthError, match=f"`holdout` = {share} of 6 training images leaves {left}"):
+        sets.check(foreign=False)
+
+
+def test_roads_held_out_are_of_every_category(tmp_path):
+    names = [f"{kind}_{i:06d}" for kind in ("um", "uu") for i in range(4)]
+    sources = Sources(write_pairs(tmp_path / "kitti", names, shape=(32, 64), dtype=np.uint16))
+    config = replace(config_for("kitti", "smoke"), height=32, width=64, n_images=None, n_test=None)
+    whole, dev = Sets(config, sources).train[0], Sets(replace(config, holdout=0.25), sources)
+    assert torch.equal(dev.train[0], whole[[0, 1, 2, 4, 5, 6]])
+    assert torch.equal(dev.test[0], whole[[3, 7]])
+
+
+def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):
+    (recipe,) = recipes(order.config, ["NWPN"])
+    data = sets.training(recipe, True, CPU)
+    assert data.foreign.shape == (5, 3, 32, 64)
+    assert sets.training(recipe, False, CPU).foreign is None
+
+
+def test_what_is_missing_is_told_before_the_work(photographs):
+    lonely = Sets(config_for("nyu", "smoke"), Sources(photographs / "nyu_small"))
+    lonely.check(foreign=False)
+    with pytest.raises(DepthError, match=r"NWPN .* learns kitti images .*--foreign kitti="):
+        lonely.check(foreign=True)
+    whole = Sources(photographs / "nyu_small", {"kitti": photographs / "lsun_small"})
+    Sets(config_for("nyu", "smoke"), whole).check(foreign=False)
+    with pytest.raises(DepthError, match="lsun_small: this set is not divided"):
+        Sets(config_for("nyu", "smoke"), whole).check(foreign=True)
+    undivided = Sources(photographs / "lsun_small")
+    with pytest.raises(DepthError, match="not divided into training and test"):
+        Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
+
+
+@pytest.fixture
+def damaged(order, photographs, tmp_path):
+    """Sets of which one photograph is cut off, at its very end."""
+
+    def make(file, **changes):
+        copy = tmp_path / "damaged"
+        shutil.copytree(photographs, copy)
+        path = copy / file
+        path.write_bytes(path.read_bytes()[:-40])
+        return Sets(replace(order.config, **changes), find_sources(copy, "nyu"))
+
+    return make
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize(
+    "file",
+    ["nyu_small/rgb/0009.jpg", "kitti_small/rgb/um_000002.jpg", "lsun_small/rgb/c.jpg"],
+)
+def test_damaged_images_to_score_are_told_before_the_work(damaged, file, foreign):
+    with pytest.raises(DepthError, match=f"{file}: this cannot be read as a picture"):
+        damaged(file).check(foreign)
+
+
+def test_damaged_images_to_learn_as_strange_ones_are_told_before_the_work(damaged):
+    sets = damaged("kitti_small/rgb/um_000002.jpg", n_test=1)  # it is learnt, and not scored
+    sets.check(foreign=False)
+    with pytest.raises(DepthError, match=r"um_000002\.jpg: this cannot be read as a picture"):
+        sets.check(foreign=True)
+
+
+def test_nothing_is_kept_of_what_was_looked_at(sets):
+    sets.check(foreign=True)
+    assert not sets.__dict__.keys() & {"train", "test", "_strange"}
+    assert not sets._foreign
+
+
+def test_that_it_takes_long_is_told(sets, monkeypatch):
+    told = []
+    sets.check(True, told.append)
+    assert told == []
+    monkeypatch.setattr(module, "_MANY", 19)
+    sets.check(True, told.append)
+    assert told == ["Looking at 20 images, for damaged ones among them."]
+
+
+def test_roads_are_not_taken_for_rooms(order, photographs):
+    roads = find_sources(photographs / "kitti_small", "nyu")
+    with pytest.raises(DepthError, match=r"kitti_small: these are KITTI's roads, which nyu's sett"):
+        Sets(order.config, roads).check(foreign=False)
+    Sets(replace(order.config, dataset="kitti"), roads).check(foreign=False)
+
+
+def test_what_was_learnt_is_not_tested(tmp_path):
+    """One list serves one part: as both, it would test what it taught."""
+    drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"
+    for frame in (1, 2, 3):
+        picture = root / drive / f"image_02/data/{frame:010d}.png"
+        depth = root / f"train/{drive[11:]}/proj_depth/groundtruth/image_02/{frame:010d}.png"
+        for path, pixels in ((picture, photograph()), (depth, codes(dtype=np.uint16))):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(encoded(pixels, "PNG"))
+    (root / "train_files.txt").write_text(f"{drive} 1 l\n{drive} 3 l\n")
+    (root / "test_files.txt").write_text(f"{drive} 2 l\n")
+    config = config_for("kitti", "smoke")
+    Sets(config, find_sources(root, "kitti")).check(foreign=False)
+    one_list = find_sources(root, "kitti", split=root / "train_files.txt")
+    reason = r"kitti: 2 images are to be learnt and to be tested, .*/0000000001 among them"
+    with pytest.raises(DepthError, match=reason):
+        Sets(config, one_list).check(foreign=False)
+    Sets(replace(config, holdout=0.5), find_sources(root, "kitti")).check(foreign=False)
+
+
+def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):
+    drive, root = "2011_09_26/2011_09_26_drive_0002_sync", tmp_path / "kitti"
+    pictures = root / drive / "image_02" / "data"
+    depths = root / "train" / drive.split("/")[1] / "proj_depth/groundtruth/image_02"
+    for folder in (pictures, depths):
+        folder.mkdir(parents=True)
+    for frame in ("0000000001", "0000000002"):
+        (pictures / f"{frame}.png").write_bytes(encoded(photograph(), "PNG"))
+    (depths / "0000000001.png").write_bytes(encoded(codes(dtype=np.uint16), "PNG"))
+    split = tmp_path / "train_files.txt"
+    split.write_text(f"{drive} 1 l\n{drive} 2 l\n")
+    with pytest.raises(DepthError, match=r"0000000002.png: this depth file .* is missing"):
+        find_sources(root, "kitti", split=split).open(root, "train")
+    lenient = find_sources(root, "kitti", split=split, missing="skip")
+    assert len(lenient.open(root, "train")) == 1
+
+
+def test_a_set_without_depth_cannot_be_learnt(order, photographs):
+    sources = Sources(photographs / "nyu_small", test=photographs / "lsun_small")
+    for use in (lambda sets: sets.test, lambda sets: sets.check(foreign=False)):
+        with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
+            use(Sets(order.config, sources))
+
+
+def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
+    """A GPU with too little room, played by the set; other failures stay what they are."""
+
+    def fails(error):
+        def full(*arguments):
+            raise error
+
+        monkeypatch.setattr(module, "TrainingSet", full)
+        sets.training(recipes(order.config, ["Single"])[0], False, CPU)
+
+    with pytest.raises(DepthError, match=r"nyu_small: 6 training images of 32 x 64 .* not fit"):
+        fails(torch.OutOfMemoryError("CUDA out of memory."))
+    with pytest.raises(RuntimeError, match="another"):
+        fails(RuntimeError("another"))
+    with pytest.raises(DepthError, match=r"nyu_small: 6 images of 32 x 64 pixels take .* memory"):
+        fails(MemoryError())
+
+
+@pytest.mark.parametrize("library", [torch, np])
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (lambda sets: sets.train, r"nyu_small: 6 images .* take 86\.0 GB .* \(`n_images`\)"),
+        (lambda sets: sets.test, r"nyu_small: 4 images .* take 57\.3 GB .* \(`n_test`\)"),
+        (lambda sets: sets.foreign("kitti"), r"kitti_small: 7 images .* 43\.0 GB .* \(`n_test`\)"),
+        (lambda sets: sets._strange, r"kitti_small: 5 images .* 30\.7 GB .* \(`n_images`\)"),
+    ],
+)
+def test_images_that_do_not_fit_into_memory_are_counted(order, monkeypatch, library, use, told):
+    """The failures are those of the libraries, with more than any machine has."""
+    sets = Sets(replace(order.config, height=32_000, width=64_000), order.sources)
+
+    def too_much(*_, **__):
+        return library.empty(2**60, dtype=library.uint8)
+
+    monkeypatch.setattr(DepthImages, "tensors", too_much)
+    with pytest.raises(DepthError, match=told) as error:
+        use(sets)
+    assert "of 32000 x 64000 pixels" in str(error.value)
+    assert str(error.value).endswith("What is finished is kept.")
+
+
+def test_other_failures_than_of_memory_stay_what_they_are(sets, monkeypatch):
+    monkeypatch.setattr(DepthImages, "tensors", lambda *_, **__: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        _ = sets.train
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX systems")
+def test_names_may_hold_bytes_that_are_no_text(order, photographs, tmp_path):
+    folder = tmp_path / os.fsdecode(b"b\xfcro")
+    try:
+        shutil.copytree(photographs / "lsun_small", folder)
+    except OSError:
+        pytest.skip("this file system wants names in UTF-8")
+    picture = next(file for file in folder.rglob("*.*") if file.is_file())
+    picture.rename(picture.with_name(os.fsdecode(b"f\xf6to") + picture.suffix))
+    sources = replace(order.sources, foreign={"office": folder})
+    record = Sets(order.config, sources).record()
+    assert record["sources"]["office"] == "b?ro"
+    assert len(record["digests"]["office"]) == 12
+
+
+def test_the_fingerprint_sees_images_depth_and_weights(order, photographs, tmp_path):
+    def fingerprint(sources, uses_foreign=False):
+        return Sets(order.config, sources).fingerprint(uses_foreign=uses_foreign)
+
+    copy = tmp_path / "sets"
+    shutil.copytree(photographs, copy)
+    before = fingerprint(find_sources(copy, "nyu"))
+    assert before == fingerprint(order.sources)
+    assert before != fingerprint(replace(order.sources, weights="imagenet"))
+    assert before != fingerprint(order.sources, uses_foreign=True)
+    depth = copy / "nyu_small" / "depth"
+    os.replace(depth / "0001.png", depth / "0002.png")
+    shutil.copy(photographs / "nyu_small" / "depth" / "0001.png", depth / "0001.png")
+    assert fingerprint(find_sources(copy, "nyu")) != before

@@ -1,0 +1,377 @@
+"""Tasks and their pieces on disk: what is finished is kept, what does not fit is made again."""
+
+import math
+import time
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+
+from priornet.depth import open_depth, pack
+from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet_paper.depth import methods, step, work
+from priornet_paper.depth.memory import NotEnoughMemory
+from priornet_paper.depth.orders import Task
+from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.train import Outcome
+from priornet_paper.depth.work import Workshop
+
+
+@pytest.fixture
+def events():
+    return []
+
+
+@pytest.fixture
+def shop(order, events):
+    return Workshop(order, events.append)
+
+
+def task(order, name="Single", kind: Literal["train", "score"] = "train", **changes):
+    (recipe,) = recipes(replace(order.config, **changes), [name])
+    return Task(kind, recipe, 0)
+
+
+def whole(shop, wanted):
+    """A piece whose time was not up first."""
+    made = shop.do(wanted)
+    assert made is not None
+    return made
+
+
+def test_what_each_task_needs(order):
+    members = ["Single.0.0", "Single.0.1"]
+    assert [n.key for n in task(order).needs] == []
+    assert [n.key for n in task(order, "EnD2").needs] == members
+    assert [n.key for n in task(order, "ENSM", "score").needs] == members
+    assert [n.key for n in task(order, "EnD2-T1", "score").needs] == ["EnD2-T1.0", *members]
+    assert [n.key for n in task(order, "NWPN", "score").needs] == ["NWPN.0"]
+    assert [n.key for n in task(order, "Single", "score").needs] == ["Single.0.0"]
+
+
+def test_a_training_is_kept_and_not_done_again(shop, order, events):
+    made = shop.do(task(order))
+    assert len(made["losses"]) == order.config.epochs
+    assert [event.epoch for event in events] == [1]
+    assert (order.folder / "weights" / "Single.0.0.safetensors").is_file()
+    assert not list((order.folder / "checkpoints").iterdir())
+    assert Workshop(order, events.append).do(task(order)) == made
+    assert len(events) == 1
+
+
+def test_what_a_killed_writer_left_goes_too(shop, order):
+    left = order.folder / "checkpoints" / "DD.0" / ".epoch-0001.safetensors.123"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half a file")
+    shop.do(task(order, "DD"))
+    assert not left.parent.exists()
+
+
+def test_weights_that_no_package_brings_are_refused_before_images_are_read(order):
+    config = replace(order.config, encoder="densenet169")
+    sources = replace(order.sources, weights="imagenet")
+    with pytest.raises(ValueError, match="no package brings the ImageNet weights of densenet169"):
+        replace(order, config=config, sources=sources)
+
+
+def test_frozen_norms_need_weights(order):
+    with pytest.raises(ValueError, match='norm="frozen" keeps the statistics of ImageNet weights'):
+        replace(order, config=replace(order.config, norm="frozen"))
+
+
+@pytest.mark.parametrize(("change", "again"), [({"clip": 2.0}, True), ({"gamma": 0.5}, False)])
+def test_other_settings_make_a_training_again(shop, order, events, change, again):
+    before = shop.do(task(order))
+    after = shop.do(task(order, **change))
+    assert (before["fingerprint"] != after["fingerprint"]) == again
+    remarks = [event.remark for event in events if event.remark]
+    assert len(remarks) == int(again)
+    if again:
+        assert "of other settings or other images; it is made again" in remarks[0]
+
+
+def test_damaged_weights_are_named_and_made_again(shop, order, events):
+    made = shop.do(task(order))
+    path = order.folder / "weights" / "Single.0.0.safetensors"
+    good = {name: tensor.clone() for name, tensor in read_tensors(path).tensors.items()}
+    path.write_bytes(path.read_bytes()[:-100])
+    assert shop.do(task(order))["losses"] == made["losses"]
+    assert f"{path}: not readable" in next(event.remark for event in events if event.remark)
+    for name, tensor in read_tensors(path).tensors.items():
+        assert torch.equal(tensor, good[name])
+
+
+def test_time_that_is_up_ends_a_training_after_its_epoch(order, events):
+    late = replace(order, until=time.time(), config=replace(order.config, epochs=3))
+    shop = Workshop(late, events.append)
+    assert shop.do(task(late)) is None
+    assert [event.epoch for event in events] == [1]
+    on_time = Workshop(replace(late, until=float("inf")), events.append)
+    made = on_time.do(task(late))
+    assert made is not None
+    assert len(made["losses"]) == 3
+    assert [event.epoch for event in events] == [1, 2, 3]
+
+
+def test_members_differ_and_the_first_is_single(shop, order):
+    (ensemble,) = recipes(order.config, ["ENSM"])
+    needs = Task("score", ensemble, 0).needs
+    for needed in needs:
+        shop.do(needed)
+    first, second = (shop.network(needed).bottom.weight for needed in needs)
+    assert not torch.equal(first, second)
+    assert shop.pieces.path(needs[0]) == shop.pieces.path(task(order))
+
+
+def test_members_of_an_ensemble_are_scored_too(shop, order):
+    single, ensemble = (Task("score", r, 0) for r in recipes(order.config, ["Single", "ENSM"]))
+    for needed in ensemble.needs:
+        shop.do(needed)
+    first, second = (read_tensors(shop.pieces.path(needed)) for needed in ensemble.needs)
+    alone = shop.do(single)["result"]
+    assert shop.do(ensemble)["result"]["members"]["rmse"] != alone["rmse"]
+    # Both members alike: their mean is the first one's score.
+    write_tensors(shop.pieces.path(ensemble.needs[1]), first.tensors, second.state)
+    shop.pieces.forget(ensemble)
+    members = shop.do(ensemble)["result"]["members"]
+    assert members == {name: alone[name] for name in members}
+    assert {"delta1", "rmse", "nll"} <= members.keys()
+
+
+def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, monkeypatch):
+    student = task(order, "EnD2")
+    for needed in student.needs:
+        shop.do(needed)
+    found = []
+
+    def look(fabric, lessons, data, training, teachers):
+        found.append((*[lesson.network for lesson in lessons], teachers))
+        return [Outcome([], 0.0, is_finished=False)]
+
+    monkeypatch.setattr(work, "train", look)
+    shop.do(student)
+    ((network, teachers),) = found
+    for name, value in read_tensors(shop.pieces.path(student.needs[0])).tensors.items():
+        if name.startswith("encoder."):
+            assert torch.equal(network.state_dict()[name], value), name
+    images = torch.rand(2, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    for teacher, needed in zip(teachers, student.needs, strict=True):
+        assert teacher.encoder.norms_folded
+        assert not any(p.requires_grad for p in teacher.parameters())
+        expected = shop.network(needed).raw(images)
+        torch.testing.assert_close(teacher.raw(images), expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("early_split", [False, True])
+def test_members_of_md_end_may_split_early(order, early_split):
+    order = replace(order, config=replace(order.config, early_split=early_split))
+    shop, student = Workshop(order), task(order, "MD-EnD")
+    for needed in (*student.needs, student):
+        shop.do(needed)
+    result = whole(shop, task(order, "MD-EnD", "score"))["result"]
+    assert math.isfinite(result["rmse"])
+    assert math.isfinite(result["nll"])
+    assert "epkl" in result["agreement"]
+    own, member = (
+        read_tensors(shop.pieces.path(one)).tensors for one in (student, student.needs[0])
+    )
+    n_blocks = order.config.n_members if early_split else 1
+    block = [name for name in member if name.startswith("up4.")]
+    assert block
+    for name in block:
+        assert own[name].numel() == n_blocks * member[name].numel(), name
+    for name in ("up3.conv_b.weight", "bottom.weight"):
+        assert own[name].shape == member[name].shape
+    assert not torch.equal(own["head.projection.weight"][:2], member["head.projection.weight"])
+
+
+def test_a_packed_file_teaches_what_its_folder_does(shop, order, photographs, tmp_path):
+    paths = {name: tmp_path / f"{name}.pack" for name in ("nyu", "kitti")}
+    for name, path in paths.items():
+        pack(open_depth(photographs / f"{name}_small", "all"), path)
+    sources = replace(order.sources, own=paths["nyu"], foreign={"kitti": paths["kitti"]})
+    packed = Workshop(replace(order, sources=sources, folder=tmp_path / "packed"))
+    prior_network = task(order, "NWPN")  # learns images of both sets
+    first, second = whole(shop, prior_network), whole(packed, prior_network)
+    assert second["losses"] == first["losses"]
+    assert second["fingerprint"] == first["fingerprint"]
+    one, other = (
+        read_tensors(place.pieces.path(prior_network)).tensors for place in (shop, packed)
+    )
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+
+
+def play_small_gpu(monkeypatch, is_too_much):
+    """Steps fail as on a GPU that some of them do not fit."""
+    plain = step.Step._plain
+
+    def small_gpu(self, batch):
+        if is_too_much(self, batch):
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return plain(self, batch)
+
+    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+
+
+def taught(order, *names):
+    first, *others = (task(order, name) for name in names)
+    return first._replace(beside=tuple(other.recipe for other in others))
+
+
+def test_students_together_leave_the_files_that_each_would(shop, order, events):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    events.clear()
+    made = shop.do(joint)
+    assert [(event.key, event.epoch) for event in events] == [("EnD2.0", 1), ("EnD.0", 1)]
+    assert not list((order.folder / "checkpoints").iterdir())
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
+    assert shop.do(task(order, "EnD2")) == made
+    weights = {one: dict(read_tensors(shop.pieces.path(one)).tensors) for one in joint.each}
+    for one in joint.each:
+        shop.pieces.forget(one)
+        shop.do(one)
+        for name, tensor in read_tensors(shop.pieces.path(one)).tensors.items():
+            assert torch.equal(tensor, weights[one][name]), name
+
+
+def test_a_student_that_is_there_is_not_taught_again(shop, order, events):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in (*joint.needs, joint.each[0]):
+        shop.do(needed)
+    events.clear()
+    assert shop.do(joint) is not None
+    assert [event.key for event in events] == ["EnD.0"]
+
+
+def test_students_go_on_from_where_each_of_them_is(order, events):
+    """Others may have been beside them before; nobody loses an epoch."""
+    config = replace(order.config, epochs=3)
+    late = replace(order, until=time.time(), config=config)
+    joint = taught(late, "EnD2", "EnD")
+    on_time = Workshop(replace(late, until=float("inf")), events.append)
+    for needed in joint.needs:
+        on_time.do(needed)
+    assert Workshop(late).do(joint) is None  # both have learnt for an epoch
+    assert Workshop(late).do(joint.each[0]) is None  # and EnD2 for another, by itself
+    events.clear()
+    on_time.do(taught(late, "EnD2", "EnD", "MD-EnD"))
+    told = [(event.key, event.epoch) for event in events]
+    assert told == [
+        *(("MD-EnD.0", epoch) for epoch in (1, 2, 3)),
+        *((name, epoch) for epoch in (2, 3) for name in ("EnD2.0", "EnD.0")),
+    ]
+    weights = read_tensors(on_time.pieces.path(joint)).tensors
+    again = Workshop(replace(late, until=float("inf"), folder=order.folder / "again"))
+    for needed in (*joint.needs, joint.each[0]):
+        again.do(needed)
+    for name, tensor in read_tensors(again.pieces.path(joint)).tensors.items():
+        assert torch.equal(tensor, weights[name]), name
+
+
+def test_stopped_between_the_files_of_two_students_nothing_is_learnt_again(
+    shop, order, events, monkeypatch
+):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    plain, written = work.write_tensors, []
+
+    def interrupted(path, *arguments):
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        plain(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "write_tensors", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            shop.do(joint)
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, False]
+    events.clear()
+    made = shop.do(joint)
+    assert events == []
+    assert len(made["losses"]) == order.config.epochs
+    assert shop.pieces.finished(joint.each[1]) is not None
+
+
+def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, monkeypatch):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    plain = methods.objective_for(joint.recipe, shop.sets.scale).__class__.sums
+
+    def broken(self, *arguments):
+        return plain(self, *arguments) * (math.nan if self.recipe.method == "EnD2" else 1.0)
+
+    monkeypatch.setattr(methods._Student, "sums", broken)
+    with pytest.raises(FloatingPointError, match="EnD2, seed"):
+        shop.do(joint)
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [False, True]
+
+
+def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
+    joint = taught(order, "EnD2", "EnD")
+    for needed in joint.needs:
+        shop.do(needed)
+    events.clear()
+    play_small_gpu(monkeypatch, lambda step, _: len(step.pupils) > 1)
+    assert shop.do(joint) is not None
+    assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
+    assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
+    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
+
+
+def test_a_score_holds_everything(shop, order):
+    for needed in (*task(order, "EnD2").needs, task(order, "EnD2")):
+        shop.do(needed)
+    score = task(order, "EnD2", "score")
+    piece = shop.do(score)
+    result = piece["result"]
+    assert result["n_images"] == 4
+    assert {"delta1", "rel", "rmse", "log10", "nll", "c_auc", "spearman_depth"} <= result.keys()
+    assert result["ood_auc"].keys() == {"kitti", "lsun_bedroom"}
+    assert result["ood_auc"]["kitti"].keys() >= {"mutual_information", "epkl", "total_variance"}
+    assert "within_images" in result["agreement"]["epkl"]
+    assert len(piece["training"]) == 1
+    maps = read_tensors(order.folder / "EnD2.0.maps.safetensors").tensors
+    assert maps["nyu/prediction"].shape == (4, 16, 32)
+    assert maps["kitti/epkl"].shape == (6, 16, 32)
+    assert maps["kitti/epkl"].dtype == torch.float32
+    assert Workshop(order).pieces.finished(score) == piece
+
+
+def test_a_prior_network_is_not_scored_on_what_it_learnt(shop, order):
+    prior_network = task(order, "NWPN")
+    shop.do(prior_network)
+    piece = shop.do(prior_network._replace(kind="score"))
+    assert piece["result"]["ood_auc"].keys() == {"lsun_bedroom"}
+
+
+def test_dense_depth_has_depth_only(shop, order):
+    shop.do(task(order, "DD"))
+    result = shop.do(task(order, "DD", "score"))["result"]
+    assert "rmse" in result
+    assert "nll" not in result
+    assert "ood_auc" not in result
+
+
+@pytest.mark.parametrize("name", ["Single", "EnD2"])
+def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch, name):
+    for needed in task(order, name).needs:
+        shop.do(needed)
+    kept = set(order.folder.rglob("*.safetensors"))
+    play_small_gpu(monkeypatch, lambda _, batch: len(batch.images) > 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small GPU")
+    with pytest.raises(NotEnoughMemory, match=r"a batch of 4 .* does not fit.*a batch of 1 do"):
+        shop.do(task(order, name))
+    assert set(order.folder.rglob("*.safetensors")) == kept
+
+
+def test_seeds_of_members_are_their_own():
+    seeds = [work._training_seed(seed, member) for seed in range(3) for member in range(5)]
+    assert len(set(seeds)) == 15

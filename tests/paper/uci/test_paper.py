@@ -1,0 +1,168 @@
+"""The protocol: nothing leaks, folds do not disturb each other, every method learns."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from priornet.estimators.model import stack_belief
+from priornet_paper.uci import paper
+from priornet_paper.uci.config import METHODS, STUDENTS
+from priornet_paper.uci.rows import FoldRows
+from priornet_paper.uci.tasks import Task
+from priornet_paper.uci.train import Trainers
+
+
+@pytest.fixture
+def outcomes(stack_of, smoke):
+    return paper.solve(stack_of((0, 1)), smoke, METHODS)
+
+
+def test_every_method_gives_networks_for_every_fold(outcomes, smoke):
+    assert set(outcomes) == set(METHODS)
+    for method, outcome in outcomes.items():
+        n_networks = smoke.n_members if method == "ENSM" else 1
+        assert [stack.n_networks for stack in outcome.networks] == [n_networks] * 2
+        assert all(chosen in smoke.points(method) for chosen in outcome.chosen)
+        assert outcome.seconds > 0
+
+
+def test_single_is_a_member_where_both_choose_the_same(outcomes):
+    single, ensemble = outcomes["Single"], outcomes["ENSM"]
+    same = [place for place in range(2) if single.chosen[place] == ensemble.chosen[place]]
+    for place in same:
+        one, all_of = single.networks[place].weights, ensemble.networks[place].weights
+        torch.testing.assert_close(one[0], all_of[0])
+    assert same
+
+
+def test_beliefs_are_of_the_methods_kind(outcomes):
+    kinds = {
+        method: type(stack_belief(outcome.networks[0], torch.zeros(3, 4))).__name__
+        for method, outcome in outcomes.items()
+    }
+    assert kinds == {
+        "Single": "Gaussian",
+        "ENSM": "GaussianEnsemble",
+        "EnD2": "NormalWishart",
+        "NWPN": "NormalWishart",
+        "DER": "NormalWishart",
+        "EnD": "Gaussian",
+        "MD-EnD": "GaussianEnsemble",
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_test_targets_change_no_choice_and_no_weight(stack_of, smoke, table, method):
+    plain = stack_of((0,))
+    targets = table[1].copy()
+    test = plain.folds[0].test
+    targets[test] = np.random.default_rng(1).permutation(targets[test]) + 1000
+    first = paper.solve(plain, smoke, [method])[method]
+    second = paper.solve(stack_of((0,), targets), smoke, [method])[method]
+    assert first.chosen == second.chosen
+    assert torch.equal(first.networks[0].weights, second.networks[0].weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_validation_targets_do_matter(stack_of, smoke, table, method):
+    """The test above would pass if nothing were read; the training rows are."""
+    plain = stack_of((0,))
+    targets = table[1].copy()
+    targets[plain.folds[0].validation] += np.random.default_rng(1).normal(0, 30, 22)
+    first = paper.solve(plain, smoke, [method])[method]
+    second = paper.solve(stack_of((0,), targets), smoke, [method])[method]
+    assert not torch.equal(first.networks[0].weights, second.networks[0].weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fold_alone_is_the_fold_in_company(stack_of, smoke, method):
+    """Up to the rounding of float32: the same rows, seeds, noise and teachers.
+
+    A student that starts as a member has gradients near zero, and Adam makes steps of their
+    rounding: weights may differ, by little beside the difference of two folds.
+    """
+    alone = paper.solve(stack_of((1,)), smoke, [method])[method]
+    among = paper.solve(stack_of((0, 1)), smoke, [method])[method]
+    assert alone.chosen[0] == among.chosen[1]
+    one, other, stranger = alone.networks[0], among.networks[1], among.networks[0]
+    gap = (one.weights - other.weights).abs().mean()
+    assert gap < 0.05 * (one.weights - stranger.weights).abs().mean()
+
+
+def test_teachers_of_a_search_have_learnt_the_inner_rows_alone(stack_of, smoke):
+    """What a search asks must not have seen the validation rows either."""
+    stack = stack_of((0, 1))
+    found, teachers = paper.solve_gaussians(stack, smoke, ("ENSM", "EnD2"))
+    chosen = found["ENSM"].chosen
+    tasks = [Task(p, chosen[p], m) for p in range(2) for m in range(smoke.n_members)]
+    trainers = Trainers(FoldRows(stack, smoke), lambda: None)
+    inner, train = (trainers.gaussian(tasks, part).weights.detach() for part in ("inner", "train"))
+    assert not torch.equal(inner, train)
+    assert np.array_equal(teachers["inner"], inner)
+    assert np.array_equal(teachers["train"], train)
+
+
+def test_settings_are_judged_on_the_validation_rows(stack_of, smoke, monkeypatch):
+    judged = []
+    plain = paper.validation_nll
+
+    def spied(networks, inputs, targets, n_each):
+        judged.append((inputs, targets))
+        return plain(networks, inputs, targets, n_each)
+
+    monkeypatch.setattr(paper, "validation_nll", spied)
+    stack = stack_of((0, 1))
+    paper.solve(stack, smoke, ["DER"])
+    for place, (inputs, targets) in enumerate(judged):
+        rows = stack.rows(place, stack.folds[place].validation)
+        assert torch.equal(inputs, stack.inputs[rows])
+        assert torch.equal(targets, stack.targets[rows])
+    assert len(judged) == 2
+
+
+def test_the_setting_of_lowest_validation_nll_is_chosen(stack_of, smoke):
+    grids = {**smoke.grids, "Single": {"learning_rate": (0.0, 1e-2), "weight_decay": (0.0,)}}
+    config = replace(smoke, epochs=40, grids=grids)
+    chosen = paper.solve(stack_of((0, 1)), config, ["Single"])["Single"].chosen
+    assert [point["learning_rate"] for point in chosen] == [1e-2, 1e-2]
+
+
+def test_among_equals_the_one_that_tells_generated_rows_is_chosen(stack_of, smoke):
+    """The NLL hardly sees the weight outside; within its noise more weight wins."""
+    nwpn = {name: values[:1] for name, values in smoke.grids["NWPN"].items()}
+    grids = {**smoke.grids, "NWPN": {**nwpn, "gamma": (0.0, 1.0)}}
+    config = replace(smoke, epochs=40, grids=grids)
+
+    def weights(selection):
+        chosen = paper.solve(stack_of((0, 1)), replace(config, selection=selection), ["NWPN"])
+        return [point["gamma"] for point in chosen["NWPN"].chosen]
+
+    assert weights("one-se") == [1.0, 1.0]
+    assert weights("nll") != [1.0, 1.0]
+
+
+def test_an_ensemble_tried_as_one_network_chooses_as_the_single_does(stack_of, smoke):
+    tried = paper.solve(stack_of((0, 1)), replace(smoke, n_tried=1), ["Single", "ENSM"])
+    assert tried["Single"].chosen == tried["ENSM"].chosen
+
+
+def test_epochs_are_counted(stack_of, smoke):
+    for methods in (["Single"], ["ENSM", "DER"], ["EnD2"], list(METHODS)):
+        ticks: list[int] = []
+        paper.solve(stack_of((0,)), smoke, methods, lambda ticks=ticks: ticks.append(1))
+        assert len(ticks) == paper.n_epochs(smoke, methods)
+
+
+def test_students_learn_the_same_from_teachers_that_are_sent(stack_of, smoke):
+    wanted = ["Single", "ENSM", *STUDENTS]
+    stack = stack_of((0, 1))
+    first, teachers = paper.solve_gaussians(stack, smoke, wanted)
+    assert set(first) == {"Single", "ENSM"}
+    at_once = paper.solve(stack, smoke, wanted)
+    for method in STUDENTS:
+        sent = paper.solve(stack, smoke, [method], teachers=teachers)[method]
+        assert sent.chosen == at_once[method].chosen
+        for one, other in zip(sent.networks, at_once[method].networks, strict=True):
+            assert torch.equal(one.weights, other.weights)

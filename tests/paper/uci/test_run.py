@@ -1,0 +1,229 @@
+"""From a real table to results: parts, resuming, workers, and the committed numbers."""
+
+import json
+import multiprocessing
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from _results import assert_reproduced
+from priornet.evaluation.results import provenance, read_results, write_results
+from priornet.evaluation.spread import MEASURES
+from priornet_paper.runs.scores import SCORES
+from priornet_paper.uci import (
+    METHODS,
+    PRESETS,
+    Request,
+    config_for,
+    file_name,
+    finished,
+    run,
+    run_all,
+    usual_methods,
+)
+from priornet_paper.uci.data import load_uci
+from priornet_paper.uci.run import _summary
+
+SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
+RESULTS = Path(__file__).parents[3] / "results" / "uci"
+
+pytestmark = pytest.mark.usefixtures("real")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Folder of parts that the tests of this module share."""
+    return tmp_path_factory.mktemp("parts")
+
+
+def smoke_run(folder=None, **changes):
+    options = {"methods": METHODS, "workers": 1, **changes}
+    return run(load_uci("boston"), "smoke", config_for("boston", "smoke"), folder=folder, **options)
+
+
+def test_results_have_the_agreed_form(kept):
+    results = smoke_run(kept)
+    assert json.loads(json.dumps(results, allow_nan=False)) == results
+    assert (results["dataset"], results["complete"]) == ("boston", True)
+    assert (results["n_rows"], results["n_features"]) == (506, 13)
+    assert tuple(results["methods"]) == METHODS
+    for method in results["methods"].values():
+        assert all(len(method[name]["values"]) == 2 for name in SCORES)
+        assert set(method["prr"]) == set(method["ood_auc"]) == set(MEASURES)
+        assert len(method["chosen"]) == 2
+    assert results["methods"]["Single"]["prr"]["epkl"] is None
+    assert results["methods"]["ENSM"]["prr"]["epkl"]["sem"] > 0
+
+
+def test_every_method_is_signed(kept):
+    results = smoke_run(kept)
+    for method in results["methods"].values():
+        assert method.keys() >= SIGNATURE
+        assert method["device"] == "cpu"
+        assert method["commit"] == provenance()["commit"]
+
+
+def test_finished_parts_are_not_done_again(kept):
+    first = smoke_run(kept)
+    done: list[float] = []
+    second = smoke_run(kept, progress=done.append)
+    assert done == []
+    assert second["methods"] == first["methods"]
+    parts = [json.loads(path.read_text()) for path in kept.glob("*.json")]
+    # The work counts, whenever it was done.
+    assert second["seconds"] == pytest.approx(sum(part["seconds"] for part in parts), abs=0.1)
+
+
+def test_a_damaged_part_is_not_averaged_in(kept):
+    first = smoke_run(kept)
+    path = next(iter(kept.glob("DER.*.json")))
+    path.write_text(path.read_text()[:-40])
+    with pytest.warns(UserWarning, match="made again"):
+        second = smoke_run(kept)
+    for name in SCORES:
+        assert second["methods"]["DER"][name] == first["methods"]["DER"][name]
+
+
+def request(dataset, methods, folder=None, **changes):
+    config = replace(config_for(dataset, "smoke"), **changes)
+    return Request(load_uci(dataset), "smoke", config, methods, folder)
+
+
+def without_seconds(results):
+    methods = results["methods"].items()
+    return {name: {**method, "seconds": None} for name, method in methods}
+
+
+def test_workers_change_nothing():
+    """Tables, methods and folds in two processes, against one after the other in this one."""
+    several = ("Single", "ENSM", "EnD2", "NWPN")
+    requests = [request("boston", several, folds_per_stack=1), request("energy", ("DER",))]
+    alone, together = (run_all(requests, workers=n) for n in (1, 2))
+    assert [results["dataset"] for results in together] == ["boston", "energy"]
+    assert [without_seconds(r) for r in alone] == [without_seconds(r) for r in together]
+    assert [r["beside"] for r in alone] == [[], []]
+    assert [r["beside"] for r in together] == [["energy"], ["boston"]]
+
+
+def test_a_killed_worker_is_reported_and_the_rest_goes_on(tmp_path):
+    methods = ("ENSM", "DER", "EnD")
+    wanted = request("boston", methods, tmp_path, folds_per_stack=1)
+
+    killed = []
+
+    def kill_one(_request, _share):
+        if not killed and any(tmp_path.glob("*.json")):  # once: the pool ends the others itself
+            killed.append(multiprocessing.active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    with pytest.raises(ChildProcessError, match=r"during: .*boston, folds"):
+        run_all([wanted], workers=2, progress=kill_one)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.json")}
+    assert 0 < len(kept) < 2 * len(methods)
+    (resumed,) = run_all([wanted])
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    (whole,) = run_all([request("boston", methods, folds_per_stack=1)])
+    assert without_seconds(resumed) == without_seconds(whole)
+
+
+def test_results_come_as_soon_as_they_are_there(kept):
+    order = []
+    smoke_run(kept)
+    requests = [request("energy", ("DER",)), request("boston", METHODS, kept)]
+    run_all(requests, done=lambda r, results: order.append(results["dataset"]))
+    assert order == ["boston", "energy"]  # all parts of the first were on disk
+
+
+def test_our_recipe_runs(tmp_path):
+    brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 60}}
+    config = replace(PRESETS["beyond"], folds=(0,), n_members=6, changes=brief)
+    results = run(load_uci("boston"), "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
+    student, teacher = results["methods"]["EnD2"], results["methods"]["ENSM"]
+    assert student["nll"]["mean"] < 3.5
+    assert student["cost"]["multiply_adds"] > 0
+    assert teacher["cost"]["multiply_adds"] == 6 * (13 * 16 + 16 * 2)
+    assert results["config"]["estimators"]["EnD2"]["class"] == "DistilledRegressor"
+
+
+def test_finished_results_answer_the_same_question_only(tmp_path, kept):
+    config = config_for("boston", "smoke")
+    path = tmp_path / file_name("boston", "smoke", config)
+    assert finished(path, config, METHODS, 506) is None
+    write_results(path, smoke_run(kept))
+    assert finished(path, config, METHODS, 506) is not None
+    assert finished(path, config, METHODS[:2], 506) is not None
+    assert finished(path, replace(config, seed=1), METHODS, 506) is None
+    assert finished(path, replace(config, n_folds=9), METHODS, 506) is None
+    assert finished(path, config, METHODS, 505) is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"config": {}}', ""])
+def test_a_damaged_results_file_is_named(tmp_path, text):
+    path = tmp_path / "boston.smoke.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="not a results file") as caught:
+        finished(path, config_for("boston", "smoke"), METHODS, 506)
+    assert str(path) in str(caught.value)
+
+
+def test_files_are_named_by_preset():
+    paper, beyond = PRESETS["paper"], PRESETS["beyond"]
+    assert file_name("wine", "paper", paper) == "wine.json"
+    assert file_name("wine", "beyond", beyond) == "wine.beyond.json"
+    assert file_name("wine", "beyond", replace(beyond, splits="canonical")) == "wine.splits.json"
+
+
+@pytest.mark.skipif(not (RESULTS / "boston.json").exists(), reason="no results are committed")
+def test_one_fold_again_gives_the_committed_numbers():
+    """Where the processor is another, rounding moves a small network within these bounds."""
+    committed = read_results(RESULTS / "boston.json")
+    config = replace(config_for("boston", "paper"), folds=(0,))
+    again = run(load_uci("boston"), "paper", config, methods=["Single", "ENSM", "NWPN"])
+    assert committed["config"] == json.loads(json.dumps(replace(config, folds=None).to_json()))
+    for method, found in again["methods"].items():
+        before = committed["methods"][method]
+        assert found["rmse"]["values"][0] == pytest.approx(before["rmse"]["values"][0], rel=0.05)
+        assert found["nll"]["values"][0] == pytest.approx(before["nll"]["values"][0], abs=0.1)
+        assert found["crps"]["values"][0] == pytest.approx(before["crps"]["values"][0], rel=0.05)
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+def test_committed_results_answer_the_plain_command(path):
+    """Defaults that changed want results that are run again."""
+    dataset, preset = path.name.split(".")[:2]
+    config = config_for(dataset, "paper" if preset == "json" else "beyond")
+    if preset == "splits":
+        config = replace(config, splits="canonical")
+    n_rows = len(load_uci(dataset).targets)
+    assert finished(path, config, usual_methods(config), n_rows) is not None
+
+
+@pytest.mark.parametrize(
+    "method", ["Single", "ENSM", "NWPN", "DER", pytest.param("EnD2", marks=pytest.mark.slow)]
+)
+def test_a_fold_of_every_method_repeats_the_committed_one(method):
+    config = replace(config_for("boston", "beyond"), folds=(2,))
+    now = run(load_uci("boston"), "beyond", config, methods=[method])
+    committed = read_results(RESULTS / "boston.beyond.json")
+    assert_reproduced(now, committed, method, SCORES, fold=2, loose=0.5)
+
+
+@pytest.mark.parametrize("real", [None])  # it needs no tables
+def test_scores_and_curves_are_means_over_the_folds_of_all_parts(real):
+    def part(*values):
+        records = [
+            dict.fromkeys(SCORES, value)
+            | {kind: dict.fromkeys(MEASURES, value) for kind in ("prr", "ood_auc")}
+            | {"rejection": {"fraction": [0.0, 1.0], "random": [value, 0.0]}}
+            for value in values
+        ]
+        return {"records": records, "seconds": 2.0, **provenance()}
+
+    found = _summary([part(1.0, 2.0), part(6.0)])
+    assert found["rmse"]["mean"] == 3
+    assert found["prr"]["epkl"]["mean"] == 3
+    assert found["rejection"] == {"fraction": [0.0, 1.0], "random": [3.0, 0.0]}
+    assert found["seconds"] == 4
