@@ -28,8 +28,7 @@ import torch
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor
 from priornet.evaluation.results import provenance, write_results
-from priornet.export import Comparison, outputs_of, to_onnx
-from priornet.export.onnx import feeds
+from priornet.export import Comparison, feeds, outputs_of, to_onnx
 from priornet.export.onnx.graph import Graph
 from priornet.export.onnx.model import LEAST_OPSET, interval_of, make_model
 from priornet.export.onnx.network import perceptron

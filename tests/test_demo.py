@@ -27,7 +27,7 @@ MEASURES = {
 }
 SUMMARY = {"mean", "std", "sem", "values"}
 SCORES = ("rmse", "nll", "crps", "miscalibration_area")
-COMMITTED = Path(__file__).parents[2] / "results" / "diabetes.json"
+COMMITTED = Path(__file__).parents[1] / "results" / "diabetes.json"
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 
 

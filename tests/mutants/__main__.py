@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     unknown = sorted(set(given.names) - set(known))
     if unknown:
         parser.error(f"unknown mutant {unknown[0]!r}; choose one of: {', '.join(known)}")
-    project = Project(ROOT / "src" / "priornet", ROOT / "tests")
+    project = Project(ROOT / "src", ROOT / "tests")
     outcomes: dict[str, Outcome] = {}
     for name in given.names or known:
         outcome = outcomes[name] = tried(known[name], project)

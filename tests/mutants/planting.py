@@ -29,7 +29,7 @@ class Mutant:
 
     Attributes:
         name: What is wrong, in short.
-        file: Where, from the folder of the package.
+        file: The file that holds it, from the folder of the packages.
         old: Text that stands there once.
         new: Text that takes its place.
         tests: Files that should find it, from the folder of the tests.
@@ -44,14 +44,14 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Project:
-    """A package and its tests.
+    """Packages and their tests.
 
     Attributes:
-        package: Folder of the package, such as ``src/priornet``.
+        source: Folder of the packages, such as ``src``.
         tests: Folder of the tests; pytest starts in the folder around it.
     """
 
-    package: Path
+    source: Path
     tests: Path
 
 
@@ -84,25 +84,25 @@ def read_catalogue(path: Path = CATALOGUE) -> dict[str, Mutant]:
 
 
 def tried(mutant: Mutant, project: Project) -> Outcome:
-    """Plant a mutant in a copy of the package, and run its tests until the first one fails."""
+    """Plant a mutant in a copy of the packages, and run its tests until the first one fails."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / project.package.name
-        shutil.copytree(project.package, copy)  # compiled files too: only one changes
+        copy = Path(folder) / "src"
+        shutil.copytree(project.source, copy)  # compiled files too: only one changes
         planted = copy / mutant.file
         text = planted.read_text(encoding="utf-8")
         if text.count(mutant.old) != 1:
             wrong = f"{mutant.file} holds the old text {text.count(mutant.old)} times"
             return Outcome("broken patch", wrong, 0.0)
         planted.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        verdict, by = _verdict(mutant.tests, project, Path(folder))
+        verdict, by = _verdict(mutant.tests, project, copy)
     return Outcome(verdict, by, round(time.perf_counter() - started, 1))
 
 
 def _verdict(
     tests: tuple[str, ...], project: Project, source: Path
 ) -> tuple[Literal["found", "not found", "broken patch"], str]:
-    """Run test files against the package in ``source``, which comes before an installed one."""
+    """Run test files against the packages in ``source``, which come before installed ones."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider"]
     command += [str(project.tests / test) for test in tests]
     environment = {**os.environ, "PYTHONPATH": str(source), "COLUMNS": "500"}

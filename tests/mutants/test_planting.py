@@ -14,7 +14,7 @@ EVERY_MUTANT = pytest.mark.parametrize("mutant", read_catalogue().values(), ids=
 
 @EVERY_MUTANT
 def test_the_old_text_of_every_mutant_stands_once_in_its_file(mutant):
-    text = (ROOT / "src" / "priornet" / mutant.file).read_text(encoding="utf-8")
+    text = (ROOT / "src" / mutant.file).read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1
     assert mutant.new != mutant.old
     assert mutant.tests
@@ -40,18 +40,18 @@ def project(tmp_path: Path) -> Project:
     (tests / "test_adding.py").write_text(
         "from adding import successor\n\n\ndef test_successor():\n    assert successor(1) == 2\n"
     )
-    return Project(package, tests)
+    return Project(package.parent, tests)
 
 
 def planted(project: Project, old: str, new: str) -> tuple[str, str]:
     """Verdict, and what it rests on."""
-    outcome = tried(Mutant("some", "__init__.py", old, new, ("test_adding.py",)), project)
+    outcome = tried(Mutant("some", "adding/__init__.py", old, new, ("test_adding.py",)), project)
     return outcome.verdict, outcome.by
 
 
 def test_a_mistake_is_found_and_the_test_is_named(project):
     assert planted(project, "x + 1", "x - 1") == ("found", "tests/test_adding.py::test_successor")
-    assert (project.package / "__init__.py").read_text().endswith("x + 1\n")
+    assert (project.source / "adding" / "__init__.py").read_text().endswith("x + 1\n")
 
 
 def test_an_equivalent_change_is_not_found(project):
@@ -61,8 +61,8 @@ def test_an_equivalent_change_is_not_found(project):
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("x + 2", "x - 1", "__init__.py holds the old text 0 times"),
-        ("x", "y", "__init__.py holds the old text 2 times"),
+        ("x + 2", "x - 1", "adding/__init__.py holds the old text 0 times"),
+        ("x", "y", "adding/__init__.py holds the old text 2 times"),
         ("return x + 1", "return (", "pytest ended with 2"),
     ],
 )

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from priornet.export.onnx import feeds
+from priornet.export import feeds
 from priornet.tables.columns import CellError
 from priornet.tables.files import read_frame
 from priornet.tables.preprocessing import TablePreprocessor, Tally

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from priornet.export.onnx import feeds
+from priornet.export import feeds
 from priornet.tables.preprocessing import TablePreprocessor
 
 

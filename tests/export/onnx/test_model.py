@@ -16,13 +16,11 @@ from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegress
 from priornet.export import (
     Comparison,
     ExportError,
+    feeds,
     open_exported,
     outputs_of,
     to_onnx,
     to_torch_export,
-)
-from priornet.export.onnx import (
-    feeds,
 )
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]

@@ -16,7 +16,7 @@ from _asserts import assert_close
 from priornet.nn.dense_depth.densenet import DenseNet169
 from priornet.nn.dense_depth.efficientnet import EfficientNetLite0, packaged_weights
 
-PHOTOGRAPHS = Path(__file__).parents[3] / "shared" / "data" / "depth" / "lsun_bedroom"
+PHOTOGRAPHS = Path(__file__).parents[4] / "shared" / "data" / "depth" / "lsun_bedroom"
 
 # Google's own description of the network (repeats, kernel, stride, expansion, input, output).
 BLOCKS = """r1_k3_s11_e1_i32_o16 r2_k3_s22_e6_i16_o24 r2_k5_s22_e6_i24_o40 r3_k3_s22_e6_i40_o80

@@ -21,7 +21,7 @@ from priornet.training import Batch
 from priornet_paper.synthetic import train as synthetic_training
 from priornet_paper.synthetic.run import METHODS, PRESETS, VARIANTS, Config, run
 
-COMMITTED = Path(__file__).parents[2] / "results"
+COMMITTED = Path(__file__).parents[3] / "results"
 TINY = replace(
     PRESETS["smoke"],
     n_runs=1,

@@ -20,12 +20,11 @@ from priornet_paper.uci import (
     config_for,
     file_name,
     finished,
-    run,
     run_all,
     usual_methods,
 )
 from priornet_paper.uci.data import load_uci
-from priornet_paper.uci.run import _summary
+from priornet_paper.uci.run import _summary, run
 
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 RESULTS = Path(__file__).parents[3] / "results" / "uci"
