@@ -17,9 +17,9 @@ from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegresso
 from priornet.distill import TransferSet
 from priornet.distill.targets import Objective
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.estimators.recipe import train_stack
 from priornet.estimators.student import Target
 from priornet.training import Rows
+from priornet.training.stack_training import train_stack
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))

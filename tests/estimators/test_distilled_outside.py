@@ -24,7 +24,7 @@ from priornet.distill import (
     TransferSet,
     draw_inputs,
 )
-from priornet.estimators.recipe import train_stack
+from priornet.training.stack_training import train_stack
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (400, 2))

@@ -240,8 +240,8 @@ def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
 
 def _column_notes(rows: Labelled, summaries: Sequence[ColumnSummary]) -> list[str]:
     """Columns and targets that may be meant otherwise, in rows of the file."""
-    from priornet.estimators.targets import target_notes
     from priornet.tables.column_summaries import column_notes
+    from priornet.tables.target_columns import target_notes
 
     def row(place: int) -> object:
         return rows.features.index[place]

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from priornet._version import __version__
-from priornet.estimators.targets import Scaling
 from priornet.export.errors import ExportError, need
 from priornet.export.onnx.beliefs import Interval, measures
 from priornet.export.onnx.graph import Graph
@@ -26,6 +25,7 @@ from priornet.export.onnx.model import (
 from priornet.export.onnx.series import check_coverage
 from priornet.export.quiet import quiet
 from priornet.nn import DenseDepth, GaussianMixtureHead
+from priornet.tables.target_columns import Scaling
 from priornet.writing import write_bytes
 
 __all__ = ["depth_to_onnx"]

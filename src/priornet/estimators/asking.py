@@ -24,8 +24,8 @@ from priornet.distill.teachers.protocol import AnswerKind
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.targets import LARGEST, SMALLEST, FloatArray, Scaling, clip_targets
 from priornet.nn import Stack
+from priornet.tables.target_columns import LARGEST, SMALLEST, FloatArray, Scaling, clip_targets
 
 __all__ = [
     "Asked",

@@ -31,7 +31,6 @@ from priornet.estimators.inputs import (
     unseen_notice,
 )
 from priornet.estimators.model import Fitted
-from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.plan import (
     SMALL,
     Auto,
@@ -48,18 +47,19 @@ from priornet.estimators.prepared import (
     fit_preprocessor,
     standardised,
 )
-from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
-from priornet.estimators.targets import (
+from priornet.nn.architecture import HeadKind, Network
+from priornet.notices import warn_user
+from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
+from priornet.tables.target_columns import (
     FloatArray,
     TargetColumns,
     clip_targets,
     target_notes,
     target_scaling,
 )
-from priornet.notices import warn_user
-from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
 from priornet.tables.unseen import Unseen
 from priornet.training import Loss, Rows
+from priornet.training.stack_training import TrainingSettings, predictive_nll, train_stack
 from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             loss,
             predictive_nll,
             seeds,
-            Recipe(self.learning_rate, decay, plan, verbose=self.verbose, what=what),
+            TrainingSettings(self.learning_rate, decay, plan, verbose=self.verbose, what=what),
             None if extra is None else [extra] * len(seeds),
         )
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)

@@ -20,7 +20,7 @@ from priornet.distributions import GaussianEnsemble
 from priornet.estimators.asking import checked_ensemble
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.inputs import num_rows, take_rows
-from priornet.estimators.targets import FloatArray
+from priornet.tables.target_columns import FloatArray
 
 __all__ = ["Comparison"]
 

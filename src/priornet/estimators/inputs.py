@@ -17,9 +17,9 @@ from sklearn.utils.validation import (
 )
 
 from priornet.distill.tables import names_of, pick
-from priornet.estimators.targets import check_magnitude
 from priornet.tables.containers import unmasked
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.target_columns import check_magnitude
 from priornet.tables.unseen import Unseen
 
 __all__ = [

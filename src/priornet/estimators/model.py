@@ -14,11 +14,11 @@ from priornet.distributions import GaussianEnsemble
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.estimators.conformal import conformal_quantile, conformal_rank, conformal_scores
-from priornet.estimators.network import Network
-from priornet.estimators.targets import TargetColumns
 from priornet.estimators.verdict import FEWEST, WORDS, Reference
 from priornet.nn import Stack
+from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.target_columns import TargetColumns
 from priornet.tables.unseen import Unseen
 from priornet.uncertainty import Uncertainty, uncertainty
 

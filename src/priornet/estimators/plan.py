@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from priornet.training.stack_training import Auto, Plan
+
 __all__ = [
     "Auto",
-    "Plan",
     "Split",
     "check_count",
     "make_plan",
@@ -23,8 +23,6 @@ __all__ = [
     "validation_split",
     "weight_decay_for",
 ]
-
-Auto = Literal["auto"]
 
 
 def check_count(name: str, value: object, other: object) -> None:
@@ -42,16 +40,6 @@ _CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; mos
 # Fewer rows than these say nothing about the best epoch, and a network that trains on is sure of
 # nonsense; but at most a share of the table.
 _LEAST_HELD, _MOST_HELD = 4, 0.3
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Settings of one training, all decided."""
-
-    epochs: int
-    batch_size: int
-    patience: int | None
-    """Epochs without improvement after which a network stops; None without validation rows."""
 
 
 def make_plan(

@@ -30,9 +30,9 @@ from priornet.estimators.inputs import (
 )
 from priornet.estimators.plan import Split, split_rows
 from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
-from priornet.estimators.targets import FloatArray, TargetColumns
 from priornet.tables.column_summaries import column_notes, warn_of_columns
 from priornet.tables.containers import unmasked
+from priornet.tables.target_columns import FloatArray, TargetColumns
 
 __all__ = ["Posed", "pose_outside", "pose_own", "prepare_for"]
 

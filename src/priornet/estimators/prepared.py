@@ -12,11 +12,11 @@ from torch import Tensor
 
 from priornet.estimators.inputs import num_rows, take_rows
 from priornet.estimators.plan import SMALL, Split
-from priornet.estimators.targets import FloatArray, TargetColumns
 from priornet.estimators.verdict import FEWEST
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import TableWarning
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.target_columns import FloatArray, TargetColumns
 
 __all__ = ["Prepared", "chosen_device", "fit_preprocessor", "standardised"]
 

@@ -14,10 +14,8 @@ from priornet.distill.pooling import pool_answers, pooled_share
 from priornet.distill.targets import Objective
 from priornet.estimators.asking import MakeTargets, pack_answers
 from priornet.estimators.model import Fitted
-from priornet.estimators.network import HeadKind, Network
-from priornet.estimators.plan import Auto, Plan, network_seeds
+from priornet.estimators.plan import network_seeds
 from priornet.estimators.posing import Posed
-from priornet.estimators.recipe import Recipe, train_stack
 from priornet.estimators.student_size import (
     StudentSize,
     learning_rates,
@@ -26,9 +24,11 @@ from priornet.estimators.student_size import (
     usual_rate,
 )
 from priornet.nn import Stack
+from priornet.nn.architecture import HeadKind, Network
 from priornet.nn.ramps import quantile_edges
 from priornet.training import Batch, Rows
 from priornet.training.schedules import temperature
+from priornet.training.stack_training import Auto, Plan, TrainingSettings, train_stack
 
 __all__ = ["HEADS", "StudentSettings", "Target", "balance", "student_plan", "train_student"]
 
@@ -190,6 +190,6 @@ def _distil(
         loss,
         loss,
         [asked.seed],
-        Recipe(rate, 0.0, plan, verbose=settings.verbose, what=settings.objective),
+        TrainingSettings(rate, 0.0, plan, verbose=settings.verbose, what=settings.objective),
         epoch_rows=math.ceil(asked.n_rows / plan.batch_size) * plan.batch_size,
     )

@@ -1,5 +1,6 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
+from priornet.nn.architecture import HeadKind, Network
 from priornet.nn.dense_depth import DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.maps import BoundedExp
@@ -13,6 +14,8 @@ __all__ = [
     "GaussianHead",
     "GaussianMixtureHead",
     "Head",
+    "HeadKind",
+    "Network",
     "NormalWishartHead",
     "Stack",
     "StackedMLP",

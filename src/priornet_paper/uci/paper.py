@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from priornet.estimators.network import Network
 from priornet.nn import Stack
+from priornet.nn.architecture import Network
 from priornet_paper.uci.choice import tells_best, validation_nll
 from priornet_paper.uci.config import STUDENTS, Paper, Setting
 from priornet_paper.uci.folds import FoldStack

@@ -11,9 +11,9 @@ from priornet import losses
 from priornet.distill.start import start_as_members
 from priornet.distill.targets import OBJECTIVES, targets_for
 from priornet.distributions import NormalWishart
-from priornet.estimators.network import HeadKind, Network
 from priornet.estimators.student import HEADS
 from priornet.nn import Stack
+from priornet.nn.architecture import HeadKind, Network
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batch, Batches, Loss, StackedAdam, fit
 from priornet.training.schedules import cosine, temperature

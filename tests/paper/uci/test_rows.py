@@ -7,7 +7,7 @@ import torch
 
 from priornet.distill.targets import targets_for
 from priornet.estimators.model import stack_belief
-from priornet.estimators.network import Network
+from priornet.nn.architecture import Network
 from priornet_paper.uci import rows as module
 from priornet_paper.uci.rows import FoldRows
 from priornet_paper.uci.tasks import Task, members_of

@@ -2,7 +2,7 @@
 
 import torch
 
-from priornet.estimators.network import Network
+from priornet.nn.architecture import Network
 from priornet_paper.uci.tasks import members_of, seed_of
 
 

@@ -23,10 +23,10 @@ from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
 from priornet.estimators.evidential import EvidentialRegressor
 from priornet.estimators.files.hints import describe_hint, fits_hint, is_number, shown_value
-from priornet.estimators.network import Network
 from priornet.estimators.prior_network import PriorNetRegressor
-from priornet.estimators.targets import Scaling, TargetColumns
+from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.target_columns import Scaling, TargetColumns
 
 __all__ = ["LARGEST", "ModelError", "SavedConfig", "config_text", "read_config", "sha256"]
 

@@ -14,7 +14,6 @@ from priornet._version import __version__
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.conformal import conformal_quantile
 from priornet.estimators.model import Fitted
-from priornet.estimators.targets import Scaling
 from priornet.export.errors import ExportError, check_fitted, need
 from priornet.export.onnx.beliefs import Interval, Measures, measures
 from priornet.export.onnx.columns import ROWS, input_names, preprocess
@@ -22,6 +21,7 @@ from priornet.export.onnx.graph import Graph, Value, unlike
 from priornet.export.onnx.network import perceptron
 from priornet.export.onnx.series import check_coverage
 from priornet.export.onnx.standing import STANDING, no_number, standing
+from priornet.tables.target_columns import Scaling
 from priornet.writing import write_bytes
 
 __all__ = [

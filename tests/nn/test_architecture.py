@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from priornet.estimators.network import Network
+from priornet.nn.architecture import Network
 from priornet.nn.ramps import RampedMLP
 
 RAMPED = Network(2, (8, 8), 1, "normal-wishart", edges=((-1.0, 0.1, 2.0), ()))

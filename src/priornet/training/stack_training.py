@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from priornet.estimators.plan import Plan
 from priornet.nn.stacked import Stack
 from priornet.notices import warn_user
-from priornet.training import Batches, History, Loss, Rows, StackedAdam, fit
+from priornet.training.adam import StackedAdam
+from priornet.training.batches import Batches, Rows
+from priornet.training.loop import History, Loss, fit
 from priornet.training.progress import progress_bar
 
-__all__ = ["Recipe", "predictive_nll", "train_stack"]
+__all__ = ["Auto", "Plan", "TrainingSettings", "predictive_nll", "train_stack"]
+
+Auto = Literal["auto"]
 
 _MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Plan:
+    """Settings of one training, all decided."""
+
+    epochs: int
+    batch_size: int
+    patience: int | None
+    """Epochs without improvement after which a network stops; None without validation rows."""
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
     """How to train, whatever the network and the loss."""
 
     learning_rate: float
@@ -44,7 +57,7 @@ def train_stack(
     loss: Loss,
     held_loss: Loss,
     seeds: Sequence[int],
-    recipe: Recipe,
+    settings: TrainingSettings,
     extra: Sequence[Tensor] | None = None,
     epoch_rows: int | None = None,
 ) -> dict[str, Any]:
@@ -58,21 +71,21 @@ def train_stack(
         loss: Training loss per row.
         held_loss: Validation loss per row.
         seeds: For the order of rows, one per network.
-        recipe: The settings.
+        settings: The settings.
         extra: Row numbers of out-of-domain inputs for each network.
         epoch_rows: Rows that make an epoch, where they are not all of a network's.
 
     Returns:
         What happened, ready for JSON.
     """
-    plan = recipe.plan
+    plan = settings.plan
     size = plan.batch_size
     batches = Batches(data, rows, seeds, size, extra, size if extra is not None else 0, epoch_rows)
     optimizer = StackedAdam(
-        stack.weights, recipe.learning_rate, recipe.weight_decay, clip=recipe.clip
+        stack.weights, settings.learning_rate, settings.weight_decay, clip=settings.clip
     )
     validation = None if held is None else _validation(data, held, held_loss)
-    with progress_bar(recipe.what, recipe.verbose) as progress:
+    with progress_bar(settings.what, settings.verbose) as progress:
         history = fit(
             stack,
             loss,
@@ -81,7 +94,7 @@ def train_stack(
             epochs=plan.epochs,
             validation=validation,
             patience=plan.patience,
-            average=recipe.average,
+            average=settings.average,
             progress=progress,
         )
     _warn_of_divergence(history)

@@ -10,10 +10,11 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor
 
-from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead, StackedMLP
+from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.ramps import Edges, RampedMLP, n_ramps
+from priornet.nn.stacked import StackedMLP
 
-__all__ = ["Network"]
+__all__ = ["HeadKind", "Network"]
 
 HeadKind = Literal["gaussian", "normal-wishart", "mixture"]
 _KINDS = ("gaussian", "normal-wishart", "mixture")

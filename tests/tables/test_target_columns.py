@@ -7,7 +7,7 @@ from torch.distributions import MultivariateNormal
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.estimators import ColumnWarning
-from priornet.estimators.targets import clip_targets, target_scaling
+from priornet.tables.target_columns import clip_targets, target_scaling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 2))

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from priornet import losses
-from priornet.estimators.plan import Plan
-from priornet.estimators.recipe import Recipe, predictive_nll, train_stack
 from priornet.nn import GaussianHead
 from priornet.nn.stacked import StackedMLP
 from priornet.training import Rows
+from priornet.training.stack_training import Plan, TrainingSettings, predictive_nll, train_stack
 
 
 def nll(gaussian, batch, share):
@@ -36,7 +35,7 @@ def test_the_validation_loss_is_that_of_weighted_rows():
         nll,
         predictive_nll,
         [0, 1],
-        Recipe(0.0, 0.0, Plan(1, 4, None)),
+        TrainingSettings(0.0, 0.0, Plan(1, 4, None)),
     )
     squares = [(1 * 0 + 3 * 4) / 4, (3 * 4 + 0 * 16) / 3]
     expected = [0.5 * (square + math.log(2 * math.pi)) for square in squares]
@@ -47,6 +46,6 @@ def test_networks_that_diverge_are_counted():
     data = Rows(torch.ones(8, 1), torch.ones(8, 1), torch.ones(8))
     stack = StackedMLP(1, (4,), GaussianHead(4), [0, 1])
     rows = [torch.arange(4)] * 2
-    recipe = Recipe(1e38, 0.0, Plan(3, 4, None))
+    settings = TrainingSettings(1e38, 0.0, Plan(3, 4, None))
     with pytest.warns(UserWarning, match="diverged in 2 of 2 networks.*smaller `learning_rate`"):
-        train_stack(stack, data, rows, rows, nll, predictive_nll, [0, 1], recipe)
+        train_stack(stack, data, rows, rows, nll, predictive_nll, [0, 1], settings)
