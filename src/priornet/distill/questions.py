@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.distill.tables import n_rows_of, plain, take
 from priornet.distill.transfer import Drawn, TransferSet
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import num_rows, take_rows, without_arrow
 
 __all__ = ["Questions", "draw_inputs"]
 
@@ -36,7 +36,7 @@ class Questions:
         preprocessor: TablePreprocessor,
         label_columns: Sequence[str | int] = (),
     ) -> None:
-        self.table = plain(table)
+        self.table = without_arrow(table)
         self.preprocessor = preprocessor
         names = preprocessor.feature_names_in_
         self._order: list[str | int] = (
@@ -92,7 +92,7 @@ class Questions:
 
     def raw(self, drawn: Drawn) -> Any:
         """Raw rows of drawn inputs, as a table of the kind that was given."""
-        rows = take(self.table, drawn.labels.cpu().numpy())
+        rows = take_rows(self.table, drawn.labels.cpu().numpy())
         rows = rows.copy()
         values = drawn.inputs.double().cpu().numpy()
         for i, source in enumerate(self.preprocessor.source_):
@@ -143,8 +143,8 @@ def draw_inputs(
     """
     if n < 1:
         raise ValueError(f"`n` must be at least 1; got {n}.")
-    table = np.asarray(X, np.float64) if isinstance(X, (list, np.ndarray)) else plain(X)
-    if n_rows_of(table) == 0:
+    table = np.asarray(X, np.float64) if isinstance(X, (list, np.ndarray)) else without_arrow(X)
+    if num_rows(table) == 0:
         raise ValueError("`X` has no rows.")
     questions = Questions(table, TablePreprocessor().fit(table), label_columns)
     inputs = torch.from_numpy(questions.inputs)

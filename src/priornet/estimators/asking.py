@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,14 +25,13 @@ from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor
 from priornet.nn import Stack
-from priornet.tables.target_columns import LARGEST, SMALLEST, FloatArray, Scaling, clip_targets
+from priornet.tables.target_columns import LARGEST, SMALLEST, Scaling, clip_targets
 
 __all__ = [
     "Asked",
     "MakeTargets",
     "OutsideTeacher",
     "OwnTeacher",
-    "join_tables",
     "pack_answers",
     "teacher_scaling",
 ]
@@ -177,29 +176,6 @@ def _check_magnitude(ensemble: GaussianEnsemble) -> None:
             f"the teacher's deviations are too small ({smallest:.3g}; at least {SMALLEST:g}): let "
             "it answer in other units, multiplied by a power of ten."
         )
-
-
-def join_tables(first: Any, second: Any) -> Any:
-    """The rows of two tables with the same columns, one after the other."""
-    if isinstance(first, np.ndarray):
-        rows: FloatArray = np.asarray(second, np.float64)
-        if rows.ndim != 2 or rows.shape[1] != first.shape[1]:
-            raise ValueError(
-                f"`unlabelled` must have {first.shape[1]} columns, as `X`; got shape {rows.shape}."
-            )
-        return np.concatenate([first, rows])
-    if type(first) is not type(second):
-        raise TypeError(
-            f"`unlabelled` must be a {type(first).__name__}, as `X`; got {type(second).__name__}."
-        )
-    if isinstance(first, Mapping):
-        return {name: np.concatenate([first[name], second[name]]) for name in first}
-    import pandas as pd
-
-    missing = [str(name) for name in first.columns if name not in second.columns]
-    if missing:
-        raise ValueError(f'`unlabelled` has no column "{missing[0]}".')
-    return pd.concat([first, second[list(first.columns)]], ignore_index=True)
 
 
 def pack_answers(

@@ -27,7 +27,6 @@ from priornet.estimators.inputs import (
     merge_equal_rows,
     row_index,
     row_names,
-    take_rows,
     unseen_notice,
 )
 from priornet.estimators.model import Fitted
@@ -50,6 +49,7 @@ from priornet.estimators.prepared import (
 from priornet.nn.architecture import HeadKind, Network
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
+from priornet.tables.raw import take_rows
 from priornet.tables.target_columns import (
     FloatArray,
     TargetColumns,

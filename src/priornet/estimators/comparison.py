@@ -19,7 +19,7 @@ from priornet.distill.faithful import (
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.asking import checked_ensemble
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.inputs import num_rows, take_rows
+from priornet.tables.raw import num_rows, take_rows
 from priornet.tables.target_columns import FloatArray
 
 __all__ = ["Comparison"]

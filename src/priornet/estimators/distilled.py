@@ -12,18 +12,18 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priornet.distill import Faithfulness, FaithfulnessWarning, Teacher, TransferSet, as_teacher
-from priornet.distill.tables import plain
 from priornet.distill.targets import Objective
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
-from priornet.estimators.inputs import check_inputs, check_targets, num_rows, take_rows
+from priornet.estimators.inputs import check_inputs, check_targets
 from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared
 from priornet.estimators.student import StudentSettings, Target, train_student
 from priornet.notices import warn_user
+from priornet.tables.raw import num_rows, take_rows, without_arrow
 
 __all__ = ["DistilledRegressor"]
 
@@ -175,7 +175,9 @@ class DistilledRegressor(BaseRegressor):
         if isinstance(teacher, BaseRegressor):
             prepared = prepare_for(self, teacher, X, y, sample_weight)
             return self._fit_prepared(pose_own(self, teacher, prepared, unlabelled))
-        prepared = pose_outside(self, teacher, plain(X), y, sample_weight, plain(unlabelled))
+        prepared = pose_outside(
+            self, teacher, without_arrow(X), y, sample_weight, without_arrow(unlabelled)
+        )
         self._fit_prepared(prepared)
         self._look_at(prepared)
         return self
@@ -267,7 +269,7 @@ class DistilledRegressor(BaseRegressor):
         given = getattr(self, "teacher_", None) if teacher is None else teacher
         if given is None:
             raise ValueError("a saved student does not keep its teacher: give `teacher`.")
-        table = check_inputs(self, plain(X), known=self.fitted_.preprocessor)
+        table = check_inputs(self, without_arrow(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
         known = given if isinstance(given, BaseRegressor) else as_teacher(given)

@@ -16,9 +16,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from priornet.distill.tables import names_of, pick
 from priornet.tables.containers import unmasked
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import column_names, num_rows, pick_columns
 from priornet.tables.target_columns import check_magnitude
 from priornet.tables.unseen import Unseen
 
@@ -29,10 +29,8 @@ __all__ = [
     "is_table",
     "known_columns",
     "merge_equal_rows",
-    "num_rows",
     "row_index",
     "row_names",
-    "take_rows",
     "unseen_notice",
 ]
 
@@ -82,11 +80,11 @@ def known_columns(X: Any, known: TablePreprocessor) -> Any:
         X: A table, or anything else, which stays as it is.
         known: What training learnt; it will name the columns that are not there.
     """
-    names, given = known.feature_names_in_, names_of(X) if is_table(X) else None
+    names, given = known.feature_names_in_, column_names(X) if is_table(X) else None
     if names is None or given is None or given == names:
         return X
     present = [name for name in names if name in set(given)]
-    return pick(X, present) if present else X  # numbered columns are known by their order
+    return pick_columns(X, present) if present else X  # numbered columns are known by their order
 
 
 def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
@@ -201,21 +199,3 @@ def unseen_notice(unseen: Unseen, index: Any = None) -> str:
         "missing value, a new label, a number far out of range, or too few values): "
         f"{', '.join(shown)}{more}; `return_columns=True` names the columns of each row instead."
     )
-
-
-def num_rows(X: Any) -> int:
-    """Rows of an array or of a table."""
-    if isinstance(X, dict):
-        return len(next(iter(X.values())))
-    return len(X)
-
-
-def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Rows of an array or of a table."""
-    if isinstance(X, np.ndarray):
-        return X if len(rows) == len(X) else X[rows]
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "take"):
-        return X.take(rows)
-    return {name: np.asarray(column)[rows] for name, column in X.items()}

@@ -15,7 +15,6 @@ from priornet.estimators.asking import (
     Asked,
     OutsideTeacher,
     OwnTeacher,
-    join_tables,
     teacher_scaling,
 )
 from priornet.estimators.base import BaseRegressor
@@ -24,14 +23,13 @@ from priornet.estimators.inputs import (
     check_targets,
     check_weight,
     known_columns,
-    num_rows,
     row_names,
-    take_rows,
 )
 from priornet.estimators.plan import Split, split_rows
 from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
 from priornet.tables.column_summaries import column_notes, warn_of_columns
 from priornet.tables.containers import unmasked
+from priornet.tables.raw import join_tables, num_rows, take_rows
 from priornet.tables.target_columns import FloatArray, TargetColumns
 
 __all__ = ["Posed", "pose_outside", "pose_own", "prepare_for"]
@@ -98,7 +96,7 @@ def pose_outside(
     warn_of_columns(column_notes(prep.summaries_, row_names(table, np.arange(n_rows))))
     prepared = standardised(prep, columns, table, values, weight, split, rng, student.device)
     if unlabelled is not None:
-        around = join_tables(around, unmasked(unlabelled))
+        around = join_tables(around, unmasked(unlabelled), ("X", "unlabelled"))
     questions = Questions(around, prep, teacher.label_columns)
     centres = torch.as_tensor(questions.inputs).to(prepared.inputs)
     asked = OutsideTeacher(teacher, questions, scaling)

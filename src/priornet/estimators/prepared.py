@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.estimators.inputs import num_rows, take_rows
 from priornet.estimators.plan import SMALL, Split
 from priornet.estimators.verdict import FEWEST
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import TableWarning
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import num_rows, take_rows
 from priornet.tables.target_columns import FloatArray, TargetColumns
 
 __all__ = ["Prepared", "chosen_device", "fit_preprocessor", "standardised"]

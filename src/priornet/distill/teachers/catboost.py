@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.tables import as_matrix
 from priornet.distill.teachers.named_columns import by_name
 from priornet.distill.teachers.protocol import Teacher, TeacherError
 from priornet.tables.extras import need_for
+from priornet.tables.raw import as_matrix
 
 __all__ = ["CatBoostTeacher"]
 

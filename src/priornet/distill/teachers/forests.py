@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.tables import n_rows_of
 from priornet.distill.teachers.protocol import Teacher
 from priornet.distill.teachers.sklearn_inputs import (
     as_targets,
@@ -16,6 +15,7 @@ from priornet.distill.teachers.sklearn_inputs import (
     rows_for,
 )
 from priornet.notices import warn_user
+from priornet.tables.raw import num_rows
 
 __all__ = ["ForestTeacher", "PureLeavesWarning"]
 
@@ -109,10 +109,8 @@ class ForestTeacher(Teacher):
 
         A leaf of one row says nothing and takes the average of all; others borrow little of it.
         """
-        if n_rows_of(X) != len(y):
-            raise ValueError(
-                f"`X` and `y` must have as many rows; got {n_rows_of(X)} and {len(y)}."
-            )
+        if num_rows(X) != len(y):
+            raise ValueError(f"`X` and `y` must have as many rows; got {num_rows(X)} and {len(y)}.")
         k_dim = self._means[0].shape[1]
         if y.shape[1] != k_dim:
             raise ValueError(f"`y` has {y.shape[1]} columns; the forest predicts {k_dim}.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from priornet.distill.tables import copied
 from priornet.distill.teachers.protocol import Teacher
+from priornet.tables.raw import copy_table
 
 __all__ = ["FunctionTeacher"]
 
@@ -40,7 +40,7 @@ class FunctionTeacher(Teacher):
 
     def gaussians(self, X: Any) -> tuple[Any, Any]:
         """Call it, with a copy: functions like to scale and fill their table in place."""
-        return self.function(copied(X))
+        return self.function(copy_table(X))
 
     def n_bytes(self) -> None:
         """What a function needs cannot be seen from outside."""

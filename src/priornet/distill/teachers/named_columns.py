@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from priornet.distill.tables import names_of, pick
 from priornet.distill.teachers.protocol import TeacherError
+from priornet.tables.raw import column_names, pick_columns
 
 __all__ = ["by_name"]
 
@@ -17,7 +17,7 @@ def by_name(table: Any, names: tuple[str, ...] | None) -> Any:
         table: An array, a frame, or a mapping. An array has no names, and stays as it is.
         names: Those that the teacher was fitted with; None where it knows none.
     """
-    own = names_of(table)
+    own = column_names(table)
     if own is None or names is None or own == names:
         return table
     for name in names:
@@ -25,4 +25,4 @@ def by_name(table: Any, names: tuple[str, ...] | None) -> Any:
             raise TeacherError(
                 f'the table has no column "{name}", with which the teacher was fitted.'
             )
-    return pick(table, names)
+    return pick_columns(table, names)

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from priornet.distill.tables import batches, n_rows_of
 from priornet.distributions import GaussianEnsemble
 from priornet.notices import warn_user
+from priornet.tables.raw import iterate_batches, num_rows
 
 __all__ = [
     "AgreementWarning",
@@ -124,9 +124,9 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         X: The table.
         at_once: Rows per piece.
     """
-    n_rows, n_failed, agree = n_rows_of(X), 0, True
+    n_rows, n_failed, agree = num_rows(X), 0, True
     first: GaussianEnsemble | None = None
-    for rows in batches(X, at_once):
+    for rows in iterate_batches(X, at_once):
         answers = _asked(teacher, rows)
         first = first or answers.ensemble
         _check_constant(first, answers.ensemble)
@@ -191,7 +191,7 @@ def _asked(teacher: Teacher, rows: Any) -> Answers:
         kind = type(answer).__name__
         found = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else kind
         raise TeacherError(f"a teacher must return two arrays, means and covariances; got {found}.")
-    return checked(answer[0], answer[1], (n_rows_of(rows),))
+    return checked(answer[0], answer[1], (num_rows(rows),))
 
 
 def checked(means: Any, covariances: Any, batch: tuple[int, ...]) -> Answers:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.tables import as_matrix, n_rows_of, plain, take
 from priornet.distill.teachers.protocol import Teacher
 from priornet.distill.teachers.sklearn_inputs import as_targets, call, model_names, rows_for
+from priornet.tables.raw import as_matrix, num_rows, take_rows, without_arrow
 
 __all__ = ["RegressorsTeacher"]
 
@@ -43,14 +43,14 @@ class RegressorsTeacher(Teacher):
         min_variance: float = 1e-4,
         seed: int = 0,
     ) -> None:
-        table, targets = plain(X), as_targets(y)
+        table, targets = without_arrow(X), as_targets(y)
         self._bag = None if isinstance(regressors, Sequence) else regressors
         self.members: list[Any] = list(getattr(regressors, "estimators_", regressors))
         if not self.members:
             raise TypeError("`regressors` must be a filled list of fitted regressors.")
-        if n_rows_of(table) != len(targets):
+        if num_rows(table) != len(targets):
             raise ValueError(
-                f"`X` and `y` must have as many rows; got {n_rows_of(table)} and {len(targets)}."
+                f"`X` and `y` must have as many rows; got {num_rows(table)} and {len(targets)}."
             )
         if self._bag is None:
             predicted = self._other_folds(table, y, targets.shape, n_folds, seed)
@@ -59,7 +59,7 @@ class RegressorsTeacher(Teacher):
         known = np.isfinite(predicted).all(1)
         if known.sum() < 2:
             raise ValueError("too few rows lie outside a bag to learn how noisy targets are.")
-        rows = take(table, np.flatnonzero(known))
+        rows = take_rows(table, np.flatnonzero(known))
         self._floor = min_variance * targets.var(0)
         square = (targets - predicted)[known] ** 2
         self._noise = [
@@ -102,8 +102,8 @@ class RegressorsTeacher(Teacher):
             for member in self.members:
                 own = rows_for(member, X)
                 fresh: Any = clone(member)
-                fitted = fresh.fit(take(own, train), targets[train])
-                predicted[held] += call(fitted, take(own, held)) / len(self.members)
+                fitted = fresh.fit(take_rows(own, train), targets[train])
+                predicted[held] += call(fitted, take_rows(own, held)) / len(self.members)
         return predicted
 
     def _out_of_bag(self, X: Any, shape: tuple[int, ...]) -> FloatArray:

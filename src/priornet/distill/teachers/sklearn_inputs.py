@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.tables import as_matrix
 from priornet.distill.teachers.named_columns import by_name
+from priornet.tables.raw import as_matrix
 
 __all__ = ["as_targets", "call", "model_names", "quiet_about_names", "rows_for"]
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.tables import n_rows_of, names_of
 from priornet.distill.teachers.protocol import Teacher, TeacherError
+from priornet.tables.raw import column_names, num_rows
 from priornet.tables.values import is_missing
 
 __all__ = ["StoredTeacher"]
@@ -64,7 +64,7 @@ class StoredTeacher(Teacher):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Columns of the input."""
-        names = names_of(self.inputs)
+        names = column_names(self.inputs)
         assert names is not None
         return names
 
@@ -74,7 +74,7 @@ class StoredTeacher(Teacher):
         missing = [i for i, row in enumerate(found) if row < 0]
         if missing:
             raise TeacherError(
-                f"{self.path}: {len(missing)} of {n_rows_of(X)} rows are not in the file (the "
+                f"{self.path}: {len(missing)} of {num_rows(X)} rows are not in the file (the "
                 f"first is row {missing[0] + 1}); a stored teacher knows no others."
             )
         rows = np.array(found)
@@ -83,12 +83,12 @@ class StoredTeacher(Teacher):
 
 def _keys(table: Any, names: tuple[str, ...] | None = None) -> list[tuple[Any, ...]]:
     """Each row as something to compare: numbers, text, and one word for every hole."""
-    if names is not None and names_of(table) is not None:
-        table = {name: table[name] for name in names if name in (names_of(table) or ())}
+    if names is not None and column_names(table) is not None:
+        table = {name: table[name] for name in names if name in (column_names(table) or ())}
     elif names is not None:
         array = np.asarray(table)
         table = {name: array[:, j] for j, name in enumerate(names[: array.shape[1]])}
-    columns = (table[name] for name in (names_of(table) or ()))
+    columns = (table[name] for name in (column_names(table) or ()))
     return list(zip(*([_cell(v) for v in np.asarray(column)] for column in columns), strict=True))
 
 

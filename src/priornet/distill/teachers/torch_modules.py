@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.modules import dropout
 
-from priornet.distill.tables import as_matrix, copied
 from priornet.distill.teachers.protocol import Answers, Teacher, TeacherError, checked
 from priornet.distributions import Gaussian
+from priornet.tables.raw import as_matrix, copy_table
 
 __all__ = ["DropoutTeacher", "ModulesTeacher"]
 
@@ -97,7 +97,7 @@ class ModulesTeacher(Teacher):
 
     def _tensor(self, X: Any) -> Tensor:
         if self.inputs is not None:
-            return self.inputs(X if isinstance(X, Tensor) else copied(X))
+            return self.inputs(X if isinstance(X, Tensor) else copy_table(X))
         return X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(np.float64))
 
     def _gaussian(self, output: Any) -> tuple[Tensor, Tensor]:
