@@ -37,7 +37,7 @@ from priornet.distill import (
     ModulesTeacher,
     Teacher,
 )
-from priornet.distill.faithful import rows_per_second
+from priornet.distill.faithfulness import rows_per_second
 from priornet.evaluation.results import provenance, write_results
 from priornet_paper.uci.data import load_uci
 

@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 from priornet import DistilledRegressor
 from priornet.distill import TeacherError, as_teacher, ask_all
-from priornet.distill.teachers.protocol import Answers
+from priornet.distill.answers import Answers
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.asking import teacher_scaling
 

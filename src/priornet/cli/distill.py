@@ -143,7 +143,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     check_stdin(request.data, request.unlabelled)
     inputs = (request.teacher, request.data, request.unlabelled)
     check_model_folder(request.out, inputs, quiet=not verbose)
-    from priornet.distill.faithful import FaithfulnessWarning
+    from priornet.distill.faithfulness import FaithfulnessWarning
     from priornet.tables.column_summaries import ColumnWarning
 
     with warnings.catch_warnings(record=True) as caught:

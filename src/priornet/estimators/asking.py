@@ -20,7 +20,7 @@ from priornet.distill import (
     ask,
     start_as_average,
 )
-from priornet.distill.teachers.protocol import AnswerKind
+from priornet.distill.teacher import AnswerKind
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.estimators.base import BaseRegressor

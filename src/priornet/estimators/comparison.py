@@ -9,7 +9,7 @@ import torch
 from torch import Generator
 
 from priornet.distill import Faithfulness, Questions, Teacher, TeacherError, TransferSet, ask_all
-from priornet.distill.faithful import (
+from priornet.distill.faithfulness import (
     agreement,
     join_ensembles,
     problems,

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from priornet.distill import Targets, TransferSet, start_as_members, targets_for
-from priornet.distill.pooling import pool_answers, pooled_share
+from priornet.distill.answers import pool_answers, pooled_share
 from priornet.distill.targets import Objective
 from priornet.estimators.asking import MakeTargets, pack_answers
 from priornet.estimators.model import Fitted

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from priornet.distill.teachers.protocol import AnswerKind
+from priornet.distill.teacher import AnswerKind
 
 __all__ = ["StudentSize", "learning_rates", "prefers_likelihood", "student_size", "usual_rate"]
 

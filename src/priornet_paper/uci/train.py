@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from priornet import losses
-from priornet.distill.start import start_as_members
+from priornet.distill.initialisation import start_as_members
 from priornet.distill.targets import OBJECTIVES, targets_for
 from priornet.distributions import NormalWishart
 from priornet.estimators.student import HEADS

@@ -1,25 +1,22 @@
-"""Teachers: anything that answers M Gaussians for inputs, with adapters for what people have."""
+"""Teachers: adapters for what people have, and the function that finds the right one."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from torch import nn
+
+from priornet.distill.teacher import FunctionTeacher, Teacher
 from priornet.distill.teachers.catboost import CatBoostTeacher
-from priornet.distill.teachers.choose import as_teacher
 from priornet.distill.teachers.forests import ForestTeacher, PureLeavesWarning
-from priornet.distill.teachers.function import FunctionTeacher
 from priornet.distill.teachers.gaussian_process import GaussianProcessTeacher
-from priornet.distill.teachers.protocol import (
-    AgreementWarning,
-    Answers,
-    Teacher,
-    TeacherError,
-    ask,
-    ask_all,
-)
-from priornet.distill.teachers.regressors import RegressorsTeacher
+from priornet.distill.teachers.scikit_learn import RegressorsTeacher
 from priornet.distill.teachers.stored import StoredTeacher
 from priornet.distill.teachers.torch_modules import DropoutTeacher, ModulesTeacher
 
 __all__ = [
-    "AgreementWarning",
-    "Answers",
     "CatBoostTeacher",
     "DropoutTeacher",
     "ForestTeacher",
@@ -29,9 +26,61 @@ __all__ = [
     "PureLeavesWarning",
     "RegressorsTeacher",
     "StoredTeacher",
-    "Teacher",
-    "TeacherError",
     "as_teacher",
-    "ask",
-    "ask_all",
 ]
+
+_FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
+_CHOICES = (
+    "a teacher of priornet.distill, a function of a table, a list of torch modules or one with "
+    "dropout, a forest, bagged trees or a Gaussian process of scikit-learn, CatBoost models, or a "
+    "file of answers"
+)
+
+
+def as_teacher(given: Any) -> Teacher:
+    """The teacher that fits what is given.
+
+    Settings, such as training rows or a number of members, are those of the teachers' classes; make
+    one of them to choose.
+
+    Args:
+        given: A teacher; a torch module with dropout, or a list of modules; a fitted
+            ``RandomForestRegressor``, ``ExtraTreesRegressor``, ``BaggingRegressor`` of trees or
+            ``GaussianProcessRegressor``; one CatBoost model or a list of them; the path of a
+            file of answers; any other function from a table to means and covariances.
+    """
+    if isinstance(given, Teacher):
+        return given
+    if isinstance(given, (str, Path)):
+        return StoredTeacher(given)
+    several: list[Any] = (
+        list(cast("Sequence[Any]", given)) if isinstance(given, (list, tuple)) else []
+    )
+    first = several[0] if several else given
+    if isinstance(first, nn.Module):
+        return ModulesTeacher(several) if several else DropoutTeacher(first)
+    module, name = type(first).__module__.partition(".")[0], type(first).__name__
+    if module == "catboost":
+        return CatBoostTeacher(several or first)
+    if module == "sklearn":
+        return _from_sklearn(given, several, name)
+    if callable(given):
+        return FunctionTeacher(cast("Any", given))
+    raise TypeError(f"`teacher` must be {_CHOICES}; got {type(given).__name__}.")
+
+
+def _from_sklearn(given: Any, several: list[Any], name: str) -> Teacher:
+    if several:
+        raise TypeError(
+            "regressors predict no variance: make a RegressorsTeacher of them, with training rows."
+        )
+    if name in _FORESTS:
+        return ForestTeacher(given)
+    if name == "GaussianProcessRegressor":
+        return GaussianProcessTeacher(given)
+    if name == "BaggingRegressor":
+        return ForestTeacher(given)
+    raise TypeError(
+        f"`teacher` must be {_CHOICES}; got {name}. RegressorsTeacher takes a list of other "
+        "regressors, with their training rows."
+    )

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.teachers.named_columns import by_name
-from priornet.distill.teachers.protocol import Teacher, TeacherError
+from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
 from priornet.tables.extras import need_for
 from priornet.tables.raw import as_matrix
 
@@ -61,7 +60,7 @@ class CatBoostTeacher(Teacher):
         """Mean and variance of each member, one target."""
         if isinstance(X, Mapping):
             raise TeacherError("CatBoost reads arrays and frames; give one of them.")
-        rows = by_name(X, self.feature_names)
+        rows = columns_by_name(X, self.feature_names)
         if self.feature_names is None and not self.label_columns:
             rows = as_matrix(X)
         if len(self.models) == 1:

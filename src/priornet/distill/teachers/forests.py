@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.teachers.protocol import Teacher
-from priornet.distill.teachers.sklearn_inputs import (
+from priornet.distill.teacher import Teacher
+from priornet.distill.teachers.scikit_learn import (
     as_targets,
     model_names,
     quiet_about_names,

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from priornet.distill.teachers.protocol import Teacher
-from priornet.distill.teachers.sklearn_inputs import model_names, quiet_about_names, rows_for
+from priornet.distill.teacher import Teacher
+from priornet.distill.teachers.scikit_learn import model_names, quiet_about_names, rows_for
 
 __all__ = ["GaussianProcessTeacher"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.teachers.protocol import Teacher, TeacherError
+from priornet.distill.teacher import Teacher, TeacherError
 from priornet.tables.raw import column_names, num_rows
 from priornet.tables.values import is_missing
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.modules import dropout
 
-from priornet.distill.teachers.protocol import Answers, Teacher, TeacherError, checked
+from priornet.distill.answers import Answers, checked
+from priornet.distill.teacher import Teacher, TeacherError
 from priornet.distributions import Gaussian
 from priornet.tables.raw import as_matrix, copy_table
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from priornet.distill import FunctionTeacher
+from priornet.distill import FunctionTeacher, TeacherError
+from priornet.distill.teacher import columns_by_name
 
 
 def lines(X):
@@ -45,3 +46,27 @@ def test_a_function_that_changes_its_table_changes_a_copy(table):
     assert "new" not in table
     values = table if isinstance(table, np.ndarray) else np.asarray(table["a"])
     assert (values == 1).all()
+
+
+FRAME = pd.DataFrame({"b": [1, 2], "other": [0, 0], "a": [3, 4]})
+
+
+def test_frames_and_mappings_are_put_in_order():
+    assert columns_by_name(FRAME, ("a", "b")).columns.tolist() == ["a", "b"]
+    assert list(columns_by_name({"b": [1], "c": [2], "a": [3]}, ("a", "b"))) == ["a", "b"]
+
+
+def test_labels_that_are_numbers_are_found():
+    frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=[1, 2, 3])
+    assert columns_by_name(frame, ("3", "1")).to_numpy().tolist() == [[2, 0], [5, 3]]
+
+
+def test_what_has_no_names_stays():
+    array = np.ones((2, 2))
+    assert columns_by_name(array, ("a", "b")) is array
+    assert columns_by_name(FRAME, None) is FRAME
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(TeacherError, match='no column "z"'):
+        columns_by_name(FRAME, ("a", "z"))

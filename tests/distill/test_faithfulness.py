@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from priornet.distill.faithful import (
+from priornet.distill.faithfulness import (
     Agreement,
     Faithfulness,
     agreement,

@@ -1,20 +1,63 @@
-"""Regressors that only predict means, with a variance learnt from rows they did not see."""
+"""Regressors of scikit-learn: how they are called, and teachers without a variance of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.teachers.protocol import Teacher
-from priornet.distill.teachers.sklearn_inputs import as_targets, call, model_names, rows_for
+from priornet.distill.teacher import Teacher, columns_by_name
 from priornet.tables.raw import as_matrix, num_rows, take_rows, without_arrow
 
-__all__ = ["RegressorsTeacher"]
+__all__ = [
+    "RegressorsTeacher",
+    "as_targets",
+    "call",
+    "model_names",
+    "quiet_about_names",
+    "rows_for",
+]
 
 FloatArray = NDArray[np.float64]
+
+
+def model_names(model: Any) -> tuple[str, ...] | None:
+    """Names of the columns that a model was fitted with."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(str(name) for name in names)
+
+
+def rows_for(model: Any, X: Any) -> Any:
+    """The rows in the form that a model knows: its columns, without names where it learnt none."""
+    names = model_names(model)
+    rows = columns_by_name(X, names)
+    return as_matrix(rows) if names is None or isinstance(rows, Mapping) else rows
+
+
+def call(model: Any, X: Any) -> NDArray[np.float64]:
+    """Its prediction, ``(N, K)``."""
+    with quiet_about_names():
+        answer = np.asarray(model.predict(rows_for(model, X)), np.float64)
+    return answer.reshape(len(answer), -1)
+
+
+def as_targets(y: Any) -> NDArray[np.float64]:
+    """Targets ``(N, K)``."""
+    values = np.asarray(y, np.float64)
+    return values.reshape(len(values), -1)
+
+
+@contextmanager
+def quiet_about_names() -> Generator[None]:
+    """An array for a model that learnt with names is no reason for a warning per tree."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        warnings.filterwarnings("ignore", message="X has feature names, but")
+        yield
 
 
 class RegressorsTeacher(Teacher):
