@@ -1,63 +1,52 @@
 """The command line: each command parses, calls one function, prints, and returns an exit code.
 
-Heavy imports wait inside the commands, so that ``--help`` and ``--version`` answer at once.
+Heavy imports wait inside the commands, so that ``--help`` and ``--version`` answer at once. Beside
+the program stands what a package needs that adds commands of its own.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib.metadata import entry_points
-from typing import Annotated
+from priornet._lazy import lazy_names
 
-import typer
+if TYPE_CHECKING:
+    from priornet.cli.errors import InputError, blamed_on, one_line
+    from priornet.cli.kinds import PAGE, RESULTS
+    from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
+    from priornet.cli.output import coloured, method_table, print_lines
+    from priornet.cli.outputs import check_outputs, figure_paths, make_folder
+    from priornet.cli.program import app, main
+    from priornet.cli.sigterm import Terminated
 
-from priornet._version import __version__
-from priornet.cli.demo import demo
-from priornet.cli.distill import distill
-from priornet.cli.errors import Group
-from priornet.cli.evaluate import evaluate
-from priornet.cli.export import export
-from priornet.cli.fit import fit
-from priornet.cli.predict import predict
-from priornet.cli.sigterm import end_on_sigterm
-from priornet.cli.verify import verify
+__all__ = [
+    "LARGEST_SEED",
+    "PAGE",
+    "RESULTS",
+    "AsJson",
+    "InputError",
+    "Method",
+    "Overwrite",
+    "Quiet",
+    "Terminated",
+    "app",
+    "blamed_on",
+    "check_outputs",
+    "coloured",
+    "figure_paths",
+    "main",
+    "make_folder",
+    "method_table",
+    "one_line",
+    "print_lines",
+]
 
-__all__ = ["app", "main"]
+_HOMES = {
+    **dict.fromkeys(("InputError", "blamed_on", "one_line"), "errors"),
+    **dict.fromkeys(("PAGE", "RESULTS"), "kinds"),
+    **dict.fromkeys(("LARGEST_SEED", "AsJson", "Method", "Overwrite", "Quiet"), "options"),
+    **dict.fromkeys(("coloured", "method_table", "print_lines"), "output"),
+    **dict.fromkeys(("check_outputs", "figure_paths", "make_folder"), "outputs"),
+    **dict.fromkeys(("app", "main"), "program"),
+    "Terminated": "sigterm",
+}
 
-app = typer.Typer(
-    name="priornet",
-    cls=Group,
-    help="Regression that says what it does not know.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-
-
-def main() -> None:
-    """Run the command line."""
-    end_on_sigterm()
-    app()
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"priornet {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    pass
-
-
-for command in (fit, predict, evaluate, distill, demo, export, verify):
-    app.command()(command)
-# Other packages add groups of commands, each a `typer.Typer`: the paper's are among them.
-for point in sorted(entry_points(group="priornet.commands"), key=lambda point: point.name):
-    app.add_typer(point.load(), name=point.name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
