@@ -34,7 +34,7 @@ import torch
 
 from priornet import DistilledRegressor
 from priornet.evaluation.results import provenance, summary, write_results
-from priornet.tables.generators import FactorAnalysisGenerator
+from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet_paper.uci.score import score
 
 SEED = 0

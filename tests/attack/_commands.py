@@ -27,7 +27,7 @@ QUICK = ("--method", "single", "--epochs", "1", "--quiet")
 _HEAVY = (
     *("numpy", "onnx", "pandas", "pyarrow.csv", "pyarrow.parquet", "sklearn.utils", "torch"),
     *("priornet.cli", "priornet.distill", "priornet.estimators", "priornet.export"),
-    *("priornet.report.html", "priornet.evaluation.evaluate_model", "priornet.tables.writer"),
+    *("priornet.report.html", "priornet.evaluation.evaluate_model", "priornet.tables.write"),
 )
 _PATIENCE = 300  # seconds; only ends a hang
 

@@ -215,7 +215,7 @@ def _read(target: Path) -> tuple[int, int]:
 def _write_csv(path: Path, writer: int, pause: Callable[[], None]) -> None:
     import pyarrow as pa
 
-    from priornet.tables.writer import TableWriter
+    from priornet.tables.write import TableWriter
 
     with TableWriter(path) as table:
         for _ in range(3 + writer):

@@ -6,7 +6,7 @@ import numpy as np
 
 from attack.tables import ATTACKS
 from attack.trial import broken
-from priornet.tables import containers, days
+from priornet.tables import containers, values
 
 (ATTACK,) = ATTACKS
 
@@ -18,7 +18,7 @@ def test_every_way_of_reading_gives_the_same_matrix(tmp_path):
 
 
 def test_frames_that_pass_through_nanoseconds_are_found(tmp_path, monkeypatch):
-    own = days.as_days
+    own = values.as_days
 
     def wrapped(values):
         kind = values.dtype.kind

@@ -9,8 +9,8 @@ import pytest
 
 from priornet.cli.inputs import read_features, read_labelled
 from priornet.estimators import EvidentialRegressor, load
-from priornet.tables.files import TableReader, spelled_as
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.read import TableReader, spelled_as
 
 N_ROWS = 60
 

@@ -10,6 +10,8 @@ import pytest
 from priornet.tables.column_summaries import (
     ColumnWarning,
     column_notes,
+    find_dominant,
+    find_lookalike,
     summary_lines,
     warn_of_columns,
 )
@@ -153,3 +155,195 @@ def test_many_warnings_are_few():
     texts = [str(one.message) for one in heard]
     assert texts == [*notes[:5], "7 more such columns: see `describe_columns()`."]
     assert {one.category for one in heard} == {ColumnWarning}
+
+
+RNG = np.random.default_rng(0)
+
+
+def with_one(values, value, row=3):
+    found = np.array(values, float)
+    found[row] = value
+    return found
+
+
+@pytest.mark.parametrize("value", [1e3, -1e4, 1e12, 1e300])
+def test_a_typing_error_is_found_where_it_stands(value):
+    column = with_one(RNG.normal(size=500), value)
+    found = find_dominant(column)
+    assert found is not None
+    assert (found.rows, found.values) == ((3,), (value,))
+    others = np.delete(column, 3)
+    assert (found.low, found.high) == (others.min(), others.max())
+    assert found.is_clipped
+    assert found.share > 0.99
+    taken = found.taken(column)
+    assert taken[3] == (found.high if value > 0 else found.low)
+    assert (np.delete(taken, 3) == others).all()
+
+
+def test_distance_and_share_are_as_they_are_defined():
+    column = with_one(np.linspace(-1, 1, 501), 40.0, row=250)  # the median is 0 without and with
+    found = find_dominant(column)
+    assert found is not None
+    assert found.times == pytest.approx(40 / 1, rel=0.01)
+    squares = (column - column.mean()) ** 2
+    assert found.share == pytest.approx(squares[250] / squares.sum())
+    assert not found.is_clipped
+    assert found.taken(column) is column
+
+
+def test_a_handful_is_found_whatever_its_order():
+    column = RNG.normal(size=500)
+    column[[7, 400]] = [1e9, 1e4]
+    found = find_dominant(column)
+    assert found is not None
+    assert found.rows == (7, 400)
+    assert abs(found.high) < 5
+
+
+@pytest.mark.parametrize(("n", "typos"), [(20, 2), (60, 3), (150, 2), (199, 3)])
+def test_two_or_three_far_typing_errors_in_few_rows_are_clipped(n, typos):
+    column = np.random.default_rng(n).normal(size=n)
+    column[:typos] = [1e5, -2e4, 1e7][:typos]
+    found = find_dominant(column)
+    assert found is not None
+    assert found.rows == tuple(range(typos))
+    assert found.is_clipped
+    assert np.abs(found.taken(column)).max() < 5
+
+
+def test_two_values_less_far_in_few_rows_are_kept_without_a_word():
+    column = np.append(np.random.default_rng(0).normal(size=98), [50.0, 60.0])
+    assert find_dominant(column) is None
+
+
+@pytest.mark.parametrize("ones", [2, 20, 38])
+def test_one_cell_far_from_zeros_and_ones_is_clipped(ones):
+    column = np.append(np.zeros(40), [*np.ones(ones), 1e4])
+    found = find_dominant(column)
+    assert found is not None
+    assert (found.values, found.low, found.high) == ((1e4,), 0, 1)
+    assert found.is_clipped
+    assert find_dominant(np.append(column, 1e4)) is None  # a third value, not a mistake
+    assert find_dominant(np.where(column == 1e4, 99, column)) is None
+
+
+def test_more_than_a_handful_is_no_mistake():
+    column = RNG.normal(size=500)
+    column[:6] = 9999
+    assert find_dominant(column) is None
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        with_one(np.zeros(500), 1),
+        with_one(np.zeros(500), 1e6),
+        np.append(np.zeros(499), [1.0, 1e9]),
+        np.append(np.zeros(60), [1.0, 1e9]),
+        np.append(np.zeros(60), [1e9, 1e9]),
+        np.full(500, 7.0),
+        RNG.poisson(0.02, 500).astype(float),
+        np.array([1, 2, 3, 4, 1e9]),
+    ],
+    ids=[
+        "indicator",
+        "amount",
+        "indicator and amount",
+        "few",
+        "indicator of few",
+        "constant",
+        "counts",
+        "five rows",
+    ],
+)
+def test_rare_values_among_equal_ones_are_honest(column):
+    assert find_dominant(column) is None
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: rng.normal(size=500),
+        lambda rng: rng.uniform(size=500),
+        lambda rng: rng.lognormal(0, 1, 500),
+        lambda rng: rng.exponential(size=500),
+        lambda rng: rng.standard_t(3, size=500),
+        lambda rng: rng.negative_binomial(0.3, 0.05, 500).astype(float),
+    ],
+    ids=["normal", "uniform", "lognormal", "exponential", "t3", "counts"],
+)
+def test_honest_columns_are_not_named(draw):
+    rng = np.random.default_rng(1)
+    assert [find_dominant(draw(rng)) for _ in range(300)] == [None] * 300
+
+
+def test_heavy_tails_are_rarely_clipped():
+    rng = np.random.default_rng(2)
+    found = [find_dominant(rng.standard_cauchy(500)) for _ in range(300)]
+    assert sum(one is not None and one.is_clipped for one in found) <= 12
+
+
+ISO = [f"2022-01-{day:02d}" for day in range(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "advice"),
+    [
+        (["1,200", "950", "12,000"], "number", 'write "1,200" as 1200'),
+        (["$950", "$1,200.50", "$3"], "number", 'write "$950" as 950'),
+        (["1,200.50 €", "3 €", "4 €"], "number", 'write "1,200.50 €" as 1200.50'),
+        (["1.200,50", "3,25", "1.000.000"], "number", 'write "1.200,50" as 1200.50'),
+        (["5%", "12.5 %", "7%"], "number", 'write "5%" as 5'),
+        (["1 200", "950", "1 000 000"], "number", 'write "1 200" as 1200'),
+        (["1\u00a0200", "2\u202f950", "3'000"], "number", 'write "1\u00a0200" as 1200'),
+        (["-$5", "\u22125", "$-7"], "number", 'write "-$5" as -5'),
+        (["1,200", "2,400", "3,600"], "number", 'write "1,200" as 1200'),
+        (["12", "15.5", "7", "9", "unknown"], "number", 'leave "unknown" and other words empty'),
+        (["2012/01/01", "2012/1/5", "2013/12/31"], "date", 'write "2012/01/01" as 2012-01-01'),
+        (["31.01.2012", "1.2.2012", "3.3.2013"], "date", "as YEAR-MONTH-DAY, such as 2012-01-31"),
+        (["5 Jan 2012", "6 Feb 2012", "Mar 3, 2012"], "date", "as YEAR-MONTH-DAY"),
+        (["12:30", "7:15", "23:59:30"], "time", 'write "12:30" as hours, 12.5'),
+        (["01:30 PM", "7:15 AM", "12:00 am"], "time", 'write "01:30 PM" as hours, 13.5'),
+        ([*ISO, "2020-02-30"], "date", '"2020-02-30" is no date: correct it, or leave it empty'),
+        ([*ISO, "unknown"], "date", 'leave "unknown" and other words empty'),
+        ([*ISO, "2022-1-5"], "date", 'write "2022-1-5" as 2022-01-05'),
+        ([*ISO, "9999-12-31", "?", "none yet"], "date", 'leave "none yet"'),
+        (["2022-01", "2022-02", "2022-12"], "date", 'write "2022-01" as YEAR-MONTH-DAY'),
+        (["01/2022", "2/2022", "12/2022"], "date", "as YEAR-MONTH-DAY"),
+        (["Jan 2020", "February 2021", "Sept. 2022"], "date", "as YEAR-MONTH-DAY"),
+        ([f"{day} 01:30 PM" for day in ISO], "date", "2022-01-01, the time behind it such as 13"),
+        ([f"{day} 01:30:00 CET" for day in ISO], "date", "or 13:30+01:00"),
+    ],
+)
+def test_spellings_of_people(labels, kind, advice):
+    found = find_lookalike(labels)
+    assert found is not None
+    assert found.kind == kind
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["red", "blue", "green"],
+        ["A1", "B2", "C3", "D4"],
+        ["S", "M", "L", "38", "40"],
+        ["10.0.0.1", "10.0.0.2", "192.168.0.1"],
+        ["1-2", "3-5", "6-9"],
+        ["4.3.16", "4.3.17", "5.0.1"],
+        ["45-67-89", "52-78-91", "60-60-60"],
+        ["4.45.2016", "7.99.2017", "1.50.2018"],
+        ["3012-44-1", "4012-44-2", "5012-44-3"],
+        ["Model 2020", "Model 2021", "Type 2022"],
+        ["2010/45", "2011/46", "2012/47"],
+        ["12a", "13b", "14c"],
+        ["5 km", "6 km", "7 km"],
+        ["2012/01/01", "5%", "12:30", "red"],
+        ["1,200", "?"],
+        ["", "n/a", "-"],
+        [],
+    ],
+)
+def test_labels_that_are_labels(labels):
+    assert find_lookalike(labels) is None

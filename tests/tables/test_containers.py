@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from priornet.tables.columns import CellError, Numbers, Texts
 from priornet.tables.containers import read_table
 from priornet.tables.frames import as_frame
+from priornet.tables.values import CellError, Numbers, Texts
 
 NAN = np.nan
 

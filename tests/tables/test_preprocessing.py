@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
-from priornet.tables.columns import CellError
-from priornet.tables.outliers import find_dominant
+from priornet.tables.column_summaries import find_dominant
 from priornet.tables.preprocessing import OutputColumn, TablePreprocessor, Tally
+from priornet.tables.values import CellError
 
 NAN = np.nan
 

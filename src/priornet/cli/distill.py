@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from priornet.distill import Faithfulness
     from priornet.tables.column_summaries import ColumnSummary
-    from priornet.tables.learning import RawColumn
+    from priornet.tables.encoding import RawColumn
     from priornet.tables.preprocessing import TablePreprocessor
 
 __all__ = ["Request", "distil", "distill"]
@@ -193,7 +193,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
 def _blamed(request: Request, path: str, index: pd.Index) -> Generator[None]:
     """Let an error be about the teacher, or about rows of the file."""
     from priornet.distill import TeacherError
-    from priornet.tables.files import located
+    from priornet.tables.read import located
 
     with blamed_on(path, index), located(path, index):
         try:
@@ -252,7 +252,7 @@ def _taken(rows: _Rows) -> list[str]:
 def _read(request: Request) -> _Rows:
     from priornet.cli.teachers import find_teacher
     from priornet.distill import StoredTeacher
-    from priornet.tables.files import located
+    from priornet.tables.read import located
 
     teacher = find_teacher(request.teacher, request.targets, request.ignore)
     path = request.data
@@ -307,8 +307,8 @@ def _read(request: Request) -> _Rows:
 
 def _all_columns(path: str, ignored: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """All columns of a table but those to ignore and an unnamed index; and that index."""
-    from priornet.tables.files import read_frame
     from priornet.tables.frames import unnamed_indices
+    from priornet.tables.read import read_frame
 
     frame = read_frame(path)
     for name in ignored:
@@ -328,8 +328,8 @@ def _checked(
     """
     from priornet.distill import Teacher
     from priornet.tables.column_summaries import column_notes
-    from priornet.tables.files import located
     from priornet.tables.preprocessing import TablePreprocessor
+    from priornet.tables.read import located
 
     with blamed_on(path), located(called(path), index):
         if not isinstance(teacher, Teacher):

@@ -124,7 +124,7 @@ class Group(TyperGroup):
 def _is_input_error(error: ValueError) -> bool:
     if isinstance(error, InputError):
         return True
-    from priornet.tables.files import TableError
+    from priornet.tables.read import TableError
 
     return isinstance(error, TableError)
 

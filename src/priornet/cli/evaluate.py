@@ -77,7 +77,7 @@ def evaluate_file(
     others = None if ood is None else read_features(ood, columns, known)
 
     from priornet.evaluation.evaluate_model import evaluate
-    from priornet.tables.files import located
+    from priornet.tables.read import located
 
     if others is not None and ood is not None:
         with blamed_on(ood), located(called(ood)):  # its values, before those of the first table

@@ -222,8 +222,8 @@ def _check_rows(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
     Returns:
         How each column is read.
     """
-    from priornet.tables.files import located
     from priornet.tables.preprocessing import TablePreprocessor
+    from priornet.tables.read import located
 
     if len(rows.targets) < 2:
         raise InputError(f"{path}: one row with a target is not enough to learn from.")

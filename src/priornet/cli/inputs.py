@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from priornet.tables.learning import RawColumn
+    from priornet.tables.encoding import RawColumn
 
 __all__ = [
     "Labelled",
@@ -77,8 +77,8 @@ def read_labelled(
     """
     import numpy as np
 
-    from priornet.tables.files import read_frame
     from priornet.tables.frames import unnamed_indices
+    from priornet.tables.read import read_frame
 
     frame = read_frame(path, known)
     path = called(path)
@@ -113,7 +113,7 @@ def read_features(
     path: str, features: Sequence[str], known: Sequence[RawColumn] | None = None
 ) -> pd.DataFrame:
     """The columns of a model from a file that need not have targets."""
-    from priornet.tables.files import read_frame
+    from priornet.tables.read import read_frame
 
     frame = read_frame(path, known)
     check_columns(path, features, list(frame.columns))
@@ -150,9 +150,8 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
     """One target column as numbers, nan where it is missing."""
     import numpy as np
 
-    from priornet.tables.columns import Numbers
     from priornet.tables.containers import read_table
-    from priornet.tables.spelling import decimals_among_thousands, parse_labels
+    from priornet.tables.values import Numbers, decimals_among_thousands, parse_labels
 
     column = read_table(frame[[name]]).column(0)
     if isinstance(column, Numbers):

@@ -33,8 +33,8 @@ from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_phot
 
 if TYPE_CHECKING:
     from priornet.cli.scoring import Scorer
-    from priornet.tables.files import TableReader
     from priornet.tables.preprocessing import Tally
+    from priornet.tables.read import TableReader
 
 __all__ = ["Request", "predict", "score_file"]
 
@@ -166,9 +166,9 @@ def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
     from priornet.cli.parallel import in_parallel
     from priornet.cli.scoring import Scorer
     from priornet.estimators.verdict import WORDS
-    from priornet.tables.files import TableReader
     from priornet.tables.preprocessing import Tally
-    from priornet.tables.writer import TableWriter
+    from priornet.tables.read import TableReader
+    from priornet.tables.write import TableWriter
 
     tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
     with TableReader(request.data) as reader, TableWriter(request.out) as writer:
@@ -227,8 +227,8 @@ def _score(
     """A batch with the added columns; text that the model read as numbers is numbers in Parquet."""
     import pyarrow as pa
 
-    from priornet.tables.files import located, spelled_as
     from priornet.tables.preprocessing import Tally
+    from priornet.tables.read import located, spelled_as
 
     tally = Tally()
     rows = spelled_as(batch.select(columns), scorer.columns)

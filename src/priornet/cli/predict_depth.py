@@ -267,7 +267,7 @@ def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     """Six figures of every number: more are not known of an image."""
     import pyarrow as pa
 
-    from priornet.tables.writer import TableWriter
+    from priornet.tables.write import TableWriter
 
     rounded = [
         {n: float(f"{v:.6g}") if isinstance(v, float) else v for n, v in row.items()}

@@ -84,7 +84,7 @@ def _check_interval(path: Path, model: Any, exported: Path, about: Mapping[str, 
 
 def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
     from priornet.export import Comparison, open_exported, outputs_of
-    from priornet.tables.files import TableReader, located, spelled_as
+    from priornet.tables.read import TableReader, located, spelled_as
 
     comparison = Comparison()
     known = model.fitted_.preprocessor.columns_

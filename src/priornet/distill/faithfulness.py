@@ -14,8 +14,8 @@ from torch import Generator, Tensor
 
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.rank_correlation import spearman
-from priornet.tables.columns import Numbers
 from priornet.tables.containers import read_table
+from priornet.tables.values import Numbers
 
 __all__ = [
     "Agreement",

@@ -63,7 +63,7 @@ class TransferSet:
     """Share of rows on the way between any two training rows; labels are those of the nearer."""
     generator_share: float = 0.0
     """Share of rows whose numbers a factor analysis draws, wider than the inputs, as for prior
-    networks: :class:`priornet.tables.generators.FactorAnalysisGenerator`."""
+    networks: :class:`priornet.tables.factor_analysis.FactorAnalysisGenerator`."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -147,7 +147,7 @@ class TransferSet:
         self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None
     ) -> Tensor:
         """Rows from a factor analysis of the numbers; labels are set to those of a row later."""
-        from priornet.tables.generators import FactorAnalysisGenerator
+        from priornet.tables.factor_analysis import FactorAnalysisGenerator
 
         number = torch.tensor(continuous or [True] * inputs.shape[1])
         rows = torch.zeros(n, inputs.shape[1], dtype=inputs.dtype, device=inputs.device)

@@ -16,7 +16,7 @@ from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.tables.generators import FactorAnalysisGenerator
+from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.training import Batch, Rows
 from priornet.training.schedules import linear_ramp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from priornet.tables.extras import need_for
+from priornet._lazy import need_for
 
 __all__ = ["ExportError", "check_fitted", "need"]
 

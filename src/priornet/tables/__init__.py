@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet.tables import diabetes, files, generators, preprocessing, synthetic
-    from priornet.tables.generators import FactorAnalysisGenerator
+    from priornet.tables import diabetes
+    from priornet.tables.factor_analysis import FactorAnalysisGenerator
     from priornet.tables.preprocessing import TablePreprocessor
+    from priornet.tables.read import TableError, TableReader
+    from priornet.tables.write import TableWriter
 
 __all__ = [
     "FactorAnalysisGenerator",
+    "TableError",
     "TablePreprocessor",
+    "TableReader",
+    "TableWriter",
     "diabetes",
-    "files",
-    "generators",
-    "preprocessing",
-    "synthetic",
 ]
 
 _HOMES = {
-    "FactorAnalysisGenerator": "generators",
+    "FactorAnalysisGenerator": "factor_analysis",
+    "TableError": "read",
     "TablePreprocessor": "preprocessing",
+    "TableReader": "read",
+    "TableWriter": "write",
     "diabetes": "diabetes",
-    "files": "files",
-    "generators": "generators",
-    "preprocessing": "preprocessing",
-    "synthetic": "synthetic",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

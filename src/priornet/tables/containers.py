@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from priornet.tables.columns import Column, Numbers, Table, Texts, shown
-from priornet.tables.values import from_objects, from_uniques, from_values, label_of, labelled
+from priornet.tables.values import (
+    Column,
+    Numbers,
+    Table,
+    Texts,
+    from_objects,
+    from_uniques,
+    from_values,
+    label_of,
+    labelled,
+    shown,
+)
 
 __all__ = ["PANDAS_EXTENSIONS", "decimals_as_floats", "read_table", "unmasked"]
 

@@ -14,20 +14,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.tables.column_summaries import ColumnSummary
-from priornet.tables.columns import CellError, Column, Table, Texts
+from priornet.tables.column_summaries import CLIPPED, ColumnSummary
 from priornet.tables.containers import read_table
-from priornet.tables.learning import (
+from priornet.tables.encoding import (
     RawColumn,
+    as_labels,
+    as_numbers,
     check_not_infinite,
     expect,
     infinite,
     learn_column,
+    place_unnamed,
     read_column,
 )
-from priornet.tables.matching import as_labels, as_numbers, place_unnamed
-from priornet.tables.outliers import CLIPPED
 from priornet.tables.unseen import Tally, Unseen, most_missing
+from priornet.tables.values import CellError, Column, Table, Texts
 
 __all__ = ["LIMIT", "CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.tables.column_summaries import outlier_notice
-from priornet.tables.outliers import find_dominant
+from priornet.tables.column_summaries import find_dominant, outlier_notice
 
 __all__ = [
     "LARGEST",

@@ -1,19 +1,122 @@
-"""A column from its values: numbers or dates if all of them are, otherwise labels."""
+"""The columns of a table: numbers with nan for holes, or labelled codes; and their values.
+
+Numbers are float64. Dates and moments count days from the start of 1970, durations are days. Text
+spells numbers with a point or a comma, true and false, dates, and holes.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.columns import CellError, Column, Numbers, Texts, shown
-from priornet.tables.days import as_days, days_of
+__all__ = [
+    "MISSING_WORDS",
+    "CellError",
+    "Column",
+    "Numbers",
+    "Table",
+    "Texts",
+    "as_days",
+    "as_moments",
+    "days_of",
+    "decimals_among_thousands",
+    "from_objects",
+    "from_uniques",
+    "from_values",
+    "is_missing",
+    "label_of",
+    "labelled",
+    "parse_labels",
+    "shown",
+]
 
-__all__ = ["from_objects", "from_uniques", "from_values", "is_missing", "label_of", "labelled"]
+FloatArray = NDArray[np.float64]
+
+
+class CellError(ValueError):
+    """A value that cannot be used, with the place where it stands.
+
+    Attributes:
+        column: Name of the column, or its position where it has none.
+        row: Row, counted from 0.
+        problem: What is wrong there.
+    """
+
+    def __init__(self, column: str | int, row: int, problem: str) -> None:
+        self.column, self.row, self.problem = column, row, problem
+        super().__init__(f"column {shown(column)}, row {row}: {problem}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.column, self.row, self.problem)
+
+
+def shown(column: str | int) -> str:
+    """A column's name in quotes, or its number."""
+    return f'"{column}"' if isinstance(column, str) else str(column)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A numeric column: float64, nan where a value is missing; days since 1970 if ``is_date``."""
+
+    values: FloatArray
+    is_date: bool = False
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A column of labels: ``labels[code]`` for each row, -1 where the value is missing.
+
+    ``is_declared`` marks a column that its owner called categorical, whatever the labels look like.
+    """
+
+    codes: NDArray[np.int64]
+    labels: tuple[str, ...]
+    is_declared: bool = False
+
+
+Column = Numbers | Texts
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length; ``matrix`` instead where all of them are plain numbers.
+
+    ``labels`` are what a frame calls columns that have no ``names``: numbers, or tuples.
+    """
+
+    names: tuple[str, ...] | None
+    n_rows: int
+    columns: tuple[Column, ...] | None = None
+    matrix: FloatArray | None = None
+    labels: tuple[Hashable, ...] | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns."""
+        return len(self.columns) if self.columns is not None else self._matrix.shape[1]
+
+    @property
+    def _matrix(self) -> FloatArray:
+        assert self.matrix is not None
+        return self.matrix
+
+    def column(self, index: int) -> Column:
+        """One column."""
+        if self.columns is not None:
+            return self.columns[index]
+        return Numbers(self._matrix[:, index])
+
+    def label(self, index: int) -> str | int:
+        """How messages call a column."""
+        return self.names[index] if self.names is not None else index
 
 
 def from_values(values: Any, name: str | int) -> Column:
@@ -127,3 +230,129 @@ def _neither(name: str | int, row: int, value: Any) -> CellError:
 
 def _complex(name: str | int) -> ValueError:
     return ValueError(f"column {shown(name)}: complex data not supported.")
+
+
+_DAY_IN_MICROSECONDS = 86_400e6
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FINE = ("us", "ns", "ps", "fs", "as")  # any moment of these units is one in microseconds
+
+
+def as_days(values: Any) -> NDArray[np.float64]:
+    """Convert NumPy's moments or durations to days, nan for NaT."""
+    kind = values.dtype.kind
+    fine = values.astype(f"{kind}8[us]")
+    days = fine.astype(np.int64) / _DAY_IN_MICROSECONDS
+    if np.datetime_data(values.dtype)[0] not in _FINE:
+        # NumPy wraps around without a word where 64 bits cannot count the microseconds.
+        whole = values.astype(f"{kind}8[D]")
+        days = np.where(fine.astype(whole.dtype) == whole, days, whole.astype(np.int64))
+    return np.where(np.isnat(values), np.nan, days)
+
+
+def as_moments(days: NDArray[np.float64]) -> NDArray[np.datetime64]:
+    """The other way: days since the start of 1970 as moments, to the nearest microsecond."""
+    return (days * _DAY_IN_MICROSECONDS).round().astype("M8[us]")
+
+
+def days_of(value: Any) -> float:
+    """Convert one date, moment or duration to days; a moment without a zone counts as UTC."""
+    for method in ("to_datetime64", "to_timedelta64"):  # of pandas, in a unit of its own
+        if hasattr(value, method):
+            value = getattr(value, method)()
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return float(as_days(value))
+    if not isinstance(value, timedelta):
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if value.tzinfo is None:
+            value = value.replace(tzinfo=UTC)
+        value = value - _EPOCH
+    return (value // _MICROSECOND) / _DAY_IN_MICROSECONDS
+
+
+# What stands for a hole among numbers that arrive as text, in any case, blanks around it ignored.
+MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."})
+
+# A comma that may group thousands. Of numbers with three decimals, a tenth end in a zero that
+# programs leave out: so many show that a comma is decimal, and one mistyped cell does not.
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+")
+_LEAST_DECIMAL, _DECIMAL_SHARE = 5, 0.05
+
+
+def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str, FloatArray] | None:
+    """The numbers that labels spell, and how to read them; None where one of them is no number.
+
+    Tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``), ``"comma"``
+    (``1,5``: only where no point occurs and enough values show that the comma does not group
+    thousands), ``"boolean"`` (true and false, in any case, also as 1 and 0; where it is named, any
+    number) and ``"date"`` (ISO 8601, as days since 1970). :data:`MISSING_WORDS` become nan.
+
+    Example:
+        >>> parse_labels(["1,5", "n/a", "12"])
+        ('comma', array([ 1.5,  nan, 12. ]))
+    """
+    words = [label.strip() for label in labels]
+    given = [word for word in words if word.lower() not in MISSING_WORDS]
+    for name in _PARSERS if parser is None else (parser,):
+        if parser is None and name == "comma" and not _is_decimal_comma(given):
+            continue
+        values = [_PARSERS[name](word.lower()) for word in given]
+        if None in values or (parser is None and name == "boolean" and not {*values} <= {0, 1}):
+            continue
+        found = iter(values)
+        numbers = [math.nan if w.lower() in MISSING_WORDS else next(found) for w in words]
+        return name, np.asarray(numbers, np.float64)
+    return None
+
+
+def _parse_number(word: str) -> float | None:
+    if "_" in word:  # Python reads 1_000; people write such things in codes, not in numbers
+        return None
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _parse_comma(word: str) -> float | None:
+    return None if "." in word else _parse_number(word.replace(",", ".", 1))
+
+
+def _is_decimal_comma(words: Sequence[str]) -> bool:
+    words = [word for word in words if "," in word]
+    n_decimal = sum(_THOUSANDS.fullmatch(word) is None for word in words)
+    is_share = n_decimal >= max(_LEAST_DECIMAL, _DECIMAL_SHARE * len(words))
+    return n_decimal > 0 and (2 * n_decimal >= len(words) or is_share)
+
+
+def decimals_among_thousands(labels: Sequence[str]) -> list[str]:
+    """Return the few labels with a decimal comma where it groups thousands in most others.
+
+    Example:
+        >>> decimals_among_thousands(["3,122", "1,773", "12,5"])
+        ['12,5']
+    """
+    words = [word for word in (label.strip() for label in labels) if "," in word]
+    decimal = [word for word in words if not _THOUSANDS.fullmatch(word)]
+    is_read = any(_parse_comma(word) is None for word in decimal) or _is_decimal_comma(words)
+    return [] if is_read else decimal
+
+
+def _parse_boolean(word: str) -> float | None:
+    return {"true": 1.0, "false": 0.0}.get(word, _parse_number(word))
+
+
+def _parse_date(word: str) -> float | None:
+    try:
+        return days_of(datetime.fromisoformat(word.upper()))
+    except ValueError:
+        return None
+
+
+_PARSERS = {
+    "number": _parse_number,
+    "comma": _parse_comma,
+    "boolean": _parse_boolean,
+    "date": _parse_date,
+}

@@ -11,9 +11,9 @@ from torch import Tensor
 from priornet import metrics
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.evaluation.results import summary
-from priornet.tables.synthetic import sample_inputs, sample_targets, true_mean, true_std
 from priornet.uncertainty import uncertainty
 from priornet_paper.runs.scores import accuracy, measures
+from priornet_paper.synthetic.task import sample_inputs, sample_targets, true_mean, true_std
 
 if TYPE_CHECKING:
     from priornet_paper.synthetic.run import Config

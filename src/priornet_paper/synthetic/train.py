@@ -15,10 +15,10 @@ from priornet.distill import Targets, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.nn import GaussianHead, Head, NormalWishartHead, StackedMLP
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.tables.synthetic import sample_inputs, sample_targets
 from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, Tick, fit
 from priornet.training.schedules import cosine, temperature
 from priornet_paper.synthetic.score import Predictor
+from priornet_paper.synthetic.task import sample_inputs, sample_targets
 
 if TYPE_CHECKING:
     from priornet_paper.synthetic.run import Config

@@ -11,7 +11,7 @@ from priornet.distill.targets import Targets
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.model import stack_belief
 from priornet.nn import Stack
-from priornet.tables.generators import FactorAnalysisGenerator
+from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.training import Rows
 from priornet_paper.uci.config import Paper
 from priornet_paper.uci.folds import FoldStack

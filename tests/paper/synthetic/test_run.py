@@ -16,10 +16,10 @@ from _asserts import assert_close
 from _results import assert_reproduced
 from priornet.distributions import NormalWishart
 from priornet.evaluation.results import preset_of, read_results
-from priornet.tables.synthetic import true_std
 from priornet.training import Batch
 from priornet_paper.synthetic import train as synthetic_training
 from priornet_paper.synthetic.run import METHODS, PRESETS, VARIANTS, Config, run
+from priornet_paper.synthetic.task import true_std
 
 COMMITTED = Path(__file__).parents[3] / "results"
 TINY = replace(

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 
-from priornet.tables.extras import need_for
+from priornet._lazy import need_for
 
 __all__ = ["DepthError", "need", "reading"]
 

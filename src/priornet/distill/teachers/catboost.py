@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet._lazy import need_for
 from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
-from priornet.tables.extras import need_for
 from priornet.tables.raw import as_matrix
 
 __all__ = ["CatBoostTeacher"]

@@ -41,8 +41,8 @@ class StoredTeacher(Teacher):
     is_stored = True
 
     def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
-        from priornet.tables.files import read_frame
         from priornet.tables.frames import unnamed_indices
+        from priornet.tables.read import read_frame
 
         frame = read_frame(path)
         names = [str(name) for name in frame.columns]

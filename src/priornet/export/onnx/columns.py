@@ -15,9 +15,9 @@ import numpy as np
 
 from priornet.export.errors import ExportError
 from priornet.export.onnx.graph import Graph, Value
-from priornet.tables.matching import means_missing
+from priornet.tables.encoding import means_missing
 from priornet.tables.preprocessing import LIMIT, RawColumn, TablePreprocessor
-from priornet.tables.spelling import MISSING_WORDS
+from priornet.tables.values import MISSING_WORDS
 
 __all__ = ["INPUT", "ROWS", "Inputs", "input_names", "preprocess"]
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.export.onnx.columns import INPUT, input_names
-from priornet.tables.columns import Column
 from priornet.tables.containers import read_table
-from priornet.tables.matching import as_labels, as_numbers
+from priornet.tables.encoding import as_labels, as_numbers
 from priornet.tables.preprocessing import RawColumn, TablePreprocessor
+from priornet.tables.values import Column
 
 __all__ = ["feeds", "numbers"]
 

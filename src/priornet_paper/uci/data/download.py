@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from priornet.tables.files import first_line
+from priornet.tables.read import first_line
 from priornet_paper.uci.data.extras import need
 from priornet_paper.uci.data.folders import cache, file_names, missing, url_file
 from priornet_paper.uci.data.registry import Dataset

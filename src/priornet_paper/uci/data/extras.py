@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from priornet.tables.extras import need_for
+from priornet._lazy import need_for
 from priornet_paper.uci.data.registry import UciError
 
 __all__ = ["need"]

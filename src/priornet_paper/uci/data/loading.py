@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.files import first_line
+from priornet.tables.read import first_line
 from priornet_paper.uci.data.copies import Arrays, read_npz, read_parquet, write_npz
 from priornet_paper.uci.data.download import download
 from priornet_paper.uci.data.fingerprints import difference

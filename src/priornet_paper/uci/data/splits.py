@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.files import first_line
+from priornet.tables.read import first_line
 from priornet.writing import whole_file
 from priornet_paper.uci.data.extras import need
 from priornet_paper.uci.data.folders import find, missing

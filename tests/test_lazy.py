@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from priornet.tables.extras import need_for
+from priornet._lazy import need_for
 
 
 def test_a_package_that_is_there_is_given():

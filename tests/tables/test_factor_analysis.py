@@ -6,7 +6,7 @@ import torch
 from sklearn.decomposition import FactorAnalysis
 
 from _asserts import assert_mean_close
-from priornet.tables.generators import FactorAnalysisGenerator
+from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.tables.preprocessing import TablePreprocessor
 
 

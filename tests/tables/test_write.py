@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priornet.tables.files import TableError, TableReader
-from priornet.tables.writer import TableWriter
+from priornet.tables.read import TableError, TableReader
+from priornet.tables.write import TableWriter
 
 BATCHES = [
     pa.record_batch({"a": [1.5, None], "b": ["x", ""]}),
