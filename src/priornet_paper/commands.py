@@ -2,166 +2,34 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
 import typer
 
-from priornet.cli.kinds import RESULTS
-from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
-from priornet.cli.output import coloured, method_table, print_lines
-from priornet.cli.outputs import check_outputs, figure_paths, make_folder
-from priornet_paper.depth.command import depth
-from priornet_paper.depth.maps_command import depth_maps
-from priornet_paper.page.command import page
-from priornet_paper.synthetic.command import run_synthetic
-from priornet_paper.uci.command import uci
+from priornet.cli import add_lazily
 
-if TYPE_CHECKING:
-    from rich.table import Table
+__all__ = ["reproduce"]
 
-__all__ = ["SyntheticPreset", "behaviours", "reproduce", "synthetic"]
+# Each command, where it is defined, and the first line of its help.
+_COMMANDS = {
+    "synthetic": (
+        "synthetic.command:synthetic",
+        "Train on the paper's synthetic curve, and draw its figure.",
+    ),
+    "uci": ("uci.command:uci", "Reproduce the paper's UCI tables."),
+    "depth": ("depth.command:depth", "Reproduce the paper's depth tables."),
+    "depth-maps": (
+        "depth.maps_command:depth_maps",
+        "Draw what the ensemble and EnD2 say of the first images of each set.",
+    ),
+    "behaviours": (
+        "synthetic.command:behaviours",
+        "Draw what a Normal-Wishart can say: low, data and knowledge uncertainty.",
+    ),
+    "page": (
+        "page.command:page",
+        "Write the page of results: ours beside the paper's, and a verdict on each of its claims.",
+    ),
+}
 
 reproduce = typer.Typer(help="Run the paper's experiments again.", no_args_is_help=True)
-
-Out = Annotated[Path, typer.Option(help="Folder for the results file.")]
-Figures = Annotated[
-    Path | None, typer.Option(help="Folder for the figures, if not that of the results.")
-]
-Seed = Annotated[
-    int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data and training.")
-]
-
-
-class SyntheticPreset(StrEnum):
-    """Presets, named here so that the help need not import the experiment."""
-
-    PAPER = "paper"
-    SMOKE = "smoke"
-
-
-def synthetic(
-    preset: Annotated[
-        SyntheticPreset,
-        typer.Option(help="paper: its settings, some minutes. smoke: seconds, too short to learn."),
-    ] = SyntheticPreset.PAPER,
-    seed: Seed = None,
-    out: Out = Path("results"),
-    figures: Figures = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Train on the paper's synthetic curve, and draw its figure.
-
-    An ensemble of ten networks, one distilled from it (EnD2) and one prior
-    network (NWPN), three times over with data of their own. Beside them
-    variants: the paper's prior to the letter, what mends its settings where
-    they miss, and the forward KL. Writes synthetic.json, synthetic-panels.png
-    and .svg.
-    """
-    import json
-
-    from priornet.evaluation.results import write_results
-    from priornet.report.figure_files import write_figure
-    from priornet.report.synthetic import draw_panels
-
-    written = [(out / "synthetic.json", RESULTS), *figure_paths(figures or out, "synthetic-panels")]
-    check_outputs(written, overwrite=overwrite)
-    for folder in (out, figures or out):
-        make_folder(folder)
-    results = run_synthetic(preset, seed)
-    write_results(out / "synthetic.json", results)
-    paths = write_figure(draw_panels(results), figures or out, "synthetic-panels")
-    if as_json:
-        typer.echo(json.dumps(results))
-    else:
-        _print(results, out / "synthetic.json", paths)
-
-
-def behaviours(
-    out: Out = Path("results"),
-    figures: Figures = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
-) -> None:
-    """Draw what a Normal-Wishart can say: low, data and knowledge uncertainty.
-
-    Nothing is trained. Writes behaviours.json, behaviours.png and .svg.
-    """
-    import json
-
-    from priornet.evaluation.results import write_results
-    from priornet.report.figure_files import write_figure
-    from priornet_paper.synthetic.behaviours import run
-    from priornet_paper.synthetic.behaviours_figure import draw
-
-    written = [(out / "behaviours.json", RESULTS), *figure_paths(figures or out, "behaviours")]
-    check_outputs(written, overwrite=overwrite)
-    for folder in (out, figures or out):
-        make_folder(folder)
-    results = run()
-    write_results(out / "behaviours.json", results)
-    paths = write_figure(draw(results), figures or out, "behaviours")
-    if as_json:
-        typer.echo(json.dumps(results))
-    else:
-        print_lines([f"Figure: {paths['png']}", f"Results: {out / 'behaviours.json'}"])
-
-
-for command in (synthetic, uci, depth, depth_maps, behaviours, page):
-    reproduce.command()(command)
-
-
-def _print(results: dict[str, Any], written: Path, paths: dict[str, Path]) -> None:
-    from rich.console import Console
-
-    Console().print(_table(results))
-    print_lines(
-        [
-            "off by: median over x inside. knowledge grows: median V[mu] outside / inside.",
-            "data var, total var: over the ensemble's, median over x, inside and outside.",
-            f"{results['seconds']:.0f} s. Figure: {paths['png']}",
-            f"Results: {written}",
-        ]
-    )
-
-
-def _table(results: dict[str, Any]) -> Table:
-    """What the paper claims of its figure, in numbers: means over the repetitions."""
-    headers = (
-        "RMSE",
-        "NLL",
-        "data sd\noff by",
-        "knowledge\ngrows",
-        "data var\n/ ENSM",
-        "total var\n/ ENSM",
-    )
-    n_runs = results["config"]["n_runs"]
-    title = f"The paper's synthetic set, mean of {n_runs} repetition{'s' if n_runs > 1 else ''}"
-    table = method_table(title, headers)
-    for name, found in {**results["methods"], **results["variants"]}.items():
-        table.add_row(
-            coloured(name),
-            f"{found['rmse']['mean']:.3f}",
-            f"{found['nll']['mean']:.3f}",
-            f"{found['data_std_error_median']['mean']:.0%}",
-            _times(found["knowledge_growth"]["mean"]),
-            *_ratios(found.get("against_ensemble")),
-        )
-    return table
-
-
-def _times(factor: float) -> str:
-    return f"x {factor:,.0f}" if factor < 1e5 else f"x {factor:.0e}"
-
-
-def _ratios(against: dict[str, Any] | None) -> tuple[str, str]:
-    if against is None:
-        return ("", "")
-    inside, outside = (
-        [against[region][part]["median"]["mean"] for part in ("data_variance", "total_variance")]
-        for region in ("in_domain", "out_of_domain")
-    )
-    data, total = (f"{a:.2f} {b:.2g}" for a, b in zip(inside, outside, strict=True))
-    return data, total
+for name, (target, line) in _COMMANDS.items():
+    add_lazily(reproduce, name, f"priornet_paper.{target}", line)

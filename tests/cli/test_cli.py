@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import priornet
+from priornet.cli import app
 
 # What a program needs a second or more to load; `benchmarks/startup.py` measures the time itself.
 HEAVY = {"matplotlib", "numpy", "onnx", "pandas", "plotly", "pyarrow", "scipy", "sklearn", "torch"}
@@ -33,6 +35,30 @@ def test_help_and_version_load_nothing_heavy(arguments):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_command_imports_no_other():
+    code = (
+        "import sys; from priornet.cli import app\n"
+        "app(['predict', '--help'], standalone_mode=False)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "priornet.cli.predict" in loaded
+    others = {f"priornet.cli.{name}" for name in ("fit", "evaluate", "distill", "demo", "export")}
+    assert not loaded & {*others, "priornet.demo", "priornet_paper"}
+
+
+@pytest.mark.parametrize("arguments", [(), ("reproduce",)])
+def test_lines_of_the_list_are_those_of_the_commands(arguments):
+    group = get_command(app)
+    for name in arguments:
+        group = group.commands[name].load()
+    for name, command in group.commands.items():
+        found = command.load().help
+        assert command.help in (None, " ".join(found.split("\n\n")[0].split())), name
+        assert command.name == name
 
 
 def test_module_runs_as_a_program():

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from priornet_paper.commands import SyntheticPreset
 from priornet_paper.synthetic import run as synthetic
+from priornet_paper.synthetic.command import Preset
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_figures_may_go_elsewhere(call, tmp_path):
 
 
 def test_presets_are_those_of_the_experiment():
-    assert {str(preset) for preset in SyntheticPreset} == set(synthetic.PRESETS) - {"demo"}
+    assert {str(preset) for preset in Preset} == set(synthetic.PRESETS) - {"demo"}
 
 
 @pytest.mark.parametrize(

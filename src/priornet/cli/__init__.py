@@ -1,7 +1,7 @@
 """The command line: each command parses, calls one function, prints, and returns an exit code.
 
-Heavy imports wait inside the commands, so that ``--help`` and ``--version`` answer at once. Beside
-the program stands what a package needs that adds commands of its own.
+A command's module is imported when the command is called or its help is shown, and heavy packages
+inside the command. Beside the program stands what a package needs that adds commands of its own.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
     from priornet.cli.output import coloured, method_table, print_lines
     from priornet.cli.outputs import check_outputs, figure_paths, make_folder
-    from priornet.cli.program import app, main
+    from priornet.cli.program import add_lazily, app, main
     from priornet.cli.sigterm import Terminated
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Overwrite",
     "Quiet",
     "Terminated",
+    "add_lazily",
     "app",
     "blamed_on",
     "check_outputs",
@@ -45,8 +46,7 @@ _HOMES = {
     **dict.fromkeys(("LARGEST_SEED", "AsJson", "Method", "Overwrite", "Quiet"), "options"),
     **dict.fromkeys(("coloured", "method_table", "print_lines"), "output"),
     **dict.fromkeys(("check_outputs", "figure_paths", "make_folder"), "outputs"),
-    **dict.fromkeys(("app", "main"), "program"),
+    **dict.fromkeys(("add_lazily", "app", "main"), "program"),
     "Terminated": "sigterm",
 }
-
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

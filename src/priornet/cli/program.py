@@ -1,33 +1,156 @@
-"""The program: its commands, and the groups of commands that other packages add."""
+"""The program: its commands, those of other packages, and exit codes for errors.
+
+0 is success, 2 is bad usage or bad input (one line that names the file, column or row), 1 is a
+failure: of the machine (one line) or of this program (with its traceback). 130 and 143 are
+interruptions, as shells count them: by the user, and by SIGTERM.
+"""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Annotated
+import os
+import sys
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from priornet._version import __version__
-from priornet.cli.demo import demo
-from priornet.cli.distill import distill
-from priornet.cli.errors import Group
-from priornet.cli.evaluate import evaluate
-from priornet.cli.export import export
-from priornet.cli.fit import fit
-from priornet.cli.predict import predict
-from priornet.cli.sigterm import end_on_sigterm
-from priornet.cli.verify import verify
+from priornet.cli.errors import Failure, is_input_error, one_line, printable
+from priornet.cli.sigterm import Terminated, end_on_sigterm
 
-__all__ = ["app", "main"]
+__all__ = ["add_lazily", "app", "main"]
+
+_COMMANDS = {
+    "fit": "Train a model on a table, evaluate it on held-out rows, save it.",
+    "predict": "Add predictions and their uncertainty to every row of a table.",
+    "evaluate": "Score a saved model on a table with known targets.",
+    "distill": "Distil an ensemble into one small network, without targets, and compare the two.",
+    "demo": "Show the methods side by side on two data sets, and write a report.",
+    "export": "Write a model for onnxruntime or libtorch: raw columns in, uncertainty out.",
+    "verify": "Compare an exported file with its model, row by row, on the CPU.",
+}
+"""Each command and the first line of its help, so that the list needs no command's module."""
+
+_POINTS = "priornet.commands"
+"""The entry points by which other packages add groups of commands, each a `typer.Typer`."""
+
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": "markdown",
+    "pretty_exceptions_enable": False,
+}
+
+# What a path given by the user may be guilty of; a full disk is not among them.
+_WRONG_PATH = (
+    FileExistsError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+
+# Typer exports only the subclasses, and brings a Click of its own in newer versions.
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
+
+
+class _LazyCommand(TyperCommand):
+    """A command, or a group of them, whose callback imports it: on a call, or for its own help."""
+
+    def load(self) -> Any:
+        """Import the command."""
+        assert self.callback is not None
+        return self.callback()
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Hand the arguments to the command itself."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+class _Group(TyperGroup):
+    """The commands, with their errors turned into exit codes."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands; a group of another package is imported for its line."""
+        for command in self.commands.values():
+            if isinstance(command, _LazyCommand) and command.help is None:
+                command.help = command.load().help
+        super().format_help(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # no error: it shows the help
+                raise
+            command = (error.ctx or ctx).command_path
+            message = one_line(error.format_message()).rstrip(".")
+            _say(f"{message}. See `{command} --help`.")
+            raise typer.Exit(2) from error
+        except Terminated:
+            _say("Terminated.")
+            raise
+        except BrokenPipeError:
+            # Whoever read our output has enough. Python would complain once more on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:
+            name = f"{error.filename}: " if error.filename else ""
+            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+            _say(f"{name}{(error.strerror or one_line(error)).rstrip('.')}.{notes}")
+            raise typer.Exit(2 if isinstance(error, _WRONG_PATH) else 1) from error
+        except Failure as error:
+            _say(one_line(error))
+            raise typer.Exit(1) from error
+        except MemoryError as error:
+            detail = f" ({one_line(error)})" if str(error) else ""
+            _say(f"not enough memory{detail}; use fewer rows or columns, or a smaller model.")
+            raise typer.Exit(1) from error
+        except ValueError as error:
+            if not is_input_error(error):
+                raise
+            _say(" ".join([one_line(error), *getattr(error, "__notes__", ())]))
+            raise typer.Exit(2) from error
+
+
+def _say(message: str) -> None:
+    typer.echo(f"Error: {printable(message)}", err=True)
+
+
+def add_lazily(group: typer.Typer, name: str, target: str, line: str | None = None) -> None:
+    """Add a command, or a group of them, that is imported when it is called.
+
+    Args:
+        group: Where to add it.
+        name: What the user types.
+        target: ``module:object``, a function or a ``typer.Typer``.
+        line: First line of its help; without one, the list of commands imports it to find out.
+    """
+
+    def load() -> Any:
+        found = EntryPoint(name, target, _POINTS).load()
+        whole = typer.Typer(**_SETTINGS)
+        whole.callback()(lambda: None)  # so that it is a group, whatever is in it
+        if isinstance(found, typer.Typer):
+            whole.add_typer(found, name=name)
+        else:
+            whole.command(name)(found)
+        group: Any = get_command(whole)
+        return group.commands[name]
+
+    group.command(name, cls=_LazyCommand, help=line)(load)
+
 
 app = typer.Typer(
     name="priornet",
-    cls=Group,
+    cls=_Group,
     help="Regression that says what it does not know.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
+    **_SETTINGS,
 )
 
 
@@ -53,8 +176,7 @@ def _options(
     pass
 
 
-for command in (fit, predict, evaluate, distill, demo, export, verify):
-    app.command()(command)
-# Other packages add groups of commands, each a `typer.Typer`: the paper's are among them.
-for point in sorted(entry_points(group="priornet.commands"), key=lambda point: point.name):
-    app.add_typer(point.load(), name=point.name)
+for command, first_line in _COMMANDS.items():
+    add_lazily(app, command, f"priornet.cli.{command}:{command}", first_line)
+for point in sorted(entry_points(group=_POINTS), key=lambda point: point.name):
+    add_lazily(app, point.name, point.value)
