@@ -108,7 +108,7 @@ def compare_depth(model: Path, exported: Path, data: str) -> dict[str, Any]:
     import torch
 
     from priornet.depth import DepthGraph, depth_outputs, open_depth
-    from priornet.depth.verify import LEAST_KNOWLEDGE
+    from priornet.depth.onnx_file import LEAST_KNOWLEDGE
     from priornet.export import Comparison
 
     if data == "-":

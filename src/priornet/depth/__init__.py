@@ -1,7 +1,7 @@
 """Depth from photographs: image sets, saved networks, predictions, maps and export.
 
-Only this package opens an image. ``open_depth`` reads every form of a set. Each name is imported
-when it is first used, and so is what only some forms need (h5py, lmdb); Pillow decodes pictures.
+Only this package opens an image. ``open_depth`` reads every form of a set. Names are imported when
+they are first used, and so are packages that only some forms need (h5py, lmdb).
 """
 
 from typing import TYPE_CHECKING
@@ -9,17 +9,27 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet.depth.export import depth_to_onnx
     from priornet.depth.images.augment import Augment
-    from priornet.depth.images.dataset import DepthImages
-    from priornet.depth.images.description import Description, describe
-    from priornet.depth.images.errors import DepthError
+    from priornet.depth.images.dataset import DepthImages, Description, describe
+    from priornet.depth.images.decoding import (
+        DepthError,
+        Picture,
+        StoredDepth,
+        check_shapes,
+        prepare_foreign,
+    )
+    from priornet.depth.images.folders import (
+        KITTI_ROAD_TEST,
+        is_kitti_road,
+        is_pair_folder,
+        last_of_each_category,
+    )
+    from priornet.depth.images.kitti import is_kitti
     from priornet.depth.images.opening import KINDS, open_depth
     from priornet.depth.images.packed import pack
-    from priornet.depth.images.resize import prepare_foreign
-    from priornet.depth.images.road import KITTI_ROAD_TEST
-    from priornet.depth.model import SavedDepth, load_depth, save_depth
-    from priornet.depth.verify import DepthGraph, depth_outputs
+    from priornet.depth.maps import DepthMaps, draw_maps
+    from priornet.depth.model import SavedDepth, depth_record, load_depth, save_depth
+    from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx
 
 __all__ = [
     "KINDS",
@@ -28,11 +38,21 @@ __all__ = [
     "DepthError",
     "DepthGraph",
     "DepthImages",
+    "DepthMaps",
     "Description",
+    "Picture",
     "SavedDepth",
+    "StoredDepth",
+    "check_shapes",
     "depth_outputs",
+    "depth_record",
     "depth_to_onnx",
     "describe",
+    "draw_maps",
+    "is_kitti",
+    "is_kitti_road",
+    "is_pair_folder",
+    "last_of_each_category",
     "load_depth",
     "open_depth",
     "pack",
@@ -41,21 +61,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "KINDS": "images.opening",
-    "KITTI_ROAD_TEST": "images.road",
-    "Augment": "images.augment",
-    "DepthError": "images.errors",
-    "DepthGraph": "verify",
-    "DepthImages": "images.dataset",
-    "Description": "images.description",
-    "SavedDepth": "model",
-    "depth_outputs": "verify",
-    "depth_to_onnx": "export",
-    "describe": "images.description",
-    "load_depth": "model",
-    "open_depth": "images.opening",
-    "pack": "images.packed",
-    "prepare_foreign": "images.resize",
-    "save_depth": "model",
+    "images.augment": ("Augment",),
+    "images.dataset": ("DepthImages", "Description", "describe"),
+    "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_foreign"),
+    "images.folders": (
+        "KITTI_ROAD_TEST",
+        "is_kitti_road",
+        "is_pair_folder",
+        "last_of_each_category",
+    ),
+    "images.kitti": ("is_kitti",),
+    "images.opening": ("KINDS", "open_depth"),
+    "images.packed": ("pack",),
+    "maps": ("DepthMaps", "draw_maps"),
+    "model": ("SavedDepth", "depth_record", "load_depth", "save_depth"),
+    "onnx_file": ("DepthGraph", "depth_outputs", "depth_to_onnx"),
 }
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(
+    __name__, {name: home for home, names in _HOMES.items() for name in names}
+)

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from priornet.depth import DepthImages
-from priornet.depth.images.ahead import decoded, n_workers
-from priornet.depth.images.decoding import Picture, StoredDepth, check_shapes
+from priornet.depth import DepthImages, Picture, StoredDepth, check_shapes
 
 __all__ = ["digest", "digest_of", "same_digests"]
 
@@ -45,12 +43,9 @@ def digest_of(
         DepthError: An image is damaged; it is named.
     """
     found = hashlib.sha256("\n".join(images.names).encode("utf-8", "surrogateescape"))
-    encoded = (
-        (images.picture(row), images.stored_depth(row) if with_depth else None)
-        for row in range(len(images) if n_whole is None else min(n_whole, len(images)))
-    )
+    n_read = len(images) if n_whole is None else min(n_whole, len(images))
     contents = partial(_contents, check=check)
-    for content in decoded(encoded, contents, workers=n_workers(), ahead=_AHEAD):
+    for content in images.map(contents, range(n_read), ahead=_AHEAD, with_depth=with_depth):
         found.update(content)
     return found.hexdigest()[:_LENGTH]
 

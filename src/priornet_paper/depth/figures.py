@@ -1,6 +1,6 @@
 """The figures of the depth experiment: arrays and results in, Matplotlib figures out.
 
-Maps are drawn by :mod:`priornet.depth.maps`; here are the curves, and the images that a
+Maps are drawn by :func:`priornet.depth.draw_maps`; here are the curves, and the images that a
 model of another set is shown.
 """
 
@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from priornet.depth.maps import DepthMaps, draw_maps
+from priornet.depth import DepthMaps, draw_maps
 from priornet.report.axes import TEXT, tidy
 from priornet_paper.depth.style import add_key, label_of, line_of, mean_of, values_of
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from priornet.depth.maps import DepthMaps
+    from priornet.depth import DepthMaps
     from priornet_paper.depth.sets import Sets
 
 __all__ = ["MapsOfSet", "NoMaps", "read_maps"]
@@ -72,7 +72,7 @@ def read_maps(
 
 def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
     """Maps by set and model."""
-    from priornet.depth.maps import DepthMaps
+    from priornet.depth import DepthMaps
     from priornet.nn.tensor_files import read_tensors
 
     found: dict[str, dict[str, DepthMaps]] = {}

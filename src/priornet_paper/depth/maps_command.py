@@ -109,7 +109,7 @@ def _draw(
     """All figures of one set's models."""
     import numpy as np
 
-    from priornet.depth.maps import DepthMaps, draw_maps
+    from priornet.depth import DepthMaps, draw_maps
     from priornet.report.figure_files import write_figure
     from priornet_paper.depth.figures import draw_inputs
     from priornet_paper.depth.protocol import PROTOCOLS

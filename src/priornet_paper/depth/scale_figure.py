@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from priornet.depth.maps import DepthMaps
+from priornet.depth import DepthMaps
 from priornet.report.axes import GREY, TEXT, tidy
 from priornet_paper.depth.style import add_key, colour_of
 

@@ -12,10 +12,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from priornet.depth import DepthError, DepthImages, open_depth
-from priornet.depth.images.folders import is_pair_folder
-from priornet.depth.images.kitti import is_kitti
-from priornet.depth.images.road import is_kitti_road, last_of_each_category
+from priornet.depth import (
+    DepthError,
+    DepthImages,
+    is_kitti,
+    is_kitti_road,
+    is_pair_folder,
+    last_of_each_category,
+    open_depth,
+)
 from priornet.nn.dense_depth.efficientnet import packaged_weights
 from priornet_paper.depth.batches import TrainingSet, scale_of
 from priornet_paper.depth.changes import changes_for

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from priornet.depth.model import depth_record
+from priornet.depth import depth_record
 from priornet.distill import start_as_member
 from priornet.evaluation.results import provenance, provenance_of, write_results
 from priornet.nn import DenseDepth

@@ -1,11 +1,41 @@
-"""A set of images: one by one, whole, and in batches."""
+"""Which images belong to which part."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from _depth_files import encoded, photograph, write_pairs
-from priornet.depth import DepthError, open_depth, prepare_foreign
+from _depth_files import codes, encoded, photograph, write_pairs, write_split
+from priornet.depth import DepthError, describe, open_depth, prepare_foreign
+from priornet.depth.images.dataset import rows_of
+
+
+def divided(parts, n=4) -> Any:
+    return SimpleNamespace(name="rooms", names=[str(k) for k in range(n)], parts=parts)
+
+
+def test_parts_are_disjoint_and_complete():
+    source = divided(["train", "test", "train", "test"])
+    assert rows_of(source, "train") == [0, 2]
+    assert rows_of(source, "test") == [1, 3]
+    assert rows_of(source, "all") == [0, 1, 2, 3]
+
+
+def test_a_set_that_is_not_divided_is_all_test():
+    assert rows_of(divided(None), "test") == rows_of(divided(None), "all") == [0, 1, 2, 3]
+    with pytest.raises(DepthError, match="rooms: this set is not divided"):
+        rows_of(divided(None), "train")
+
+
+def test_an_empty_part_and_an_unknown_one_are_refused():
+    unknown: Any = "val"
+    with pytest.raises(DepthError, match="rooms: it has no test images"):
+        rows_of(divided(["train"] * 4), "test")
+    with pytest.raises(DepthError, match='unknown part "val"; choose one of: train, test, all'):
+        rows_of(divided(None), unknown)
+
 
 NAMES = [f"{number:04d}" for number in range(11)]
 
@@ -135,3 +165,43 @@ def test_wrong_arguments_are_refused(images):
         next(images.batches(0))
     with pytest.raises(DepthError, match="`size` must be a height and a width"):
         images.tensors((0, 5))
+
+
+def test_numbers_are_those_of_all_pixels(tmp_path):
+    folder = write_pairs(tmp_path / "road", ["0000", "0001", "0002"], dtype=np.uint16)
+    write_split(folder, {"0000": "train", "0001": "train", "0002": "test"})
+    metres = np.stack([codes(seed=s, dtype=np.uint16, high=60_000) / 1000 for s in range(3)])
+    found = describe(open_depth(folder))
+    assert (found.name, found.n_images) == ("road", 3)
+    assert found.parts == {"train": 2, "test": 1}
+    assert found.sizes == {(12, 16): 3}
+    valid = metres[metres > 0]
+    assert found.depth_range == pytest.approx((valid.min(), valid.max()))
+    assert found.depth_mean == pytest.approx(valid.mean())
+    assert found.valid_share == pytest.approx(valid.size / metres.size)
+    assert valid.size < metres.size
+
+
+def test_pictures_alone_have_sizes_only(tmp_path):
+    for number, shape in enumerate([(4, 6), (4, 6), (8, 5)]):
+        (tmp_path / f"{number}.png").write_bytes(encoded(photograph(*shape), "PNG"))
+    found = describe(open_depth(tmp_path))
+    assert found.sizes == {(4, 6): 2, (8, 5): 1}
+    assert (found.depth_range, found.depth_mean, found.valid_share) == (None, None, None)
+    assert found.parts == {}
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    folder = write_pairs(tmp_path / "rooms", ["0000", "0001"])
+    (folder / "depth" / "0001.png").write_bytes(b"nothing")
+    with pytest.raises(DepthError, match=r"depth/0001\.png"):
+        describe(open_depth(folder))
+
+
+def test_the_real_sets_are_as_their_authors_say(real_depth):
+    road = describe(open_depth(real_depth / "kitti_road")[::8])
+    assert road.sizes == {(192, 640): 37}
+    assert road.valid_share == pytest.approx(0.51, abs=0.01)
+    rooms = describe(open_depth(real_depth / "nyu_v2")[::10])
+    assert rooms.valid_share == 1.0
+    assert rooms.depth_mean == pytest.approx(2.80, abs=0.1)

@@ -1,7 +1,9 @@
-"""Pictures of many modes and depth maps of two; damaged ones are named."""
+"""Errors are one line, name the file, and say what to install."""
 
 import io
+import math
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -9,9 +11,80 @@ import pytest
 from PIL import Image
 
 from _depth_files import codes, encoded, opened, photograph
-from priornet.depth import DepthError
-from priornet.depth.images.decoding import Picture, StoredDepth, depth_file
-from priornet.depth.images.encoding import KITTI, NYU_CODES
+from priornet.depth import DepthError, prepare_foreign
+from priornet.depth.images.decoding import (
+    KITTI,
+    MILLIMETRES,
+    NYU_CODES,
+    TEN_METRE_CODES,
+    Encoding,
+    Picture,
+    StoredDepth,
+    depth_file,
+    metres,
+    need,
+    reading,
+    resize_depth,
+    resize_picture,
+)
+
+
+def test_a_package_that_is_there_is_imported():
+    assert need("math", "count") is math
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("h5py", "h5py"), ("lmdb", "lmdb"), ("PIL.Image", "Pillow")]
+)
+def test_a_missing_package_says_what_for_and_how_to_get_it(monkeypatch, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(
+        DepthError, match=rf"{package} is needed to do it.*pip install '\.\[depth\]"
+    ):
+        need(module, "do it")
+
+
+def test_what_a_library_says_becomes_one_line_with_the_file():
+    with pytest.raises(DepthError) as caught, reading("a/b.jpg", "a picture"):
+        raise OSError("broken\nand more")
+    assert str(caught.value) == "a/b.jpg: this cannot be read as a picture: broken"
+    with pytest.raises(DepthError, match="as a picture: EOFError"), reading("x", "a picture"):
+        raise EOFError
+
+
+def test_our_own_errors_pass_unchanged():
+    with pytest.raises(DepthError, match=r"^mine$"), reading("a/b.jpg", "a picture"):
+        raise DepthError("mine")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "dtype", "formula"),
+    [
+        (NYU_CODES, np.uint8, lambda c: (c + 0.5) * 9.99547 / 255),
+        (TEN_METRE_CODES, np.uint8, lambda c: c / 255 * 10),
+        (MILLIMETRES, np.uint16, lambda c: c / 1000),
+        (KITTI, np.uint16, lambda c: c / 256),
+    ],
+)
+def test_codes_become_metres(encoding, dtype, formula):
+    codes = np.arange(np.iinfo(dtype).max + 1).astype(dtype).reshape(16, -1)
+    found = encoding.metres(codes)
+    expected = formula(codes.astype(np.float64))
+    assert found.dtype == np.float32
+    assert found.shape == codes.shape
+    assert found[0, 0] == 0
+    np.testing.assert_allclose(found.ravel()[1:], expected.ravel()[1:], rtol=6e-8)
+
+
+def test_metres_pass_and_what_is_no_measurement_becomes_zero():
+    depth = np.array([[1.5, np.nan, np.inf], [-1.0, 0.0, 2.0]])
+    assert (metres(depth, None) == [[1.5, 0, 0], [0, 0, 2]]).all()
+    assert metres(depth, None).dtype == np.float32
+
+
+def test_metres_of_codes_follow_their_encoding():
+    assert metres(np.array([[4]], np.uint8), Encoding(2.0, 8)) == 1.0
+
 
 BOTH = {8: NYU_CODES, 16: KITTI}
 
@@ -102,7 +175,7 @@ def test_a_turned_camera_and_a_depth_map_that_was_not_are_refused():
     turned[0x0112] = 3  # upside down: the shape does not tell
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", exif=turned)
-    with pytest.raises(DepthError, match=r"rgb/7\.png: its camera was turned \(EXIF\)"):
+    with pytest.raises(DepthError, match=r"rgb/7\.png: the camera marks it as turned \(EXIF\)"):
         Picture(file.getvalue(), "rgb/7.png").decode(has_depth=True)
     assert (Picture(pixels, "rgb/7.png").decode(has_depth=True) == pixels).all()
 
@@ -122,9 +195,7 @@ def test_a_truncated_jpeg_is_named(kept):
 
 
 def test_what_is_no_picture_is_told_without_places_in_memory():
-    with pytest.raises(
-        DepthError, match=r"rgb/1\.jpg: .*: it is in no format that is known"
-    ) as told:
+    with pytest.raises(DepthError, match=r"rgb/1\.jpg: .*: its format is unknown") as told:
         Picture(b"hello", "rgb/1.jpg").decode()
     assert "0x" not in str(told.value)
 
@@ -171,3 +242,74 @@ def test_metres_without_a_measurement_are_named():
 def test_a_depth_map_has_two_axes():
     with pytest.raises(DepthError, match="x: a depth map has two axes; this has 3"):
         StoredDepth("x", lambda: (np.ones((2, 2, 1)), None)).decode()
+
+
+def ramp(height, width):
+    """Red grows to the right, green downwards, in grey values a pixel."""
+    y, x = np.mgrid[0:height, 0:width]
+    return np.stack([x, y, np.zeros_like(x)], axis=-1).astype(np.uint8)
+
+
+@pytest.mark.parametrize("shape", [(60, 80), (30, 200), (200, 30), (7, 5), (48, 64)])
+def test_a_foreign_picture_takes_the_size(shape):
+    found = prepare_foreign(photograph(*shape), (24, 32))
+    assert found.shape == (24, 32, 3)
+    assert found.dtype == np.uint8
+
+
+def test_the_middle_of_a_wide_picture_is_kept_and_not_stretched():
+    found = prepare_foreign(ramp(60, 200), (30, 40)).astype(float)  # keeps 60 x 80 of it
+    middle = slice(5, -5)
+    assert found[15, middle, 0].mean() == pytest.approx(99.5, abs=0.5)
+    assert np.diff(found[15, middle, 0]) == pytest.approx(2.0, abs=1.01)
+    assert found[15, -6, 0] - found[15, 5, 0] == pytest.approx(2 * 29, abs=1)
+    assert found[-6, 20, 1] - found[5, 20, 1] == pytest.approx(2 * 19, abs=1)
+
+
+def test_the_middle_of_a_high_picture_is_kept():
+    found = prepare_foreign(ramp(200, 60), (40, 30)).astype(float)  # keeps 80 x 60 of it
+    assert found[5:-5, 15, 1].mean() == pytest.approx(99.5, abs=0.5)
+
+
+def test_a_picture_of_the_right_size_stays():
+    image = photograph()
+    assert (prepare_foreign(image, (12, 16)) == image).all()
+
+
+def test_shrinking_averages():
+    stripes = np.zeros((32, 32, 3), np.uint8)
+    stripes[:, ::2] = 200
+    found = resize_picture(stripes, (8, 8), crop=False)
+    assert np.abs(found[2:-2, 2:-2].astype(int) - 100).max() <= 2
+
+
+@pytest.mark.parametrize(
+    "image", [np.zeros((4, 4)), np.zeros((4, 4, 3)), np.zeros((4, 4, 4), np.uint8)]
+)
+def test_other_arrays_are_refused(image):
+    with pytest.raises(DepthError, match=r"`image` must hold bytes of shape \(H, W, 3\)"):
+        prepare_foreign(image, (2, 2))
+
+
+def test_an_impossible_size_is_refused():
+    with pytest.raises(DepthError, match="`size` must be"):
+        prepare_foreign(photograph(), (0, 4))
+
+
+def test_depth_takes_values_that_were_there():
+    depth = np.random.default_rng(0).uniform(1, 9, (31, 47)).astype(np.float32)
+    depth[:15] = 0
+    for size in ((10, 20), (62, 94), (7, 100)):
+        found = resize_depth(depth, size, crop=False)
+        assert found.shape == size
+        assert np.isin(found, depth).all()
+    assert (resize_depth(depth, (62, 94), crop=False)[::2, ::2] == depth).all()
+
+
+def test_depth_is_cut_as_its_picture_is():
+    pixels = ramp(60, 200)
+    depth = pixels[..., 0].astype(np.float32)
+    found = resize_depth(depth, (30, 40), crop=True)
+    picture = resize_picture(pixels, (30, 40), crop=True)[..., 0]
+    inner = np.s_[2:-2, 2:-2]
+    assert np.abs(found[inner] - picture[inner]).max() <= 1.01

@@ -1,10 +1,87 @@
-"""Folders of pairs and of photographs, written with Pillow."""
+"""The same files from a zip and from a folder."""
 
 import numpy as np
 import pytest
 
-from _depth_files import codes, depth_of, encoded, opened, photograph, write_pairs, write_split
-from priornet.depth import DepthError, open_depth
+from _depth_files import (
+    codes,
+    depth_of,
+    encoded,
+    opened,
+    photograph,
+    write_pairs,
+    write_split,
+    write_zip,
+)
+from priornet.depth import KITTI_ROAD_TEST, DepthError, open_depth
+from priornet.depth.images.folders import (
+    Members,
+    is_kitti_road,
+    kitti_road_parts,
+    last_of_each_category,
+)
+
+FILES = {"data/list.csv": b"a,b\n", "data/x/1.jpg": b"picture"}
+
+
+@pytest.fixture(params=["zip", "folder"])
+def members(request, tmp_path):
+    if request.param == "zip":
+        return Members(write_zip(tmp_path / "a.zip", FILES))
+    for name, data in FILES.items():
+        (tmp_path / "a" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "a" / name).write_bytes(data)
+    return Members(tmp_path / "a")
+
+
+def test_files_are_read_by_name(members):
+    assert members.read("data/x/1.jpg") == b"picture"
+    with members.open("data/x/1.jpg") as file:
+        file.seek(3)
+        assert file.read() == b"ture"
+    assert "data/list.csv" in members
+    assert "data/other.csv" not in members
+
+
+def test_a_missing_file_is_named(members):
+    members.check(FILES)
+    for act in (lambda: members.check(["data/x/2.jpg"]), lambda: members.read("data/x/2.jpg")):
+        with pytest.raises(DepthError, match=r"data/x/2\.jpg"):
+            act()
+
+
+def test_an_archive_may_have_a_folder_of_its_own(tmp_path):
+    inside = write_zip(tmp_path / "b.zip", {f"top/{name}": data for name, data in FILES.items()})
+    assert Members(inside).home_of("data/list.csv") == "top/"
+    assert Members(inside).home_of("nothing.csv") is None
+
+
+def test_home_is_empty_where_the_name_is_whole(members):
+    assert members.home_of("data/list.csv") == ""
+    assert members.home_of("list.csv") in (None, "data/")
+
+
+def test_what_is_no_zip_is_named(tmp_path):
+    path = tmp_path / "nyu_data.zip"
+    path.write_bytes(b"<html>not found</html>")
+    with pytest.raises(DepthError, match=r"nyu_data\.zip: this cannot be read as a zip"):
+        Members(path)
+
+
+def test_a_truncated_zip_is_named(tmp_path):
+    path = write_zip(tmp_path / "a.zip", FILES)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DepthError, match=r"a\.zip: this cannot be read as a zip"):
+        Members(path)
+
+
+def test_a_damaged_member_is_named(tmp_path):
+    path = write_zip(tmp_path / "a.zip", FILES, compression=0)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"picture", b"picturE"))
+    with pytest.raises(DepthError, match=r"data/x/1\.jpg: this cannot be read as a file: Bad CRC"):
+        Members(path).read("data/x/1.jpg")
+
 
 NAMES = ("0000", "0001", "0002")
 
@@ -171,3 +248,51 @@ def test_the_real_sets_are_read(real_depth, name, n_images, shape, low, high):
 def test_the_real_nyu_set_has_the_official_parts(real_depth):
     sizes = [len(open_depth(real_depth / "nyu_v2", part)) for part in ("train", "test")]
     assert sizes == [795, 654]
+
+
+EXPECTED = [
+    *(f"um_0000{number}" for number in range(78, 95)),
+    *(f"umm_0000{number}" for number in range(79, 96)),
+    *(f"uu_0000{number}" for number in range(81, 98)),
+]
+
+
+def test_the_list_is_the_one_that_was_published():
+    assert list(KITTI_ROAD_TEST) == EXPECTED
+    assert len(KITTI_ROAD_TEST) == 51
+
+
+def test_names_decide():
+    names = ["um_000077", "um_000078", "umm_000079", "uu_000000", "uu_000097"]
+    assert kitti_road_parts(names) == ["train", "test", "test", "train", "test"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [(["um_000001", "uu_000002"], True), (["um_000001", "0002"], False), ([], False)],
+)
+def test_road_images_are_known_by_their_names(names, expected):
+    assert is_kitti_road(names) == expected
+
+
+def test_the_real_set_is_divided_evenly(real_depth):
+    train, test = (open_depth(real_depth / "kitti_road", part) for part in ("train", "test"))
+    assert test.names == tuple(sorted(EXPECTED))
+    assert len(train) == 289 - 51
+    assert not set(train.names) & set(test.names)
+    for category in ("um_", "umm_", "uu_"):
+        assert sum(name.startswith(category) for name in test.names) == 17
+
+
+def test_images_held_out_are_the_last_of_every_category():
+    names = [f"{kind}_{i:06d}" for kind, n in (("um", 10), ("umm", 4), ("uu", 1)) for i in range(n)]
+    held = [names[place] for place in last_of_each_category(names, 0.25)]
+    assert held == ["um_000008", "um_000009", "umm_000003"]
+    assert last_of_each_category(names, 0.0) == []
+
+
+def test_held_out_images_of_the_real_set_are_divided_as_its_test_images(real_depth):
+    train = open_depth(real_depth / "kitti_road", "train")
+    held = [train.names[place] for place in last_of_each_category(train.names, 0.18)]
+    counts = [sum(name.startswith(kind) for name in held) for kind in ("um_", "umm_", "uu_")]
+    assert counts == [14, 14, 15]

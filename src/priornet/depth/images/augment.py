@@ -1,4 +1,4 @@
-"""DenseDepth's augmentation: images are mirrored, and their colours exchanged."""
+"""DenseDepth's augmentation: mirror images, and exchange their colours."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _ORDERS = tuple(permutations(range(3)))
 
 
 class Augment:
-    """Mirrors and recolours the images of a batch, each by its own draw.
+    """Random mirroring and recolouring of each image of a batch.
 
-    A mirrored image has its depth mirrored too. Exchanged colours are one of the six orders of
-    three channels, the usual one included. However likely they are, a batch takes the same draws
-    from the generator, so that one setting does not change what follows from it.
+    Depth is mirrored with its image. Recolouring puts the channels into one of their six orders,
+    the original one included. A batch takes the same number of draws whatever the probabilities,
+    so that later draws do not depend on them.
 
     Alhashim and Wonka, "High Quality Monocular Depth Estimation via Transfer Learning", 2018.
 
     Args:
-        generator: Source of randomness. It may lie on another device than the images: drawn on the
-            CPU, the changes are the same on every device.
+        generator: Source of randomness. It may be on another device than the images: draws on the
+            CPU are the same for every device.
         flip: Probability of mirroring.
-        swap: Probability of an exchange.
+        swap: Probability of recolouring.
 
     Example:
         >>> augment = Augment(Generator().manual_seed(0))
@@ -48,7 +48,7 @@ class Augment:
             depth: Shape ``(B, h, w)``, at any resolution.
 
         Returns:
-            The two, changed; the arguments stay as they were.
+            Changed copies of both.
         """
         if images.ndim != 4 or images.shape[1] != 3:
             raise ValueError(f"`images` must have shape (B, 3, H, W); got {tuple(images.shape)}.")
@@ -58,10 +58,10 @@ class Augment:
                 f"{tuple(depth.shape)}."
             )
         n, where = len(images), images.device
-        mirrored, exchanged = self._chosen(n, self.flip), self._chosen(n, self.swap)
+        mirrored, swapped = self._chosen(n, self.flip), self._chosen(n, self.swap)
         orders = torch.tensor(_ORDERS, device=self.generator.device)
         drawn = torch.randint(len(_ORDERS), (n,), generator=self.generator, device=orders.device)
-        channels = orders[torch.where(exchanged, drawn, 0)].to(where, non_blocking=True)  # (B, 3)
+        channels = orders[torch.where(swapped, drawn, 0)].to(where, non_blocking=True)  # (B, 3)
         mirrored = mirrored.to(where, non_blocking=True)
 
         rows = torch.arange(n, device=where).unsqueeze(1)
@@ -69,7 +69,7 @@ class Augment:
         return images, None if depth is None else _mirror(depth, mirrored)
 
     def _chosen(self, n: int, probability: float) -> Tensor:
-        """Which of ``n`` images."""
+        """Draw which of ``n`` images to change."""
         drawn = torch.rand(n, generator=self.generator, device=self.generator.device)
         return drawn < probability
 

@@ -1,9 +1,9 @@
-"""Depth codes in few bytes: what neighbours say is left out, the rest is compressed.
+"""Lossless compression of depth codes: predict each pixel from its neighbours, compress the errors.
 
-Pixels come in steps, from a coarse grid to a fine one: the middle of four known corners, then those
-between four known sides. The two middle values of the four neighbours give a guess, and how far
-the four lie apart says how good it is. Errors are put into the order of that, so that a compressor
-meets like with like: first those that are nearly always 0. Each step is a few whole-array
+Pixels come in steps, from a coarse grid to a fine one: first the middle of four known corners, then
+the pixels between four known sides. The two middle values of the four neighbours give a guess, and
+their spread tells how good it is. Errors are sorted by that spread, so that similar errors stand
+together for the compressor, first those that are nearly always 0. Each step is a few whole-array
 operations.
 """
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 __all__ = ["compress_codes", "compress_metres", "decompress_codes", "decompress_metres"]
 
-_HEADER = struct.Struct("<BHHH")  # bytes of a code, height, width, what all codes are multiples of
+_HEADER = struct.Struct("<BHHH")  # bytes of a code, height, width, common divisor of all codes
 _SHAPE = struct.Struct("<HH")
 _FILTERS: list[dict[str, int]] = [
     {
@@ -35,14 +35,14 @@ Ints = NDArray[np.int32]
 
 
 class _Step(NamedTuple):
-    """Pixels that are guessed together, by their places in the flat image."""
+    """Pixels that are guessed together, by their positions in the flat image."""
 
     targets: NDArray[np.intp]  # (n,)
     neighbours: NDArray[np.intp]  # (4, n)
 
 
 def compress_codes(codes: NDArray[Any]) -> bytes:
-    """Bytes from which :func:`decompress_codes` makes the same array.
+    """Compress codes to bytes for :func:`decompress_codes`.
 
     Args:
         codes: Shape ``(H, W)``, of 8 or 16 bits.
@@ -61,7 +61,7 @@ def compress_codes(codes: NDArray[Any]) -> bytes:
 
 
 def decompress_codes(data: bytes) -> NDArray[Any]:
-    """The array that was compressed."""
+    """Return the array that was compressed."""
     size, height, width, unit = _HEADER.unpack_from(data)
     planes = np.frombuffer(_unpacked(data[_HEADER.size :]), np.uint8).reshape(size, -1)
     folded = np.ascontiguousarray(planes.T).view(f"<u{size}").ravel()
@@ -80,14 +80,14 @@ def decompress_codes(data: bytes) -> NDArray[Any]:
 
 
 def compress_metres(depth: NDArray[np.float32]) -> bytes:
-    """Likewise for numbers that are no codes: like bytes together."""
+    """Compress metres, which are no codes: first all lowest bytes, last all highest."""
     planes = np.ascontiguousarray(depth, "<f4").view(np.uint8).reshape(-1, 4).T
     header = _SHAPE.pack(*depth.shape)
     return header + lzma.compress(planes.tobytes(), format=lzma.FORMAT_RAW, filters=_FILTERS)
 
 
 def decompress_metres(data: bytes) -> NDArray[np.float32]:
-    """The array that was compressed."""
+    """Return the array that was compressed."""
     height, width = _SHAPE.unpack_from(data)
     planes = np.frombuffer(_unpacked(data[_SHAPE.size :]), np.uint8).reshape(4, -1)
     return np.ascontiguousarray(planes.T).view("<f4").reshape(height, width)
@@ -98,13 +98,13 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def _guess(neighbours: Ints) -> tuple[Ints, NDArray[np.intp]]:
-    """A guess from the neighbours ``(4, n)`` of each pixel, and the order of their reliability."""
+    """Guess each pixel from its neighbours ``(4, n)``; return also the order of reliability."""
     first, second, third, fourth = neighbours
     low, high = np.minimum(first, second), np.maximum(first, second)
     other_low, other_high = np.minimum(third, fourth), np.maximum(third, fourth)
-    between, beyond = np.maximum(low, other_low), np.minimum(high, other_high)
+    second_low, second_high = np.maximum(low, other_low), np.minimum(high, other_high)
     lowest, highest = np.minimum(low, other_low), np.maximum(high, other_high)
-    lower, upper = np.minimum(between, beyond), np.maximum(between, beyond)
+    lower, upper = np.minimum(second_low, second_high), np.maximum(second_low, second_high)
     guess = (lower + upper) >> 1
 
     classes = _classes()
@@ -117,12 +117,12 @@ def _guess(neighbours: Ints) -> tuple[Ints, NDArray[np.intp]]:
 
 @lru_cache(maxsize=1)
 def _classes() -> NDArray[np.uint16]:
-    """Ten classes of distances between codes."""
+    """Return the class, of ten, of each distance between codes."""
     return np.digitize(np.arange(1 << 16), [1, 2, 3, 5, 9, 17, 33, 65, 257]).astype(np.uint16)
 
 
 def _fold(errors: Ints, bits: int) -> Ints:
-    """Errors, which go round at 2**bits, as 0, -1, 1, -2, ... -> 0, 1, 2, 3, ..."""
+    """Map errors modulo 2**bits to counts: 0, -1, 1, -2, ... -> 0, 1, 2, 3, ..."""
     half = 1 << (bits - 1)
     signed = (errors + half & 2 * half - 1) - half
     return np.where(signed >= 0, 2 * signed, -2 * signed - 1)
@@ -134,7 +134,7 @@ def _unfold(folded: Ints) -> Ints:
 
 @lru_cache(maxsize=4)
 def _steps(height: int, width: int) -> tuple[_Step, ...]:
-    """The steps of an image of this size, from coarse to fine; pixel 0 is known before them."""
+    """Return the steps of an image, from coarse to fine; pixel 0 is known before them."""
     found: list[_Step] = []
     stride = 1 << max(0, (max(height, width) - 1).bit_length() - 1)
     while stride:
@@ -155,10 +155,10 @@ def _step(
     stride: int,
     shape: tuple[int, int],
 ) -> _Step:
-    """The pixels of some grids.
+    """Build a step from the pixels of some grids.
 
-    Where a neighbour would lie outside, the opposite one serves; where that does too, the one to
-    the left or above, which every pixel of a grid has.
+    A neighbour outside the image is replaced by the opposite one; if that is outside too, by the
+    one to the left or above, which every pixel of a grid has.
     """
     height, width = shape
 
@@ -176,7 +176,7 @@ def _step(
 
 
 def _inside(places: NDArray[np.intp], offset: int, end: int) -> NDArray[np.intp]:
-    """Places moved by an offset, or the other way, or not at all: whichever stays inside."""
+    """Move places by an offset, or the other way, or not at all: the first that stays inside."""
     moved, opposite = places + offset, places - offset
     moved = np.where((moved < 0) | (moved >= end), opposite, moved)
     return np.where((moved < 0) | (moved >= end), places, moved)

@@ -1,28 +1,107 @@
-"""A set of photographs with depth, whatever form it came in."""
+"""A set of photographs with depth, in whatever form its files are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.depth.images.ahead import decoded, n_workers
-from priornet.depth.images.decoding import Picture, StoredDepth
-from priornet.depth.images.errors import DepthError
-from priornet.depth.images.executor import batches_by, usual_ahead
-from priornet.depth.images.pairs import EncodedPair, Pair, decode_pair, even
-from priornet.depth.images.resize import Size, check_size
-from priornet.depth.images.source import Part, Source, rows_of
+from priornet.depth.images.decoding import DepthError, Picture, Size, StoredDepth, check_size
+from priornet.depth.images.workers import (
+    EncodedPair,
+    Pair,
+    batches_by,
+    decode_pair,
+    decoded,
+    default_ahead,
+    n_workers,
+    same_size,
+)
 
-__all__ = ["DepthBatch", "DepthImages"]
+__all__ = [
+    "DepthBatch",
+    "DepthImages",
+    "Description",
+    "Missing",
+    "Part",
+    "Source",
+    "describe",
+    "rows_of",
+]
+
+Part = Literal["train", "test", "all"]
+Missing = Literal["error", "skip"]
+"""Whether an image without its depth file is an error, or left out."""
+_PARTS = ("train", "test", "all")
+Result = TypeVar("Result")
+
+
+class Source(Protocol):
+    """Images in files of one form. One thread at a time reads them, many decode."""
+
+    @property
+    def name(self) -> str:
+        """Name of the set."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Name of each image."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[str] | None:
+        """``"train"`` or ``"test"`` for each image; None where the set is not divided."""
+        ...
+
+    @property
+    def has_depth(self) -> bool:
+        """Tell if the images have depth."""
+        ...
+
+    @property
+    def crop(self) -> tuple[int, int, int, int] | None:
+        """First and last row, first and last column that the set's authors score, if they say."""
+        ...
+
+    def picture(self, index: int) -> Picture:
+        """Read a photograph."""
+        ...
+
+    def depth(self, index: int) -> StoredDepth:
+        """Read its depth."""
+        ...
+
+
+def rows_of(source: Source, part: Part) -> list[int]:
+    """List the images of a part; a set that is not divided is its own test part."""
+    if part not in _PARTS:
+        raise DepthError(f'unknown part "{part}"; choose one of: {", ".join(_PARTS)}.')
+    n_images = len(source.names)
+    if source.parts is None:
+        if part == "train":
+            raise DepthError(
+                f"{source.name}: this set is not divided into training and test images, as a "
+                'folder of pairs is by its split.csv; only part "all" is there.'
+            )
+        return list(range(n_images))
+    rows = [row for row in range(n_images) if part in ("all", source.parts[row])]
+    if not rows:
+        raise DepthError(
+            f"{source.name}: it has no {part} images; a folder names them in its split.csv, and "
+            "test images may be in a set of their own (`test`)."
+        )
+    return rows
 
 
 class DepthBatch(NamedTuple):
@@ -33,21 +112,21 @@ class DepthBatch(NamedTuple):
     depth: Tensor | None
     """In metres, shape ``(B, H, W)``; 0 is no measurement. None where the set has no depth."""
     rows: list[int]
-    """Which images they are."""
+    """Their positions in the set."""
 
 
 class DepthImages:
-    """Photographs and the depth of their pixels, read when they are asked for.
+    """Photographs and the depth of their pixels, read when they are used.
 
     ``images[:10]`` and ``images[[3, 1]]`` are sets of some of them.
 
     Args:
         source: Reads them.
-        rows: Which of them, in which order; all by default.
+        rows: Positions in the source, in order; all by default.
 
     Attributes:
-        name: What the set is called.
-        names: What each image is called.
+        name: Name of the set.
+        names: Name of each image.
         parts: ``"train"`` or ``"test"`` for each image; None where the set is not divided.
         has_depth: Whether the images have depth.
         crop: First and last row, first and last column that the set's authors score, if they say.
@@ -63,7 +142,7 @@ class DepthImages:
 
     @classmethod
     def of_part(cls, source: Source, part: Part) -> Self:
-        """The images of a part of a set."""
+        """Select the images of a part of a set."""
         return cls(source, rows_of(source, part))
 
     def __len__(self) -> int:
@@ -78,21 +157,45 @@ class DepthImages:
         return f"<{len(self)} images of {self.name} {depth} depth>"
 
     def picture(self, index: int) -> Picture:
-        """A photograph as it lies in its file."""
+        """Read a photograph without decoding it."""
         return self._source.picture(self._rows[index])
 
     def stored_depth(self, index: int) -> StoredDepth | None:
-        """A depth map as it lies in its file."""
+        """Read a depth map without decoding it; None if the set has no depth."""
         return self._source.depth(self._rows[index]) if self.has_depth else None
 
     def image(self, index: int) -> NDArray[np.uint8]:
-        """A photograph, shape ``(H, W, 3)``."""
+        """Return a photograph, shape ``(H, W, 3)``."""
         return self.picture(index).decode()
 
     def depth(self, index: int) -> NDArray[np.float32] | None:
-        """Its depth in metres, shape ``(H, W)``; 0 is no measurement. None if it has no depth."""
+        """Return a depth map in metres, shape ``(H, W)``; 0 is no measurement, None no depth."""
         stored = self.stored_depth(index)
         return None if stored is None else stored.decode()
+
+    def map(
+        self,
+        function: Callable[[EncodedPair], Result],
+        order: Sequence[int] | None = None,
+        *,
+        workers: int | None = None,
+        ahead: int = 64,
+        with_depth: bool = True,
+    ) -> Generator[Result]:
+        """Apply a function to each :class:`Picture` and :class:`StoredDepth`, ahead, in threads.
+
+        Args:
+            function: Given a photograph and its depth (or None) as their files hold them.
+            order: Positions of the images, in order; all by default.
+            workers: Number of threads; one for each processor by default.
+            ahead: Number of results that may wait.
+            with_depth: Whether to read depth too; without, it is None.
+        """
+        encoded = (
+            (self.picture(row), self.stored_depth(row) if with_depth else None)
+            for row in (range(len(self)) if order is None else order)
+        )
+        return decoded(encoded, function, workers=n_workers(workers), ahead=ahead)
 
     def pairs(
         self,
@@ -104,23 +207,21 @@ class DepthImages:
         ahead: int = 64,
         with_depth: bool = True,
     ) -> Iterator[Pair]:
-        """Photographs and depth one after the other, decoded ahead by threads.
+        """Yield photographs and depth one after the other, decoded ahead by threads.
 
         Args:
-            order: Which images, in which order; all by default.
-            size: Height and width to bring them to.
-            crop: Whether to cut to the aspect ratio of ``size`` first, as for foreign images,
-                rather than to stretch.
+            order: Positions of the images, in order; all by default.
+            size: Height and width of the result; None to keep their own.
+            crop: Whether to cut to the aspect ratio of ``size`` first, as for images of another
+                set, rather than to stretch.
             workers: Threads that decode; one for each processor by default.
-            ahead: How many may wait to be asked for.
+            ahead: Number of pairs that may wait.
             with_depth: Whether to read depth too; without, it is None.
         """
         if size is not None:
             check_size(size)
-        order = range(len(self)) if order is None else order
-        encoded = (self._encoded(row, with_depth=with_depth) for row in order)
         decode = partial(decode_pair, size=size, crop=crop)
-        return decoded(encoded, decode, workers=n_workers(workers), ahead=ahead)
+        return self.map(decode, order, workers=workers, ahead=ahead, with_depth=with_depth)
 
     def tensors(
         self,
@@ -131,7 +232,7 @@ class DepthImages:
         dtype: torch.dtype = torch.float32,
         with_depth: bool = True,
     ) -> tuple[Tensor, Tensor | None]:
-        """All images in memory: bytes ``(N, 3, H, W)``, and depth in metres ``(N, H, W)`` if any.
+        """Return all images: bytes ``(N, 3, H, W)``, and depth in metres ``(N, H, W)`` if any.
 
         Args:
             size: Height and width; by default their own, which must then be the same for all.
@@ -155,65 +256,50 @@ class DepthImages:
         dtype: torch.dtype = torch.float32,
         ahead: int | None = None,
     ) -> Iterator[DepthBatch]:
-        """Some images at a time, for sets that do not fit into memory; decoded ahead.
+        """Yield some images at a time, decoded ahead: for sets that do not fit into memory.
 
-        Threads of one process wait for each other. Where training waits for images, try an executor
-        whose processes decode a batch each and leave this one to the training: a
-        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``, kept
-        over epochs, for it takes a moment to start. Leaving early, ``close`` the iterator or let go
-        of it: what was not sent to a process is not decoded then.
+        Threads of one process wait for each other. Where training waits for images, try processes:
+        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``. Keep
+        it over epochs, because it takes a moment to start. To leave early, ``close`` the iterator
+        or drop it: images that no process has begun are then not decoded.
 
         Args:
-            batch: How many; the last batch may have fewer.
-            order: Which images, in which order; all by default.
+            batch: Number of images; the last batch may have fewer.
+            order: Positions of the images, in order; all by default.
             size: Height and width; by default their own, which must then be the same in a batch.
             crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
             workers: Threads that decode, one for each processor by default; or an executor, which
                 stays open.
             dtype: Of the depth.
-            ahead: How many batches may wait to be asked for; 4 by default, with an executor two for
-                each of its workers.
+            ahead: Number of batches that may wait; by default 4, or two for each worker of an
+                executor.
         """
         if batch < 1:
             raise ValueError(f"`batch` must be at least 1; got {batch}.")
         rows = list(range(len(self)) if order is None else order)
         chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-        if isinstance(workers, Executor):
-            ahead = usual_ahead(workers) if ahead is None else ahead
-            yield from self._batches_by(workers, chunks, size, crop, dtype, ahead)
+        if not isinstance(workers, Executor):
+            ahead = (4 if ahead is None else ahead) * batch
+            pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead)
+            for chunk in chunks:
+                yield self._stacked(pairs, chunk, dtype)
             return
-        ahead = (4 if ahead is None else ahead) * batch
-        pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead)
-        for chunk in chunks:
-            yield self._stacked(pairs, chunk, dtype)
-
-    def _batches_by(
-        self,
-        pool: Executor,
-        chunks: Sequence[list[int]],
-        size: Size | None,
-        crop: bool,
-        dtype: torch.dtype,
-        ahead: int,
-    ) -> Iterator[DepthBatch]:
-        if size is not None:
-            check_size(size)
-        encoded = ([self._encoded(row) for row in chunk] for chunk in chunks)
-        with closing(batches_by(pool, encoded, size=size, crop=crop, ahead=ahead)) as found:
+        encoded = (
+            [(self.picture(row), self.stored_depth(row)) for row in chunk] for chunk in chunks
+        )
+        ahead = default_ahead(workers) if ahead is None else ahead
+        with closing(batches_by(workers, encoded, size=size, crop=crop, ahead=ahead)) as found:
             for chunk, (images, depth) in zip(chunks, found, strict=True):
                 yield DepthBatch(images, None if depth is None else depth.to(dtype), chunk)
-
-    def _encoded(self, row: int, *, with_depth: bool = True) -> EncodedPair:
-        return self.picture(row), self.stored_depth(row) if with_depth else None
 
     def _stacked(
         self, pairs: Iterator[Pair], rows: Sequence[int], dtype: torch.dtype
     ) -> DepthBatch:
-        """The next images, one for each row, as tensors."""
+        """Stack the next images, one for each row, as tensors."""
         if not rows:
             raise DepthError(f"{self.name}: there are no images to read.")
         images, depth = torch.empty(0), None
-        found = even(islice(pairs, len(rows)), lambda place: self.picture(rows[place]).where)
+        found = same_size(islice(pairs, len(rows)), lambda place: self.picture(rows[place]).where)
         for place, (image, metres) in enumerate(found):
             if place == 0:
                 images = torch.empty((len(rows), 3, *image.shape[:2]), dtype=torch.uint8)
@@ -223,3 +309,59 @@ class DepthImages:
             if depth is not None and metres is not None:
                 depth[place] = torch.from_numpy(metres)
         return DepthBatch(images, depth, list(rows))
+
+
+@dataclass(frozen=True)
+class Description:
+    """A set of images in a few numbers.
+
+    Attributes:
+        name: Name of the set.
+        n_images: Number of images.
+        parts: Number of images of each part; empty where the set is not divided.
+        sizes: Number of images of each height and width.
+        depth_range: Least and largest depth in metres; None without depth.
+        depth_mean: Mean over the measured pixels of all images; None without depth.
+        valid_share: Share of all pixels that have a measurement; None without depth.
+    """
+
+    name: str
+    n_images: int
+    parts: dict[str, int]
+    sizes: dict[tuple[int, int], int]
+    depth_range: tuple[float, float] | None
+    depth_mean: float | None
+    valid_share: float | None
+
+
+def describe(images: DepthImages, *, workers: int | None = None) -> Description:
+    """Describe a set; every pixel is decoded, one image after the other.
+
+    Args:
+        images: The set.
+        workers: Threads that decode; one for each processor by default.
+
+    Raises:
+        DepthError: A file is damaged or missing; the message names it.
+    """
+    sizes: Counter[tuple[int, int]] = Counter()
+    n_pixels, n_valid, total = 0, 0, 0.0
+    least, largest = np.inf, -np.inf
+    for image, depth in images.pairs(workers=workers):
+        sizes[image.shape[0], image.shape[1]] += 1
+        if depth is None:
+            continue
+        valid = depth[depth > 0]
+        n_pixels, n_valid = n_pixels + depth.size, n_valid + valid.size
+        total += float(valid.sum(dtype=np.float64))
+        least, largest = min(least, float(valid.min())), max(largest, float(valid.max()))
+    has_depth = n_valid > 0
+    return Description(
+        name=images.name,
+        n_images=len(images),
+        parts=dict(Counter(images.parts or ())),
+        sizes=dict(sizes),
+        depth_range=(float(least), float(largest)) if has_depth else None,
+        depth_mean=total / n_valid if has_depth else None,
+        valid_share=n_valid / n_pixels if has_depth else None,
+    )

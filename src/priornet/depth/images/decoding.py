@@ -1,40 +1,129 @@
-"""Pictures and depth maps as they lie in files, and what they decode to.
+r"""Photographs and depth maps: as files hold them, decoded, and at another size.
 
-Reading bytes and decoding them are two steps, so that one thread can read in order and many can
-decode. What was read goes through pickle, so that these may be in other processes, which need no
-torch.
+Reading bytes and decoding them are two steps: one thread reads in order, and many threads or
+processes decode. Everything here goes through pickle and needs no torch.
+
+A depth code :math:`c > 0` stands for :math:`(c + s)\,u / n` metres. The unit :math:`u`, the number
+of levels :math:`n` and the shift :math:`s` belong to the set. Code 0 means not measured.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet._lazy import need_for
 from priornet.depth.images.codes import decompress_codes, decompress_metres
-from priornet.depth.images.encoding import Encoding, metres
-from priornet.depth.images.errors import DepthError, need, reading
 
 __all__ = [
+    "KITTI",
+    "MILLIMETRES",
+    "NYU_CODES",
+    "TEN_METRE_CODES",
+    "DepthError",
+    "Encoding",
     "Picture",
     "Raw",
+    "Size",
     "StoredDepth",
     "check_shapes",
+    "check_size",
     "compressed_depth",
     "depth_file",
     "depth_in_metres",
+    "metres",
+    "need",
+    "prepare_foreign",
+    "reading",
+    "resize_depth",
+    "resize_picture",
 ]
 
-Raw = tuple[NDArray[Any], Encoding | None]
+Size = tuple[int, int]
+"""Height and width."""
 
-# Grey, indexed and transparent pictures have one sensible reading in three colours. Sixteen bits in
-# one channel do not: that is nearly always a depth map in the wrong place.
+# Grey, indexed and transparent pictures can be read in three colours. Sixteen bits in one channel
+# are nearly always a depth map in the wrong place.
 _COLOURS = {"RGB", "L", "LA", "P", "PA", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV", "LAB", "1"}
+_ORIENTATION, _UPRIGHT = 0x0112, 1  # EXIF
+
+
+class DepthError(ValueError):
+    """A set of images is missing, damaged or of another kind; the message is one line."""
+
+
+need = partial(need_for, extra="depth", error=DepthError)
+
+
+@contextmanager
+def reading(where: object, what: str) -> Generator[None]:
+    """Turn any error of a library into one line that names the damaged file.
+
+    Args:
+        where: The file.
+        what: Ends the sentence "this cannot be read as ...".
+    """
+    try:
+        yield
+    except (DepthError, MemoryError):
+        raise
+    except Exception as error:  # each decoder has its own errors for damaged files
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise DepthError(f"{where}: this cannot be read as {what}: {reason}") from error
+
+
+class Encoding(NamedTuple):
+    """The meaning of depth codes; the module has the formula.
+
+    Example:
+        >>> Encoding(1.0, 256).metres(np.array([[0, 512]], dtype=np.uint16))
+        array([[0., 2.]], dtype=float32)
+    """
+
+    unit: float
+    """Metres of a whole unit."""
+    levels: int
+    """Codes in a unit."""
+    shift: float = 0.0
+    """Added to a code: half a level where codes were truncated."""
+
+    def metres(self, codes: NDArray[np.uint8] | NDArray[np.uint16]) -> NDArray[np.float32]:
+        """Return the depth of each pixel; 0 where nothing was measured."""
+        return _table(self, codes.dtype).take(codes)
+
+
+@lru_cache(maxsize=16)
+def _table(encoding: Encoding, dtype: np.dtype[Any]) -> NDArray[np.float32]:
+    """Return the metres of every code, each rounded once."""
+    codes = np.arange(np.iinfo(dtype).max + 1, dtype=np.float64)
+    table = ((codes + encoding.shift) * encoding.unit / encoding.levels).astype(np.float32)
+    table[0] = 0
+    return table
+
+
+NYU_CODES = Encoding(9.99547, 255, 0.5)
+"""8-bit codes over the largest depth of the labelled NYU set, truncated."""
+TEN_METRE_CODES = Encoding(10.0, 255)
+"""DenseDepth's 8-bit training depth: 255 levels over ten metres, of 3.9 cm each."""
+MILLIMETRES = Encoding(1.0, 1000)
+"""16-bit depth of many indoor sets."""
+KITTI = Encoding(1.0, 256)
+"""16-bit depth of KITTI's depth completion benchmark."""
+
+
+def metres(values: NDArray[Any], encoding: Encoding | None) -> NDArray[np.float32]:
+    """Convert codes to metres; without an encoding, replace NaN and negative metres by 0."""
+    if encoding is not None:
+        return encoding.metres(values)
+    depth = np.asarray(values, dtype=np.float32)
+    return np.where(np.isfinite(depth) & (depth > 0), depth, np.float32(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +132,20 @@ class Picture:
 
     Attributes:
         data: Bytes or pixels.
-        where: What errors call it.
+        where: Its name in error messages.
     """
 
     data: bytes | NDArray[np.uint8]
     where: str
 
     def decode(self, *, has_depth: bool = False) -> NDArray[np.uint8]:
-        """Pixels in three colours, shape ``(H, W, 3)``, for the caller to keep and change.
+        """Return a new array of pixels in three colours, shape ``(H, W, 3)``.
 
-        Of 16 bits a colour, as PNG may have, the upper 8 are kept: ``value >> 8``.
+        PNG may have 16 bits a colour; the upper 8 are kept: ``value >> 8``.
 
         Args:
-            has_depth: Whether a depth map lies on it. One from a camera that was turned is then
-                refused: nobody can tell whether the map was turned as well.
+            has_depth: Whether it comes with a depth map. A photograph that its camera marks as
+                turned is then refused, because the map may be turned or not.
         """
         if not isinstance(self.data, bytes):
             return self.data.copy()
@@ -67,52 +156,46 @@ class Picture:
                     "a colour; is it a depth map?"
                 )
             image.load()
-            if _is_turned(image):
+            if image.getexif().get(_ORIENTATION, _UPRIGHT) != _UPRIGHT:
                 if has_depth:
                     raise DepthError(
-                        f"{self.where}: its camera was turned (EXIF), which its depth map does not "
-                        "say: save the picture as it lies on the depth map, without that entry."
+                        f"{self.where}: the camera marks it as turned (EXIF), and its depth map "
+                        "has no such mark; save the picture in the orientation of the depth map, "
+                        "without that entry."
                     )
                 image = need("PIL.ImageOps", "turn pictures").exif_transpose(image)
-            return np.array(_in_colour(image))
+            if image.mode in ("P", "PA"):  # its palette may have transparent colours
+                image = image.convert("RGBA")
+            return np.array(image.convert("RGB"))
 
 
 def _opened(data: bytes) -> Any:
-    """A picture file, not decoded yet."""
+    """Open a picture file without decoding it."""
     pillow = need("PIL.Image", "decode pictures")
     try:
         return pillow.open(io.BytesIO(data))
-    except pillow.UnidentifiedImageError as error:  # it names the place in memory
-        raise ValueError("it is in no format that is known, or damaged") from error
+    except pillow.UnidentifiedImageError as error:  # its message has an address in memory
+        raise ValueError("its format is unknown, or it is damaged") from error
 
 
-def _in_colour(image: Any) -> Any:
-    """In three colours; of what is transparent, the colour that lies there."""
-    if image.mode in ("P", "PA"):  # a palette may say how transparent each of its colours is
-        image = image.convert("RGBA")
-    return image.convert("RGB")
-
-
-def _is_turned(image: Any) -> bool:
-    """Whether its camera says that it was not held upright."""
-    return image.getexif().get(0x0112, 1) != 1
+Raw = tuple[NDArray[Any], Encoding | None]
 
 
 @dataclass(frozen=True, eq=False)
 class StoredDepth:
-    """A depth map that is read but not decoded.
+    """A depth map that was read but not decoded.
 
     Attributes:
-        where: What errors call it.
-        load: Decodes it: codes and what they mean, or metres and None. A function of a module, with
-            its arguments in a ``functools.partial``, goes through pickle; a closure does not.
+        where: Its name in error messages.
+        load: Decodes it to codes and their encoding, or to metres and None. Give a module's
+            function, with arguments in a ``functools.partial``: a closure cannot be pickled.
     """
 
     where: str
     load: Callable[[], Raw]
 
     def raw(self) -> Raw:
-        """The numbers as they are kept, and what they mean; None where they are metres."""
+        """Return the stored numbers and their encoding; None where they are metres."""
         with reading(self.where, "a depth map"):
             values, encoding = self.load()
         if values.ndim != 2:
@@ -123,7 +206,7 @@ class StoredDepth:
         return values, encoding
 
     def decode(self) -> NDArray[np.float32]:
-        """Metres, shape ``(H, W)``; 0 where nothing was measured."""
+        """Return metres, shape ``(H, W)``; 0 where nothing was measured."""
         values, encoding = self.raw()
         return values if encoding is None else encoding.metres(values)
 
@@ -132,9 +215,9 @@ def check_shapes(pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any])
     """Refuse a photograph and a depth map of different shapes.
 
     Args:
-        pixels: What was decoded of the photograph.
+        pixels: The decoded photograph.
         stored: The depth map, for its name.
-        depth: What was decoded of it.
+        depth: The decoded depth map.
     """
     if depth.shape != pixels.shape[:2]:
         raise DepthError(
@@ -144,12 +227,12 @@ def check_shapes(pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any])
 
 
 def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> StoredDepth:
-    """A depth map in a grey PNG.
+    """Return the depth map of a grey PNG.
 
     Args:
         data: The bytes of the file.
-        where: What errors call it.
-        encodings: What codes mean, by the number of bits (8, 16) that a code has.
+        where: Its name in error messages.
+        encodings: The meaning of codes, by their number of bits (8, 16).
     """
     return StoredDepth(where, partial(_load_file, data, where, encodings))
 
@@ -168,13 +251,7 @@ def _load_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> Ra
 
 
 def compressed_depth(data: bytes, where: str, encoding: Encoding | None) -> StoredDepth:
-    """A depth map as packed files have it.
-
-    Args:
-        data: The bytes.
-        where: What errors call it.
-        encoding: What codes mean; None where they are metres.
-    """
+    """Return the depth map of a packed file; without an encoding, it holds metres."""
     return StoredDepth(where, partial(_decompress, data, encoding))
 
 
@@ -183,14 +260,73 @@ def _decompress(data: bytes, encoding: Encoding | None) -> Raw:
 
 
 def depth_in_metres(values: NDArray[Any], where: str) -> StoredDepth:
-    """A depth map that is not encoded.
+    """Return the depth map of an array of metres, shape ``(H, W)``."""
+    return StoredDepth(where, partial(_contiguous, values))
+
+
+def _contiguous(values: NDArray[Any]) -> Raw:
+    return np.ascontiguousarray(values), None
+
+
+def check_size(size: Size) -> None:
+    """Refuse a size that no image can have."""
+    if len(size) != 2 or min(size) < 1:
+        raise DepthError(f"`size` must be a height and a width of at least 1; got {size}.")
+
+
+def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """Cut the middle out of a photograph of another set, and rescale it.
 
     Args:
-        values: Metres, shape ``(H, W)``.
-        where: What errors call it.
+        image: Shape ``(H, W, 3)``.
+        size: Height and width of the result. As little is cut off as its aspect ratio allows.
+
+    Returns:
+        Shape ``(*size, 3)``.
     """
-    return StoredDepth(where, partial(_as_they_are, values))
+    if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8:
+        raise DepthError(
+            f"`image` must hold bytes of shape (H, W, 3); got {image.dtype}, {image.shape}."
+        )
+    return resize_picture(image, size, crop=True)
 
 
-def _as_they_are(values: NDArray[Any]) -> Raw:
-    return np.ascontiguousarray(values), None
+def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArray[np.uint8]:
+    """Rescale a picture; pixels are averaged where it shrinks.
+
+    Args:
+        image: Shape ``(H, W, 3)``.
+        size: Height and width.
+        crop: Whether to cut to the aspect ratio, rather than to stretch.
+    """
+    check_size(size)
+    if image.shape[:2] == size:
+        return image
+    pillow = need("PIL.Image", "rescale pictures")
+    scaled = pillow.fromarray(np.ascontiguousarray(image)).resize(
+        (size[1], size[0]), pillow.Resampling.BILINEAR, box=_window(image.shape[:2], size, crop)
+    )
+    return np.array(scaled)
+
+
+def resize_depth(depth: NDArray[Any], size: Size, *, crop: bool) -> NDArray[Any]:
+    """Rescale a depth map to the nearest pixels: an average of two depths may be of no object."""
+    check_size(size)
+    if depth.shape == size:
+        return depth
+    left, top, right, bottom = _window(depth.shape, size, crop)
+    rows = top + (np.arange(size[0]) + 0.5) * (bottom - top) / size[0]
+    columns = left + (np.arange(size[1]) + 0.5) * (right - left) / size[1]
+    return depth[rows.astype(int)[:, None], columns.astype(int)]
+
+
+def _window(shape: tuple[int, ...], size: Size, crop: bool) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of the part to keep; they may lie between pixels."""
+    height, width = shape
+    if not crop:
+        return 0.0, 0.0, float(width), float(height)
+    scale = min(height / size[0], width / size[1])
+    kept_height, kept_width = scale * size[0], scale * size[1]
+    left, top = (width - kept_width) / 2, (height - kept_height) / 2
+    right, bottom = min(left + kept_width, width), min(top + kept_height, height)
+    return max(left, 0.0), max(top, 0.0), right, bottom

@@ -1,41 +1,122 @@
-"""Sets in folders: ``rgb/`` with ``depth/`` beside it, and plain folders of photographs."""
+"""Sets in folders: ``rgb/`` with ``depth/`` beside it, and plain folders of photographs.
+
+Beside them: files of a folder or a zip under the same names, and the division of KITTI's 289 road
+images, which people keep as such a folder. The authors published no depth for the road set's own
+test images, so some training images must serve. Neighbours on a drive show the same street twenty
+metres on, so every n-th image would be a test on streets that were learnt. The last 17 images of
+each category are the test images instead: then only three of them border on a training image.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import re
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
-from priornet.depth.images.decoding import Picture, StoredDepth, depth_file
-from priornet.depth.images.encoding import MILLIMETRES, NYU_CODES, Encoding
-from priornet.depth.images.errors import DepthError, reading
-from priornet.depth.images.road import is_kitti_road, kitti_road_parts
-from priornet.depth.images.source import Missing
+from priornet.depth.images.dataset import Missing
+from priornet.depth.images.decoding import (
+    MILLIMETRES,
+    NYU_CODES,
+    DepthError,
+    Encoding,
+    Picture,
+    StoredDepth,
+    depth_file,
+    reading,
+)
 
 __all__ = [
     "ENDINGS",
+    "KITTI_ROAD_TEST",
     "FileSource",
+    "Members",
+    "is_kitti_road",
     "is_pair_folder",
     "is_picture",
+    "kitti_road_parts",
+    "last_of_each_category",
     "open_image_folder",
     "open_pair_folder",
     "picture_files",
 ]
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm")
-"""Of the names of pictures."""
+"""Endings of the names of pictures."""
 _ENCODINGS = {8: NYU_CODES, 16: MILLIMETRES}
+_ROAD_COUNTS, _N_ROAD_TEST = {"um": 95, "umm": 96, "uu": 98}, 17
+_ROAD_NAME = re.compile(r"(um|umm|uu)_\d{6}")
+
+KITTI_ROAD_TEST: tuple[str, ...] = tuple(
+    f"{category}_{number:06d}"
+    for category, n_images in _ROAD_COUNTS.items()
+    for number in range(n_images - _N_ROAD_TEST, n_images)
+)
+"""The 51 test images: the last 17 of each of ``um``, ``umm`` and ``uu``."""
+
+
+class Members:
+    """The files of a zip or a folder; a zip is opened once and never unpacked.
+
+    Args:
+        path: The zip or the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._zip = None
+        if not path.is_dir():
+            with reading(path, "a zip"):
+                self._zip = zipfile.ZipFile(path)
+        self._names = None if self._zip is None else frozenset(self._zip.namelist())
+
+    def where(self, name: str) -> str:
+        """Return a file's name in error messages."""
+        return str(self.path / name) if self._zip is None else f"{self.path}: {name}"
+
+    def __contains__(self, name: str) -> bool:
+        return (self.path / name).is_file() if self._names is None else name in self._names
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse a set of which a file is missing."""
+        for name in names:
+            if name not in self:
+                raise DepthError(f"{self.where(name)}: this file is missing.")
+
+    def home_of(self, ending: str) -> str | None:
+        """Find the folder, with its slash, of a name with this ending; None if there is none.
+
+        An archive may hold everything in a folder of its own.
+        """
+        if ending in self:
+            return ""
+        if self._names is None:
+            return None
+        found = [name for name in self._names if name.endswith(f"/{ending}")]
+        return min(found, key=len).removesuffix(ending) if found else None
+
+    def read(self, name: str) -> bytes:
+        """Read a file; in a zip, check it against its checksum."""
+        with reading(self.where(name), "a file"):
+            return (self.path / name).read_bytes() if self._zip is None else self._zip.read(name)
+
+    def open(self, name: str) -> IO[bytes]:
+        """Open a file to read it piece by piece."""
+        with reading(self.where(name), "a file"):
+            return (self.path / name).open("rb") if self._zip is None else self._zip.open(name)
 
 
 class FileSource:
     """Pictures in files of their own, and depth maps in others.
 
     Args:
-        name: What the set is called.
+        name: Name of the set.
         pictures: The files by the names of their images.
         depths: Files with depth, one for each picture; None for none.
         parts: ``"train"`` or ``"test"`` for each image.
-        encodings: What codes of depth mean, by their number of bits.
+        encodings: The meaning of depth codes, by their number of bits.
     """
 
     crop = None
@@ -52,11 +133,7 @@ class FileSource:
         self.name, self.names, self.parts = name, tuple(pictures), parts
         self._pictures, self._depths = tuple(pictures.values()), tuple(depths or ())
         self._encodings = encodings or {}
-
-    @property
-    def has_depth(self) -> bool:
-        """Whether there are files with depth."""
-        return bool(self._depths)
+        self.has_depth = bool(self._depths)
 
     def picture(self, index: int) -> Picture:
         """Read a photograph."""
@@ -72,12 +149,12 @@ class FileSource:
 
 
 def is_pair_folder(path: Path) -> bool:
-    """Whether a folder has the form that :func:`open_pair_folder` reads."""
+    """Tell if a folder has the form that :func:`open_pair_folder` reads."""
     return (path / "rgb").is_dir()
 
 
 def open_pair_folder(path: Path, missing: Missing = "error") -> FileSource:
-    """A folder with ``rgb/NAME.jpg`` and ``depth/NAME.png``; without ``depth/``, a set without.
+    """Open a folder with ``rgb/NAME.jpg`` and ``depth/NAME.png``; ``depth/`` may be absent.
 
     An 8-bit depth is a code as in the labelled NYU set, a 16-bit depth is in millimetres. A file
     ``split.csv`` with the columns ``index`` and ``split`` divides the set; the road images of KITTI
@@ -103,7 +180,7 @@ def open_pair_folder(path: Path, missing: Missing = "error") -> FileSource:
 
 
 def _depth_files(folder: Path, names: Sequence[str], missing: Missing) -> dict[str, Path]:
-    """The depth files of images by their names, of those that have one."""
+    """Return the depth files that exist, by the names of their images."""
     there = set(folder.iterdir())
     wanted = {name: folder / f"{name}.png" for name in names}
     absent = next((file for file in wanted.values() if file not in there), None)
@@ -121,7 +198,7 @@ def _depth_files(folder: Path, names: Sequence[str], missing: Missing) -> dict[s
 
 
 def open_image_folder(path: Path) -> FileSource:
-    """All pictures in a folder and in those below it, or one picture, without depth."""
+    """Open all pictures in a folder and below it, or one picture, without depth."""
     if is_picture(path):
         return FileSource(path.stem, {path.name: path})
     files = {str(file.relative_to(path)): file for file in picture_files(path)}
@@ -131,14 +208,14 @@ def open_image_folder(path: Path) -> FileSource:
 
 
 def picture_files(path: Path) -> list[Path]:
-    """Pictures in a folder and in those below it, sorted; hidden files are left alone."""
+    """List the pictures in a folder and below it, sorted, without hidden files."""
     return sorted(
         file for file in path.rglob("*") if is_picture(file) and not file.name.startswith(".")
     )
 
 
 def is_picture(path: Path) -> bool:
-    """Whether this is a file that is called as pictures are."""
+    """Tell if a path is a file whose name ends like a picture's."""
     return path.suffix.lower() in ENDINGS and path.is_file()
 
 
@@ -174,3 +251,33 @@ def _listed_parts(path: Path, names: Sequence[str]) -> list[str]:
     if absent is not None:
         raise DepthError(f"{path.parent / 'rgb' / absent}: {path.name} lists it, it is missing.")
     return [listed[name] for name in names]
+
+
+def is_kitti_road(names: Sequence[str]) -> bool:
+    """Tell if these are the names of KITTI's road images."""
+    return bool(names) and all(_ROAD_NAME.fullmatch(name) for name in names)
+
+
+def kitti_road_parts(names: Sequence[str]) -> list[str]:
+    """Return ``"train"`` or ``"test"`` for each road image."""
+    test = set(KITTI_ROAD_TEST)
+    return ["test" if name in test else "train" for name in names]
+
+
+def last_of_each_category(names: Sequence[str], share: float) -> list[int]:
+    """Select the last road images of ``um``, ``umm`` and ``uu``, as ``KITTI_ROAD_TEST`` does.
+
+    Args:
+        names: Names of road images.
+        share: Share of each category to select.
+
+    Example:
+        >>> last_of_each_category(["um_000000", "um_000001", "uu_000000", "uu_000001"], 0.5)
+        [1, 3]
+    """
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name.partition("_")[0], []).append(place)
+    return sorted(
+        place for found in places.values() for place in found[round((1 - share) * len(found)) :]
+    )

@@ -1,13 +1,13 @@
 """KITTI: pictures of the raw drives, depth of the depth completion benchmark, and a split list.
 
 Geiger et al. 2013; Uhrig et al. 2017 for the depth, 16 bits with 256 levels a metre. A split list
-has one picture a line, in any of the ways in which Eigen et al.'s split is handed around:
+has one picture a line, in any of the common forms of Eigen et al.'s split:
 
 - ``DATE/DRIVE/image_02/data/FRAME.png  DRIVE/proj_depth/groundtruth/image_02/FRAME.png  721.5``
   (picture, depth or ``None``, focal length);
 - ``DATE/DRIVE  FRAME  l`` (``l`` is camera 2, ``r`` camera 3);
-- ``DATE/DRIVE/image_02/data/FRAME.jpg  DATE/DRIVE/image_03/data/FRAME.jpg`` (a stereo pair, of
-  which the first counts).
+- ``DATE/DRIVE/image_02/data/FRAME.jpg  DATE/DRIVE/image_03/data/FRAME.jpg`` (a stereo pair, whose
+  first picture is used).
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from priornet.depth.images.encoding import KITTI
-from priornet.depth.images.errors import DepthError, reading
+from priornet.depth.images.dataset import Missing, Part
+from priornet.depth.images.decoding import KITTI, DepthError, reading
 from priornet.depth.images.folders import FileSource
-from priornet.depth.images.source import Missing, Part
 
 __all__ = ["is_kitti", "open_kitti"]
 
@@ -42,7 +41,7 @@ class _Frame(NamedTuple):
 
 
 def is_kitti(path: Path) -> bool:
-    """Whether a folder holds raw drives."""
+    """Tell if a folder holds raw drives."""
     return any(
         _DATE.fullmatch(folder.name)
         for home in _PICTURE_HOMES
@@ -54,15 +53,15 @@ def is_kitti(path: Path) -> bool:
 def open_kitti(
     path: Path, part: Part, split: Path | None = None, missing: Missing = "error"
 ) -> FileSource:
-    """The frames of a split list, with their depth.
+    """Open the frames of a split list, with their depth.
 
     Args:
         path: The folder with the raw drives and the depth.
         part: Which list: the one in ``path`` whose name says ``train`` or ``test``; both for all.
         split: The list itself, or another folder with lists.
         missing: Whether a frame without a depth file is an error, or left out. The benchmark has
-            none for the first and last frames of a drive, and for 45 of Eigen's 697 test images. A
-            frame whose list says that it has no depth is left out in either case.
+            no depth for the first and last frames of a drive, and for 45 of Eigen's 697 test
+            images. A frame with ``None`` in the list is left out in either case.
     """
     pictures: dict[str, Path] = {}
     depths: list[Path] = []
@@ -91,15 +90,14 @@ def open_kitti(
 
 
 def _lists(path: Path, part: Part, split: Path | None) -> list[tuple[str, Path]]:
-    """The lists of a part, each with the part that its frames belong to."""
+    """Return the split lists to read, each with the part of its frames."""
     if split is not None and not split.is_dir():
         if not split.is_file():
             raise DepthError(f"{split}: there is no such split list.")
         return [("test" if part == "test" else "train", split)]
     folder = path if split is None else split
     wanted = ("train", "test") if part == "all" else (part,)
-    found = [(which, _only(folder, which)) for which in wanted]
-    return found
+    return [(which, _only(folder, which)) for which in wanted]
 
 
 def _only(folder: Path, part: str) -> Path:
@@ -126,7 +124,7 @@ def _frames(file: Path) -> Iterable[_Frame]:
 
 
 def _frame(fields: Sequence[str]) -> _Frame:
-    """What a line means; ValueError if nothing."""
+    """Parse a line; raise ValueError if it names no frame."""
     first = PurePosixPath(fields[0])
     if len(fields) == 3 and fields[2] in _CAMERAS:
         _, drive = first.parts

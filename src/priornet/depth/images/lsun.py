@@ -1,7 +1,7 @@
-"""LSUN's categories as their authors distribute them: an LMDB with one encoded picture a key.
+"""LSUN's categories in the form of their authors: an LMDB with one encoded picture a key.
 
 Yu et al., "LSUN: Construction of a Large-scale Image Dataset using Deep Learning with Humans in the
-Loop", 2015. There is no depth: they serve as images from elsewhere.
+Loop", 2015. There is no depth: they serve as out-of-domain images.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from priornet.depth.images.decoding import Picture, StoredDepth
-from priornet.depth.images.errors import DepthError, need, reading
+from priornet.depth.images.decoding import DepthError, Picture, StoredDepth, need, reading
 
 __all__ = ["LsunLmdb"]
 
@@ -48,7 +47,7 @@ class LsunLmdb:
         return Picture(data, f"{self._path}: {self.names[index]}")
 
     def depth(self, index: int) -> StoredDepth:
-        """There is none."""
+        """Refuse: LSUN has no depth."""
         raise DepthError(f"{self._path}: this set has no depth.")
 
     @contextmanager
@@ -65,7 +64,7 @@ class LsunLmdb:
                     yield transaction
 
     def _check_whole(self, environment: Any) -> None:
-        """Refuse a truncated file: to look behind its end would kill the process."""
+        """Refuse a truncated file: reading past its end would kill the process."""
         file = self._path / "data.mdb" if self._path.is_dir() else self._path
         needed = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
         if file.stat().st_size < needed:

@@ -1,4 +1,4 @@
-"""From a path to a set of images: recognise the form, then read it."""
+"""Recognise the form of a set of images from its path, and open it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from priornet.depth.images.dataset import DepthImages
-from priornet.depth.images.errors import DepthError, reading
+from priornet.depth.images.dataset import DepthImages, Missing, Part, Source
+from priornet.depth.images.decoding import DepthError, reading
 from priornet.depth.images.folders import (
     ENDINGS,
+    Members,
     is_pair_folder,
     is_picture,
     open_image_folder,
@@ -17,17 +18,15 @@ from priornet.depth.images.folders import (
     picture_files,
 )
 from priornet.depth.images.kitti import is_kitti, open_kitti
-from priornet.depth.images.labelled import LabelledMat
 from priornet.depth.images.lsun import LsunLmdb
-from priornet.depth.images.members import Members
-from priornet.depth.images.nyu_zip import (
+from priornet.depth.images.nyu import (
     DenseDepthData,
     DenseDepthTest,
+    LabelledMat,
     is_dense_depth_data,
     is_dense_depth_test,
 )
 from priornet.depth.images.packed import PackedFile, is_packed
-from priornet.depth.images.source import Missing, Part, Source
 
 __all__ = ["KINDS", "open_depth"]
 
@@ -51,7 +50,7 @@ def open_depth(
     split: str | Path | None = None,
     missing: Missing = "error",
 ) -> DepthImages:
-    """Open a set of images, with depth where it has any.
+    """Open a set of images, with its depth if it has any.
 
     ===================== ==========================================================================
     ``pairs``             a folder with ``rgb/`` and ``depth/``, and perhaps ``split.csv``; depth of
@@ -62,10 +61,10 @@ def open_depth(
     ``kitti``             raw KITTI drives, depth of the completion benchmark, split lists
     ``lsun``              an LMDB of LSUN, without depth
     ``images``            a folder of photographs, or one, without depth
-    ``packed``            what ``pack`` writes
+    ``packed``            a file that ``pack`` wrote
     ===================== ==========================================================================
 
-    Nothing is decoded yet, and files are read when their images are asked for.
+    Nothing is decoded yet, and files are read when their images are used.
 
     Args:
         path: The file or folder.
@@ -77,7 +76,7 @@ def open_depth(
             left out.
 
     Raises:
-        DepthError: A path that is missing, or not one of these forms; what is wrong with it.
+        DepthError: The path is missing, or its content is of no known form, or damaged.
     """
     path = Path(path)
     if not path.exists():
@@ -113,7 +112,7 @@ def _recognised(path: Path) -> str:
 
 
 def _begins_as_zip(path: Path) -> bool:
-    """Whether it is a zip or was one: a truncated file still begins so."""
+    """Tell if a file begins as a zip; a truncated one still does."""
     with reading(path, "a file"), path.open("rb") as file:
         return file.read(2) == b"PK"
 

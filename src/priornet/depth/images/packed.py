@@ -1,7 +1,7 @@
-"""A set of images in one small file, which a machine with NumPy and Pillow alone can read.
+"""A set of images in one small file, which a machine needs only NumPy and Pillow to read.
 
-It is a zip of files that are not compressed further: the pictures, in the bytes that they came in;
-the depth of each, compressed without loss; and ``set.json``, which says what is what.
+It is a zip without further compression: the bytes of the picture files, the depth of each image
+compressed without loss, and an index, ``set.json``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,26 +18,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.depth.images.ahead import decoded, n_workers
 from priornet.depth.images.codes import compress_codes, compress_metres
 from priornet.depth.images.dataset import DepthImages
 from priornet.depth.images.decoding import (
+    DepthError,
+    Encoding,
     Picture,
     Raw,
+    Size,
     StoredDepth,
     check_shapes,
+    check_size,
     compressed_depth,
+    metres,
+    need,
+    reading,
+    resize_depth,
+    resize_picture,
 )
-from priornet.depth.images.encoding import Encoding, metres
-from priornet.depth.images.errors import DepthError, need, reading
-from priornet.depth.images.members import Members
-from priornet.depth.images.resize import Size, check_size, resize_depth, resize_picture
+from priornet.depth.images.folders import Members
+from priornet.depth.images.workers import EncodedPair
 from priornet.writing import whole_file
 
 __all__ = ["PackedFile", "is_packed", "pack"]
 
 _INDEX, _FORMAT, _VERSION = "set.json", "priornet depth images", 1
 _MOST_CODES = (1 << 16) - 1
+
+Pressed = tuple[bytes, bytes | None, Encoding | None]
+"""The bytes to write of a picture and of its depth, and the meaning of the depth's codes."""
 
 
 def pack(
@@ -51,17 +60,16 @@ def pack(
 ) -> None:
     """Write a set to one file that ``open_depth`` reads.
 
-    By default it gives back what went in, bit by bit: pictures keep the bytes of their files (those
-    that come as pixels become PNG), depth codes are compressed without loss. The options trade that
-    for size, and what is given back is then what they make of it.
+    By default the file is lossless: pictures keep the bytes of their files (arrays of pixels become
+    PNG), and depth codes are compressed. Each option makes the file smaller and loses something.
 
     Args:
         images: The set; its division into training and test is kept.
         path: The file to write; it appears when it is complete.
-        size: Height and width to bring the images to.
+        size: Height and width of the images in the file; None to keep their own.
         quality: Makes pictures WebP of this quality, 0 to 100.
-        step: Rounds depth to multiples of this, in metres: for sets whose depth is in metres rather
-            than in codes, which does not compress well.
+        step: Rounds depth to multiples of this, in metres: for sets with depth in metres rather
+            than codes, which does not compress well.
         workers: Threads that compress; one for each processor by default.
     """
     if size is not None:
@@ -70,20 +78,22 @@ def pack(
         raise ValueError(f"`quality` must be between 0 and 100; got {quality}.")
     if step is not None and not step > 0:
         raise ValueError(f"`step` must be positive; got {step}.")
+    path = Path(path)
+    with reading(path.parent, "a folder to write to"), os.scandir(path.parent):
+        pass
     press = partial(_press, size=size, quality=quality, step=step)
-    stored = ((images.picture(row), images.stored_depth(row)) for row in range(len(images)))
+    with whole_file(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as file:
+        _write(file, images, images.map(press, workers=workers))
+
+
+def _write(file: zipfile.ZipFile, images: DepthImages, pressed: Iterable[Pressed]) -> None:
     encodings: list[Encoding | None] = []
-
-    def write(file: zipfile.ZipFile) -> None:
-        pressed = decoded(stored, press, workers=n_workers(workers), ahead=64)
-        for row, (picture, depth, encoding) in enumerate(pressed):
-            file.writestr(_member("picture", row), picture)
-            if depth is not None:
-                file.writestr(_member("depth", row), depth)
-                encodings.append(encoding)
-        file.writestr(_INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
-
-    _write_whole(Path(path), write)
+    for row, (picture, depth, encoding) in enumerate(pressed):
+        file.writestr(_member("picture", row), picture)
+        if depth is not None:
+            file.writestr(_member("depth", row), depth)
+            encodings.append(encoding)
+    file.writestr(_INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
 
 
 def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, Any]:
@@ -101,28 +111,15 @@ def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, A
     }
 
 
-def _write_whole(path: Path, write: Callable[[zipfile.ZipFile], None]) -> None:
-    """Write a zip under another name first: what has the right name is complete."""
-    with reading(path.parent, "a folder to write to"), os.scandir(path.parent):
-        pass
-    with whole_file(path) as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED) as file:
-        write(file)
-
-
 def _member(what: str, row: int) -> str:
     return f"{what}/{row:06d}"
 
 
 def _press(
-    stored: tuple[Picture, StoredDepth | None],
-    *,
-    size: Size | None,
-    quality: int | None,
-    step: float | None,
-) -> tuple[bytes, bytes | None, Encoding | None]:
-    """What is written of an image: its picture, its depth, and what the depth's codes mean."""
+    stored: EncodedPair, *, size: Size | None, quality: int | None, step: float | None
+) -> Pressed:
     picture, depth = stored
-    # Also where the bytes are kept: what is packed can be read.
+    # Decode even if the bytes are kept: a packed set has no damaged pictures.
     pixels = picture.decode(has_depth=depth is not None)
     data = picture.data
     if not isinstance(data, bytes) or quality is not None or size is not None:
@@ -160,12 +157,12 @@ def _rounded(depth: NDArray[np.float32], step: float, where: str) -> Raw:
 
 
 def is_packed(members: Members) -> bool:
-    """Whether :func:`pack` wrote this file, or someone unpacked it."""
+    """Recognise a file that :func:`pack` wrote, zipped or unpacked."""
     return _INDEX in members
 
 
 class PackedFile:
-    """What :func:`pack` wrote.
+    """A set that :func:`pack` wrote.
 
     Args:
         path: The file.
@@ -190,14 +187,10 @@ class PackedFile:
             self.crop = None if index["crop"] is None else tuple(index["crop"])
             kinds = [Encoding(*encoding) for encoding in index["encodings"]]
             self._encodings = [None if e < 0 else kinds[e] for e in index["depth"] or ()]
+        self.has_depth = bool(self._encodings)
         whats = ("picture", "depth") if self.has_depth else ("picture",)
         rows = range(len(self.names))
         self._members.check(_member(what, row) for what in whats for row in rows)
-
-    @property
-    def has_depth(self) -> bool:
-        """Whether the images have depth."""
-        return bool(self._encodings)
 
     def picture(self, index: int) -> Picture:
         """Read a photograph."""

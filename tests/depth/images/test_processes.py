@@ -24,7 +24,7 @@ from _depth_files import (
     write_zip,
 )
 from priornet.depth import DepthError, open_depth, pack
-from priornet.depth.images import executor
+from priornet.depth.images import workers
 
 NAMES = [f"{number:04d}" for number in range(11)]
 
@@ -40,7 +40,7 @@ def shared_memory(tmp_path, monkeypatch):
     """A folder that stands for it, where nothing else is."""
     folder = tmp_path / "shm"
     folder.mkdir()
-    monkeypatch.setattr(executor, "_SHARED_MEMORY", str(folder))
+    monkeypatch.setattr(workers, "_SHARED_MEMORY", str(folder))
     return folder
 
 
@@ -164,7 +164,7 @@ def test_epochs_share_an_executor_that_stays_open(images):
 
 
 def test_without_shared_memory_batches_come_through_a_pipe(images, pool, monkeypatch, tmp_path):
-    monkeypatch.setattr(executor, "_SHARED_MEMORY", str(tmp_path / "none"))
+    monkeypatch.setattr(workers, "_SHARED_MEMORY", str(tmp_path / "none"))
     found = list(images.batches(4, workers=pool))
     assert_same(found, list(images.batches(4, workers=1)))
     found[0].images.zero_()  # the caller's own

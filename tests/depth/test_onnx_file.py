@@ -1,6 +1,7 @@
 """A depth network's graph says what the network says, at every pixel."""
 
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 import torch
 
 from _onnx import run_onnx, short_encoder
-from priornet.depth import depth_to_onnx
-from priornet.export import Comparison, ExportError
+from priornet import GaussianRegressor
+from priornet.depth import DepthGraph, SavedDepth, depth_outputs, depth_to_onnx
+from priornet.export import Comparison, ExportError, to_onnx
 from priornet.nn import DenseDepth, GaussianMixtureHead, NormalWishartHead
 from priornet.uncertainty import uncertainty
 
@@ -26,8 +28,8 @@ def normal_wishart(n):
     return NormalWishartHead(n, per_pixel=True, init_gain=30.0)
 
 
-def mixture(n):
-    return GaussianMixtureHead(n, n_members=3, per_pixel=True, init_gain=30.0)
+def mixture(n, init_gain=30.0):
+    return GaussianMixtureHead(n, n_members=3, per_pixel=True, init_gain=init_gain)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,36 @@ def test_bad_settings_are_refused():
 def test_sizes_and_units_that_make_no_sense_are_refused(size: Any, units, message):
     with pytest.raises(ExportError, match=message):
         depth_to_onnx(network(normal_wishart), size, **units)
+
+
+SMALL = (34, 50)  # of a photograph
+
+
+def saved(make_head):
+    torch.manual_seed(0)
+    net = DenseDepth(make_head, "efficientnet_lite0", n_decoder=16).eval()
+    return SavedDepth(net, SMALL, shift=3.0, scale=2.0)
+
+
+def test_outputs_have_a_number_per_pixel(generator):
+    images = torch.rand(2, 3, *SMALL, generator=generator)
+    found = depth_outputs(saved(partial(mixture, init_gain=20.0)), images, 0.8)
+    assert {value.shape for value in found.values()} == {(2, 17, 25)}
+    assert (found["lower"] < found["mean"]).all()
+    assert (found["mean"] < found["upper"]).all()
+    predictive = saved(partial(mixture, init_gain=20.0)).belief(images).predictive().marginals()
+    inside = predictive.cdf(torch.from_numpy(found["upper"]).unsqueeze(-1))
+    inside -= predictive.cdf(torch.from_numpy(found["lower"]).unsqueeze(-1))
+    torch.testing.assert_close(inside, torch.full_like(inside, 0.8), rtol=1e-6, atol=0)
+
+
+def test_a_network_without_uncertainty_has_no_outputs(generator):
+    with pytest.raises(ExportError, match="says no uncertainty"):
+        depth_outputs(saved(None), torch.rand(1, 3, *SMALL, generator=generator), 0.9)
+
+
+def test_graphs_of_tables_are_refused(tmp_path):
+    X = np.arange(60.0).reshape(30, 2)
+    to_onnx(GaussianRegressor(hidden=(4,), epochs=1).fit(X, X[:, 0]), tmp_path / "table.onnx")
+    with pytest.raises(ExportError, match=r"table\.onnx: it is of a table's model"):
+        DepthGraph(tmp_path / "table.onnx")
