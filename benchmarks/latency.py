@@ -33,7 +33,6 @@ from priornet.export.onnx.graph import Graph
 from priornet.export.onnx.model import LEAST_OPSET, interval_of, make_model
 from priornet.export.onnx.network import perceptron
 from priornet.export.torch_export.program import NumericPart
-from priornet.uncertainty import uncertainty
 
 SEED = 0
 N_COLUMNS, N_TRAINING, N_MEMBERS = 10, 2000, 10
@@ -103,9 +102,8 @@ def estimator_call(model: Any, rows: pd.DataFrame) -> Call:
     fitted = model.fitted_
 
     def call(i: int) -> Any:
-        inputs = torch.from_numpy(fitted.preprocessor.transform(table[i : i + 1]))
-        belief = fitted.belief(inputs)
-        return fitted.interval(belief.predictive(), 0.9, "predictive"), uncertainty(belief)
+        found = fitted.predict(table[i : i + 1])
+        return found.lower, found.upper, found.uncertainty
 
     return call
 

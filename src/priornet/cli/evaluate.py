@@ -14,7 +14,6 @@ from priornet.cli.kinds import REPORT
 from priornet.cli.options import AsJson, ModelPath, Overwrite
 from priornet.cli.output import (
     counted,
-    interval_coverage,
     print_evaluation,
     print_lines,
     rows_without_target,
@@ -45,7 +44,7 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(results))
         return
-    print_evaluation(evaluation, results["interval"])
+    print_evaluation(evaluation)
     print_lines(rows_without_target(results["n_rows_without_target"]))
     print_lines([f"Report: {report}"] if report is not None else [])
 
@@ -84,8 +83,7 @@ def evaluate_file(
             model.predict(others)
     index = rows.features.index
     with blamed_on(data, index), located(called(data), index):
-        evaluation = evaluate(model, rows.features, rows.y, others)
-        interval = interval_coverage(model, rows, coverage)
+        evaluation = evaluate(model, rows.features, rows.y, others, coverage=coverage)
     if report is not None:
         write_report(report, evaluation)
     return {
@@ -96,5 +94,5 @@ def evaluate_file(
         "n_rows_read": rows.n_read,
         "n_rows_without_target": rows.n_left_out,
         "scores": evaluation.metrics,
-        "interval": interval,
+        "interval": evaluation.interval,
     }, evaluation

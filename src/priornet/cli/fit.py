@@ -18,7 +18,6 @@ from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
 from priornet.cli.output import (
     counted,
     index_left_out,
-    interval_coverage,
     print_evaluation,
     print_lines,
     rows_without_target,
@@ -135,7 +134,7 @@ def fit(
         typer.echo(json.dumps(results))
         return
     if evaluation is not None:
-        print_evaluation(evaluation, results["interval"])
+        print_evaluation(evaluation)
     places = [f"Model: {results['model']}"]
     if results["report"] is not None:
         places.append(f"Report: {results['report']}")
@@ -165,14 +164,13 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         calibration=request.calibration,
         verbose=verbose,
     )
-    evaluation, interval = None, None
+    evaluation = None
     with blamed_on(request.data):
         more = _fit(model, training)
         say_columns(called(request.data), (), more)
     if held is not None:
         with blamed_on(request.data, held.features.index):
-            evaluation = evaluate(model, held.features, held.y)
-            interval = interval_coverage(model, held, request.coverage)
+            evaluation = evaluate(model, held.features, held.y, coverage=request.coverage)
     model.save(request.out)
     report = request.report_path
     if evaluation is not None and report is not None:
@@ -192,7 +190,7 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
         "columns": [summary.to_json() for summary in summaries],
         "warnings": [*heard, *more],
         "holdout": None if evaluation is None else evaluation.metrics,
-        "interval": interval,
+        "interval": None if evaluation is None else evaluation.interval,
         "notes": _notes(request, rows, held),
     }, evaluation
 

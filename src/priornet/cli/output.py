@@ -14,7 +14,6 @@ from priornet.cli.errors import printable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priornet.cli.inputs import Labelled
     from priornet.evaluation.evaluate_model import Evaluation
     from priornet.tables.column_summaries import ColumnSummary
 
@@ -22,7 +21,6 @@ __all__ = [
     "coloured",
     "counted",
     "index_left_out",
-    "interval_coverage",
     "method_table",
     "print_evaluation",
     "print_lines",
@@ -81,23 +79,11 @@ def write_report(path: Path, evaluation: Evaluation) -> None:
     write_report(evaluation, path)
 
 
-def interval_coverage(model: Any, rows: Labelled, coverage: float) -> dict[str, Any]:
-    """Share of targets inside the intervals of each method, where the model can give them."""
-    observed: dict[str, float] = {}
-    for method in ("predictive", "conformal"):
-        if method == "conformal" and not model.fitted_.has_conformal(coverage):
-            continue
-        lower, upper = model.predict_interval(rows.features, coverage, method)
-        y = rows.targets.to_numpy().reshape(lower.shape)
-        observed[method] = float(((lower <= y) & (y <= upper)).mean())
-    return {"coverage": coverage, "observed": observed}
-
-
-def print_evaluation(evaluation: Evaluation, interval: Mapping[str, Any]) -> None:
+def print_evaluation(evaluation: Evaluation) -> None:
     """Scores as a table."""
     from rich.console import Console
 
-    Console().print(_score_table(evaluation, interval))
+    Console().print(_score_table(evaluation))
     unseen = evaluation.metrics["unseen"]
     if unseen["n_rows"]:
         listing = ", ".join(f'"{name}" ({count})' for name, count in unseen["columns"].items())
@@ -151,7 +137,7 @@ def coloured(name: str) -> str:
     return f"[bold {colour}]{name}[/]"
 
 
-def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
+def _score_table(evaluation: Evaluation) -> Table:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -164,7 +150,7 @@ def _score_table(evaluation: Evaluation, interval: Mapping[str, Any]) -> Table:
     )
     for header in ("", "value", "meaning"):
         table.add_column(header, justify="right" if header == "value" else "left")
-    for row in _score_rows(scores, interval):
+    for row in _score_rows(scores, evaluation.interval):
         table.add_row(*(escape(text) for text in row))  # "[kg]" in a name is no markup
     return table
 

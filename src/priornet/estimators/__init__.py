@@ -5,8 +5,7 @@ from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
 from priornet.estimators.evidential import EvidentialRegressor
 from priornet.estimators.files.persistence import ModelError, load
-from priornet.estimators.model import PredictionError
-from priornet.estimators.prediction import RowUncertainty
+from priornet.estimators.prediction import Prediction, PredictionError, RowUncertainty
 from priornet.estimators.prior_network import PriorNetRegressor
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 
@@ -19,6 +18,7 @@ __all__ = [
     "EvidentialRegressor",
     "GaussianRegressor",
     "ModelError",
+    "Prediction",
     "PredictionError",
     "PriorNetRegressor",
     "RowUncertainty",

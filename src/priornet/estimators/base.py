@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -39,7 +37,7 @@ from priornet.estimators.plan import (
     validation_split,
     weight_decay_for,
 )
-from priornet.estimators.prediction import RowUncertainty
+from priornet.estimators.prediction import Prediction, RowUncertainty
 from priornet.estimators.prepared import (
     Prepared,
     chosen_device,
@@ -49,7 +47,7 @@ from priornet.estimators.prepared import (
 from priornet.nn.architecture import HeadKind, Network
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
-from priornet.tables.raw import take_rows
+from priornet.tables.raw import column_names, take_rows
 from priornet.tables.target_columns import (
     FloatArray,
     TargetColumns,
@@ -57,12 +55,11 @@ from priornet.tables.target_columns import (
     target_notes,
     target_scaling,
 )
-from priornet.tables.unseen import Unseen
 from priornet.training import Loss, Rows
 from priornet.training.stack_training import TrainingSettings, predictive_nll, train_stack
-from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:
+    import pandas as pd
     from torch.distributions import Distribution
 
 __all__ = ["BaseRegressor"]
@@ -229,44 +226,75 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     # -- predicting -------------------------------------------------------------------------------
 
+    def predict_all(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        method: Literal["predictive", "conformal"] = "predictive",
+    ) -> Prediction:
+        """Predict rows once; every other ``predict`` method returns a part of this record.
+
+        Args:
+            X: Inputs.
+            coverage: Coverage of its intervals.
+            method: Method of its intervals: see :meth:`predict_interval`.
+        """
+        check_is_fitted(self)
+        table = check_inputs(self, X, known=self.fitted_.preprocessor)
+        return self.fitted_.predict(table, index=row_index(X), coverage=coverage, method=method)
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Mean of the predictive, shape of the targets; with its standard deviation if asked."""
-        predictive = self.predict_belief(X).predictive()
-        mean = self.fitted_.targets.shaped(predictive.mean)
-        if not return_std:
-            return mean
-        return mean, self.fitted_.targets.shaped(predictive.variance.sqrt())
+        """Return the mean of the predictive, shape of the targets.
+
+        Args:
+            X: Inputs.
+            return_std: Return a pair: the mean, and the standard deviation of the predictive.
+        """
+        found = self.predict_all(X)
+        return (found.mean, found.std) if return_std else found.mean
+
+    def predict_table(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        method: Literal["predictive", "conformal"] = "predictive",
+        entropies: bool = False,
+    ) -> pd.DataFrame:
+        """Return the columns that ``priornet predict`` adds to a table, with the index of ``X``.
+
+        ``prediction``, ``lower``, ``upper``, ``total``, ``data`` and ``knowledge`` are in units of
+        the target; the last three are standard deviations. With several targets each has the name
+        of its target behind it. ``in_domain``, ``verdict`` and ``unseen`` stand once. Where ``X``
+        has a column of such a name, all begin with ``priornet_``, so that the two can be joined.
+
+        Args:
+            X: Inputs.
+            coverage: Coverage of the intervals.
+            method: Method of the intervals: see :meth:`predict_interval`.
+            entropies: Add the measures of uncertainty in nats.
+        """
+        taken = column_names(X) or ()
+        return self.predict_all(X, coverage, method).to_frame(taken, entropies=entropies)
 
     def predict_dist(self, X: Any) -> Distribution:
-        """Distribution of the target of each row, in its units.
+        """Return the distribution of the target of each row, in its units.
 
         Returns:
             A torch distribution with batch shape ``(N,)``; event shape ``()`` for targets given as
             a vector, with ``cdf`` and ``icdf``, else ``(K,)``.
         """
-        predictive = self.predict_belief(X).predictive()
-        return predictive.univariate() if self.fitted_.targets.is_vector else predictive
+        return self.predict_all(X).distribution
 
     def predict_belief(self, X: Any) -> Any:
-        """What the model believes about each row's distribution: Normal-Wishart or ensemble.
+        """Return the belief about each row's distribution: Normal-Wishart or ensemble.
 
         Batch shape ``(N,)`` and event shape ``(K,)``, in units of the targets.
         """
-        inputs = self._inputs(X)
-        return self.fitted_.belief(inputs)
+        return self.predict_all(X).belief
 
     def predict_uncertainty(self, X: Any) -> RowUncertainty:
-        """Total, data and knowledge uncertainty of each row, in units of the targets."""
-        standard, columns = self._standard_uncertainty(X), self.fitted_.targets
-        record = self.fitted_.in_units(standard)
-        arrays: dict[str, Any] = {}
-        for name in (field.name for field in fields(Uncertainty)):
-            value = getattr(record, name)
-            if name.endswith("variance"):
-                arrays[name] = columns.shaped(value)
-            else:
-                arrays[name] = None if value is None else value.numpy()
-        return RowUncertainty(**arrays, target_names=columns.names, index=row_index(X))
+        """Return total, data and knowledge uncertainty of each row, in units of the targets."""
+        return self.predict_all(X).uncertainty
 
     def predict_interval(
         self,
@@ -274,7 +302,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         coverage: float = 0.9,
         method: Literal["predictive", "conformal"] = "predictive",
     ) -> tuple[FloatArray, FloatArray]:
-        """Bounds between which the target lies with a given probability.
+        """Return bounds between which the target lies with a given probability.
 
         Args:
             X: Inputs.
@@ -287,36 +315,33 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Lower and upper bounds, each of the shape of the targets; of several columns each
             has the coverage by itself.
         """
-        predictive = self.predict_belief(X).predictive()
-        lower, upper = self.fitted_.interval(predictive, coverage, method)
-        return self.fitted_.targets.shaped(lower), self.fitted_.targets.shaped(upper)
+        return self.predict_all(X).interval(coverage, method)
 
     def predict_familiarity(self, X: Any) -> FloatArray:
-        """In-domain score of each row: share of usual rows with at least as much to learn.
+        """Return the in-domain score of each row: share of reference rows at least as uncertain.
 
-        Between 0 (unheard of) and 1; nan for models without knowledge uncertainty.
+        Between 0 and 1, which is ordinary; nan for models without knowledge uncertainty.
         """
-        return self.fitted_.familiarity(self._standard_uncertainty(X))
+        return self.predict_all(X).in_domain
 
     def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
-        """One word per row: ``trust``, ``noisy`` or ``unfamiliar``.
+        """Return one word per row: ``trust``, ``noisy`` or ``unfamiliar``.
 
-        :mod:`priornet.estimators.verdict` says what they mean. A row with what training never had
-        (a value missing where there was always one, a new label, a number far out of range, or too
-        few values) is unfamiliar whatever its score; a warning names such rows and columns.
+        :mod:`priornet.estimators.verdict` defines them. A row with what training never had (a value
+        missing where there was always one, a new label, a number far out of range, or too few
+        values) is unfamiliar whatever its score; a warning names such rows and columns.
 
         Args:
             X: Inputs.
             return_columns: Instead of the warning, return for each row the names of those columns
                 too, joined by ``"; "``; empty where there are none.
         """
-        unseen = Unseen()
-        words = self.fitted_.verdict(self._standard_uncertainty(X, unseen), unseen)
+        found = self.predict_all(X)
         if return_columns:
-            return words, unseen.columns
-        if unseen.rows.any():
-            warn_user(unseen_notice(unseen, row_index(X)))
-        return words
+            return found.verdict, found.unseen.columns
+        if found.unseen.rows.any():
+            warn_user(unseen_notice(found.unseen, row_index(X)))
+        return found.verdict
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder; :func:`priornet.load` reads it.
@@ -328,18 +353,6 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         save(self, Path(path))
-
-    def _standard_uncertainty(self, X: Any, unseen: Unseen | None = None) -> Uncertainty:
-        """Uncertainty of standardised targets."""
-        inputs = self._inputs(X, unseen)
-        return uncertainty(self.fitted_.standard_belief(inputs))
-
-    def _inputs(self, X: Any, unseen: Unseen | None = None) -> Tensor:
-        """Preprocessed inputs."""
-        check_is_fitted(self)
-        prep = self.fitted_.preprocessor
-        table = check_inputs(self, X, known=prep)
-        return torch.from_numpy(prep.transform(table, unseen=unseen))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

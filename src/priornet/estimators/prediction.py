@@ -1,19 +1,269 @@
-"""Uncertainty of a table's rows as arrays, and as a frame."""
+"""What a model predicts for rows: one record, of which all ``predict`` methods are views."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+from priornet.distributions.normal import Normal
+from priornet.distributions.student_t import StudentT
+from priornet.estimators.conformal import conformal_quantile
+from priornet.estimators.verdict import WORDS, Reference
+from priornet.tables.target_columns import TargetColumns
+from priornet.tables.unseen import Unseen
+from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:
     import pandas as pd
+    from torch.distributions import Distribution
 
-__all__ = ["RowUncertainty"]
+__all__ = [
+    "Prediction",
+    "PredictionError",
+    "RowUncertainty",
+    "added_names",
+    "in_units",
+    "refuse",
+    "row_variances",
+]
 
 FloatArray = NDArray[np.float64]
+IntervalMethod = Literal["predictive", "conformal"]
+
+PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
+PER_ROW = ("in_domain", "verdict", "unseen")
+ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
+PREFIX = "priornet_"
+
+
+class PredictionError(ArithmeticError):
+    """A prediction that is no number: the weights, or the values of a row, are too large.
+
+    Attributes:
+        row: The first such row, counted from 0.
+        n_wrong: How many there are.
+    """
+
+    def __init__(self, row: int, n_wrong: int) -> None:
+        self.row, self.n_wrong = row, n_wrong
+        more = f" (and in {n_wrong - 1} more)" if n_wrong > 1 else ""
+        super().__init__(
+            f"the prediction is not a finite number in row {row}{more}: the model's weights, or "
+            "the values in that row, are too large; check the row, or fit the model again."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.row, self.n_wrong)
+
+
+def refuse(wrong: Tensor) -> None:
+    """Raise a :class:`PredictionError` if any row is marked, ``(N,)``."""
+    if bool(wrong.any()):
+        raise PredictionError(int(wrong.int().argmax()), int(wrong.sum()))
+
+
+def added_names(
+    targets: Sequence[str], taken: Collection[str] = (), *, entropies: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the columns of :meth:`Prediction.to_frame`, in their order.
+
+    Args:
+        targets: Names of the target columns.
+        taken: Names that the table has already; where one of them is the name of an added column,
+            all added names begin with ``priornet_``.
+        entropies: Add the columns of entropies.
+    """
+    suffixes = [""] if len(targets) == 1 else [f"_{name}" for name in targets]
+    names = [f"{name}{suffix}" for suffix in suffixes for name in PER_TARGET]
+    names += [*PER_ROW, *(ENTROPIES if entropies else ())]
+    prefix = PREFIX if set(names) & set(taken) else ""
+    found = tuple(f"{prefix}{name}" for name in names)
+    for name in found:
+        if name in taken or found.count(name) > 1:
+            raise ValueError(f'the column "{name}", to be added, is there already; rename it.')
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a model predicts for rows, after one pass of preprocessing and networks.
+
+    Each part is computed when it is first read. Parts per target have the units and the shape of
+    the targets: ``(N,)`` where they were a vector, else ``(N, K)``.
+
+    Attributes:
+        standard_belief: Belief about standardised targets, batch shape ``(N,)``.
+        targets: The target columns.
+        reference: Uncertainty of the reference rows.
+        calibration_scores: Conformal scores of the held-out rows, sorted, ``(n, K)``.
+        unseen: What the rows hold that training never had.
+        index: That of the frame with the inputs; None where they were no frame.
+        coverage: Coverage of the interval from ``lower`` to ``upper``.
+        method: Method of that interval: see :meth:`interval`.
+    """
+
+    standard_belief: Any
+    targets: TargetColumns
+    reference: Reference
+    calibration_scores: FloatArray
+    unseen: Unseen
+    index: Any = field(default=None, repr=False)
+    coverage: float = 0.9
+    method: IntervalMethod = "predictive"
+
+    @cached_property
+    def belief(self) -> Any:
+        """Belief about the targets: Normal-Wishart, ensemble or Gaussian, event shape ``(K,)``."""
+        return in_units(self.standard_belief, self.targets)
+
+    @cached_property
+    def predictive(self) -> Any:
+        """Distribution of the targets, event shape ``(K,)``."""
+        return self.belief.predictive()
+
+    @property
+    def distribution(self) -> Distribution:
+        """The predictive; of event shape ``()``, with quantiles, for targets given as a vector."""
+        return self.predictive.univariate() if self.targets.is_vector else self.predictive
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the predictive."""
+        return self.targets.shaped(self.predictive.mean)
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard deviation of the predictive."""
+        return self.targets.shaped(self.predictive.variance.sqrt())
+
+    @property
+    def lower(self) -> FloatArray:
+        """Lower end of the interval."""
+        return self._bounds[0]
+
+    @property
+    def upper(self) -> FloatArray:
+        """Upper end of the interval."""
+        return self._bounds[1]
+
+    @property
+    def total(self) -> FloatArray:
+        """Total uncertainty as a standard deviation: total² = data² + knowledge²."""
+        return self._deviation(self.standard_belief.total_covariance())
+
+    @property
+    def data(self) -> FloatArray:
+        """Data uncertainty as a standard deviation."""
+        return self._deviation(self.standard_belief.data_covariance())
+
+    @property
+    def knowledge(self) -> FloatArray:
+        """Knowledge uncertainty as a standard deviation."""
+        return self._deviation(self.standard_belief.knowledge_covariance())
+
+    @cached_property
+    def uncertainty(self) -> RowUncertainty:
+        """Every measure of uncertainty, entropies included.
+
+        They are measured before the belief is moved to units of the targets: far from zero, members
+        would lose the digits in which they differ.
+        """
+        record = uncertainty(self.standard_belief)
+        scale = torch.from_numpy(self.targets.scaling.scale)
+        square, log_scale = scale.square(), scale.log().sum()
+        arrays: dict[str, Any] = {}
+        for name in (own.name for own in fields(Uncertainty)):
+            value = getattr(record, name)
+            if name.endswith("variance"):
+                arrays[name] = self.targets.shaped(value * square)
+            elif value is None:
+                arrays[name] = None
+            else:  # information does not depend on units
+                arrays[name] = (value + log_scale if name.endswith("entropy") else value).numpy()
+        return RowUncertainty(**arrays, target_names=self.targets.names, index=self.index)
+
+    @property
+    def in_domain(self) -> FloatArray:
+        """In-domain score of each row, ``(N,)``; nan for models without knowledge uncertainty."""
+        return self.reference.familiarity(self._row_variances[0])
+
+    @property
+    def verdict(self) -> NDArray[np.object_]:
+        """Word for each row, ``(N,)``: see :mod:`priornet.estimators.verdict`."""
+        words = self.reference.words(*self._row_variances, self.unseen.rows)
+        return words if self.reference.is_enough else np.full_like(words, WORDS[2])
+
+    def interval(self, coverage: float, method: str) -> tuple[FloatArray, FloatArray]:
+        """Compute lower and upper bounds of each target.
+
+        Args:
+            coverage: Probability that a target lies between its bounds, between 0 and 1.
+            method: ``"predictive"`` for quantiles of the predictive, ``"conformal"`` for its
+                standard deviation times what the held-out rows needed.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
+        if method == "predictive":
+            lower, upper = _quantiles(self.predictive, coverage)
+        elif method == "conformal":
+            factor = torch.from_numpy(conformal_quantile(self.calibration_scores, coverage))
+            reach = factor * self.predictive.variance.sqrt()
+            lower, upper = self.predictive.mean - reach, self.predictive.mean + reach
+        else:
+            raise ValueError(f'unknown method "{method}"; choose one of: predictive, conformal.')
+        return self.targets.shaped(lower), self.targets.shaped(upper)
+
+    def columns(self, *, entropies: bool = False) -> list[NDArray[Any] | None]:
+        """Return the columns of :func:`added_names`; None for measures without a closed form."""
+        parts = (self.mean, self.lower, self.upper, self.total, self.data, self.knowledge)
+        matrices = [part.reshape(len(part), -1) for part in parts]
+        n_targets = len(self.targets.names)
+        found: list[Any] = [matrix[:, k] for k in range(n_targets) for matrix in matrices]
+        found += [self.in_domain, self.verdict, self.unseen.columns]
+        if entropies:
+            found += [getattr(self.uncertainty, name) for name in ENTROPIES]
+        return found
+
+    def to_frame(self, taken: Collection[str] = (), *, entropies: bool = False) -> pd.DataFrame:
+        """Return the columns that ``priornet predict`` adds, with the index of the inputs.
+
+        Args:
+            taken: Names that must not be used twice: see :func:`added_names`.
+            entropies: Add the measures of uncertainty in nats.
+        """
+        import pandas as pd
+
+        n_rows = self.unseen.n_rows
+        columns = {
+            name: np.full(n_rows, np.nan) if values is None else values
+            for name, values in zip(
+                added_names(self.targets.names, taken, entropies=entropies),
+                self.columns(entropies=entropies),
+                strict=True,
+            )
+        }
+        frame = pd.DataFrame(columns, index=self.index)
+        unseen = next(name for name in columns if name.endswith("unseen"))
+        return frame.assign(**{unseen: frame[unseen].where(self.unseen.rows, None)})
+
+    @cached_property
+    def _bounds(self) -> tuple[FloatArray, FloatArray]:
+        return self.interval(self.coverage, self.method)
+
+    @cached_property
+    def _row_variances(self) -> tuple[FloatArray, FloatArray]:
+        return row_variances(self.standard_belief)
+
+    def _deviation(self, covariance: Tensor) -> FloatArray:
+        scale = torch.from_numpy(self.targets.scaling.scale)
+        return self.targets.shaped(_diagonal(covariance).sqrt() * scale)
 
 
 @dataclass(frozen=True)
@@ -66,3 +316,32 @@ class RowUncertainty:
             else:
                 columns |= {f"{name}_{own}": value[:, k] for k, own in enumerate(self.target_names)}
         return pd.DataFrame(columns, index=self.index if index is None else index)
+
+
+def in_units(belief: Any, targets: TargetColumns) -> Any:
+    """Move a belief about standardised targets to the units of the targets."""
+    shift, scale = (torch.from_numpy(part) for part in targets.scaling)
+    return belief.affine(shift, scale)
+
+
+def row_variances(belief: Any) -> tuple[FloatArray, FloatArray]:
+    """Compute knowledge and data variance of each row: the average over standardised targets."""
+    parts = [_diagonal(c) for c in (belief.knowledge_covariance(), belief.data_covariance())]
+    for part in parts:
+        refuse(part.isnan().any(-1))
+    knowledge, data = (part.mean(-1).numpy() for part in parts)
+    return knowledge, data
+
+
+def _quantiles(predictive: Any, coverage: float) -> tuple[Tensor, Tensor]:
+    """Compute the bounds that leave out the same probability on both sides, ``(N, K)``."""
+    marginals, shape = predictive.marginals(), predictive.mean.shape
+    edges = torch.tensor([(1 - coverage) / 2, (1 + coverage) / 2], dtype=torch.float64)
+    upper = marginals.icdf(edges[1].expand(shape))
+    if isinstance(marginals, (Normal, StudentT)):  # symmetric: half the work
+        return 2 * marginals.loc - upper, upper
+    return marginals.icdf(edges[0].expand(shape)), upper
+
+
+def _diagonal(covariance: Tensor) -> Tensor:
+    return covariance.diagonal(dim1=-2, dim2=-1)

@@ -66,6 +66,11 @@ class Reference:
         """Whether the model has knowledge uncertainty at all; a single Gaussian has none."""
         return bool(self.knowledge[-1] > 0)
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are rows enough for a row to be trusted or called noisy."""
+        return len(self.knowledge) >= FEWEST  # of few rows all are reference rows
+
     def familiarity(self, knowledge: FloatArray) -> FloatArray:
         """Share of reference rows at least as uncertain: 1 is ordinary, towards 0 is unheard of.
 

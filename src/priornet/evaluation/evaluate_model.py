@@ -34,24 +34,8 @@ class Estimator(Protocol):
         """Settings."""
         ...
 
-    def predict_dist(self, X: Any) -> Distribution:
-        """Predictive of each row."""
-        ...
-
-    def predict_belief(self, X: Any) -> Any:
-        """Belief behind it."""
-        ...
-
-    def predict_uncertainty(self, X: Any) -> Any:
-        """Total, data and knowledge uncertainty."""
-        ...
-
-    def predict_familiarity(self, X: Any) -> Any:
-        """In-domain score in [0, 1]."""
-        ...
-
-    def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
-        """One word per row; with the columns that hold what training never had, if asked."""
+    def predict_all(self, X: Any) -> Any:
+        """Predict rows once: a :class:`priornet.estimators.Prediction`."""
         ...
 
 
@@ -67,6 +51,8 @@ class Evaluation:
         y: Targets, ``(N, K)``.
         prediction: Predicted means, ``(N, K)``.
         intervals: By method: ``"predictive"``, and ``"conformal"`` where the model has it.
+        interval: Share of the targets inside the intervals of each method at one coverage, ready
+            for JSON: ``{"coverage": 0.9, "observed": {"predictive": 0.88}}``.
         pit: Where each target falls in its predictive, ``(N, K)``.
         expected: Probabilities of the calibration curve, ``(101,)``.
         observed: Observed shares there, ``(101, K)``.
@@ -93,6 +79,7 @@ class Evaluation:
     y: FloatArray
     prediction: FloatArray
     intervals: dict[str, Intervals]
+    interval: dict[str, Any]
     pit: FloatArray
     expected: FloatArray
     observed: FloatArray
@@ -123,6 +110,7 @@ def evaluate(
     *,
     name: str | None = None,
     most_rows: int = 50,
+    coverage: float = 0.9,
 ) -> Evaluation:
     """Score a fitted estimator on rows, and keep what a report needs.
 
@@ -133,6 +121,7 @@ def evaluate(
         X_ood: Rows from somewhere else, which the uncertainty should tell apart.
         name: What to call the model; its method when None.
         most_rows: How many of the least trusted rows to list.
+        coverage: Coverage of the intervals whose share of targets is counted.
     """
     from priornet.estimators.verdict import WORDS  # with scikit-learn behind it: not on import
 
@@ -142,24 +131,25 @@ def evaluate(
     deviation = targets.std(0)
     scale = np.where(deviation > 0, deviation, 1.0) if len(names) > 1 else np.ones(1)
 
-    predictive = model.predict_dist(X)
+    found = model.predict_all(X)
+    predictive = found.distribution
     y_tensor = _as_target(targets, predictive)
     prediction = _by_target(predictive.mean)
     curve = calibration_curve(predictive, y_tensor)
-    intervals = _intervals(model, X, targets.shape)
-    spread = spread_of(model, X, scale)
-    spread_ood = None if X_ood is None else spread_of(model, X_ood, scale)
+    intervals = _intervals(model, found, targets.shape)
+    spread = spread_of(found, scale)
+    spread_ood = None if X_ood is None else spread_of(model.predict_all(X_ood), scale)
     row_spread = _row_spread(spread, scale)
     error = (((targets - prediction) / scale) ** 2).sum(1)
-    familiarity = np.asarray(model.predict_familiarity(X), np.float64)
-    words, unseen = model.predict_verdict(X, return_columns=True)
-    verdict = np.asarray(words).astype(str)
+    familiarity, verdict = found.in_domain, found.verdict.astype(str)
+    unseen = found.unseen.columns
 
     features = features_of(X, model.fitted_.preprocessor.columns_)
     part = "knowledge" if (spread.knowledge > 0).any() else "total"
 
     def along(table: Any) -> FloatArray:
-        return _row_spread(spread_of(model, table, scale, with_measures=False), scale)[part]
+        found = spread_of(model.predict_all(table), scale, with_measures=False)
+        return _row_spread(found, scale)[part]
 
     per_target = target_scores(
         names, targets, prediction, _numbers(miscalibration_area(predictive, y_tensor)), intervals
@@ -173,6 +163,7 @@ def evaluate(
         y=targets,
         prediction=prediction,
         intervals=intervals,
+        interval=_observed(model, found, targets, coverage),
         pit=_by_target(pit(predictive, y_tensor)),
         expected=_numbers(curve.expected),
         observed=_by_target(curve.observed),
@@ -254,9 +245,9 @@ def _targets(y: Any, names: tuple[str, ...], labels: tuple[str, ...]) -> FloatAr
     return values
 
 
-def _intervals(model: Estimator, X: Any, shape: tuple[int, ...]) -> dict[str, Intervals]:
-    """Every method and level, from one pass through the networks."""
-    fitted, predictive = model.fitted_, model.predict_belief(X).predictive()
+def _intervals(model: Estimator, prediction: Any, shape: tuple[int, ...]) -> dict[str, Intervals]:
+    """Compute the intervals of every method and level."""
+    fitted = model.fitted_
     found: dict[str, Intervals] = {}
     for method in ("predictive", "conformal"):
         levels = [c for c in LEVELS if method == "predictive" or fitted.has_conformal(c)]
@@ -265,9 +256,21 @@ def _intervals(model: Estimator, X: Any, shape: tuple[int, ...]) -> dict[str, In
         lower, upper = (np.full((len(LEVELS), *shape), np.nan) for _ in range(2))
         for level in levels:
             i = LEVELS.index(level)
-            lower[i], upper[i] = (_numbers(e) for e in fitted.interval(predictive, level, method))
+            lower[i], upper[i] = map(_by_target, prediction.interval(level, method))
         found[method] = Intervals(lower, upper)
     return found
+
+
+def _observed(
+    model: Estimator, prediction: Any, targets: FloatArray, coverage: float
+) -> dict[str, Any]:
+    """Compute the share of targets inside the intervals, of each method that the model has."""
+    observed: dict[str, float] = {}
+    for method in ("predictive", "conformal"):
+        if method == "predictive" or model.fitted_.has_conformal(coverage):
+            lower, upper = map(_by_target, prediction.interval(coverage, method))
+            observed[method] = float(((lower <= targets) & (targets <= upper)).mean())
+    return {"coverage": coverage, "observed": observed}
 
 
 def _as_target(values: FloatArray, predictive: Distribution) -> Tensor:

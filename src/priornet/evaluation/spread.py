@@ -44,23 +44,22 @@ class Spread:
     measures: dict[str, FloatArray]
 
 
-def spread_of(model: Any, X: Any, scale: FloatArray, *, with_measures: bool = True) -> Spread:
-    """Uncertainty that a fitted model has about rows.
+def spread_of(prediction: Any, scale: FloatArray, *, with_measures: bool = True) -> Spread:
+    """Collect the uncertainty of rows.
 
     Args:
-        model: A fitted estimator.
-        X: The rows.
+        prediction: A :class:`priornet.estimators.Prediction` of the rows.
         scale: Unit of each target in measures of the whole row, ``(K,)``.
         with_measures: Whether to give the measures of the whole row as well.
     """
-    record = model.predict_uncertainty(X)
+    record = prediction.uncertainty
     variance = {part: _by_target(getattr(record, f"{part}_variance")) for part in PARTS}
     deviation = {part: np.sqrt(value) for part, value in variance.items()}
     if not with_measures:
         return Spread(**deviation, measures={})
     data_entropy, information = record.data_entropy, record.mutual_information
     if information is None:
-        information = ensemble_information(model.predict_belief(X))
+        information = ensemble_information(prediction.belief)
     total_entropy = record.total_entropy
     if total_entropy is None:
         total_entropy = data_entropy + information

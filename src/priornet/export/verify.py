@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.prediction import RowUncertainty
+from priornet.estimators.prediction import Prediction
 from priornet.export.errors import ExportError
 from priornet.export.exported import Outputs
 
@@ -156,25 +156,23 @@ def _relative(expected: FloatArray, found: FloatArray, scale: FloatArray) -> Flo
 
 
 def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Expected:
-    """What the model says: the outputs that an export of it has."""
-    record = model.predict_uncertainty(rows)
-    lower, upper = model.predict_interval(rows, about["coverage"], about["interval"])
-    found: dict[str, Any] = {"mean": model.predict(rows), "lower": lower, "upper": upper}
-    return found | record.measures() | _standing(model, rows, record)
+    """Return what the model predicts: the outputs that an export of it has."""
+    found = model.predict_all(rows, about["coverage"], about["interval"])
+    outputs: dict[str, Any] = {"mean": found.mean, "lower": found.lower, "upper": found.upper}
+    return outputs | found.uncertainty.measures() | _standing(found)
 
 
-def _standing(model: BaseRegressor, rows: Any, record: RowUncertainty) -> dict[str, Jumping]:
+def _standing(found: Prediction) -> dict[str, Jumping]:
     """Score and word of each row, and what a little more or less uncertainty would make of it."""
-    reference = model.fitted_.reference
-    square = np.square(model.fitted_.targets.scaling.scale)
+    reference, record = found.reference, found.uncertainty
+    square = np.square(found.targets.scaling.scale)
     parts = (record.knowledge_variance, record.data_variance)
     knowledge, data = ((_as_matrix(part) / square).mean(-1) for part in parts)
     nearby = (1 - TOLERANCE, 1 + TOLERANCE)
-    verdict, columns = model.predict_verdict(rows, return_columns=True)
-    unseen = columns != ""
+    unseen = found.unseen.rows
     words = tuple(reference.words(a * knowledge, b * data, unseen) for a in nearby for b in nearby)
-    found = {"verdict": Jumping(verdict, words)}
+    outputs = {"verdict": Jumping(found.verdict, words)}
     if reference.has_knowledge:
         scores = tuple(reference.familiarity(factor * knowledge) for factor in nearby)
-        found["in_domain"] = Jumping(model.predict_familiarity(rows), scores)
-    return found
+        outputs["in_domain"] = Jumping(found.in_domain, scores)
+    return outputs

@@ -34,6 +34,7 @@ from priornet.estimators.files.config import (
 )
 from priornet.estimators.files.folders import found_folder, open_together, state_of, whole_folder
 from priornet.estimators.model import Fitted
+from priornet.estimators.prediction import in_units
 from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
 from priornet.uncertainty import uncertainty
@@ -270,7 +271,7 @@ def _check_predictions(fitted: Fitted) -> None:
     rows = torch.tensor([[deviations] for deviations in _PROBED])
     try:
         belief = fitted.standard_belief(rows.expand(-1, fitted.network.n_inputs))
-        record, predictive = uncertainty(belief), fitted.moved(belief).predictive()
+        record, predictive = uncertainty(belief), in_units(belief, fitted.targets).predictive()
         found = (
             predictive.mean,
             predictive.variance[:3],  # in units of the target, whose squares may be near the end

@@ -93,7 +93,7 @@ def to_onnx(
         *variances,
         len(targets.names),
         odd,
-        is_enough=fitted.is_enough,
+        is_enough=fitted.reference.is_enough,
     )
     for name, value in stands._asdict().items():
         if value is not None:

@@ -70,7 +70,7 @@ class Program(nn.Module):
         self.register_buffer("series", torch.from_numpy(coefficients.copy()))
         reference = fitted.reference
         self._noisy, self._limit = NOISY * reference.data, reference.limit
-        self._is_enough = fitted.is_enough
+        self._is_enough = fitted.reference.is_enough
         usual = reference.knowledge if reference.has_knowledge else reference.knowledge[:0]
         self.register_buffer("usual", torch.tensor(usual))
 
