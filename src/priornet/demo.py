@@ -22,6 +22,7 @@ import numpy as np
 
 from priornet.evaluation.evaluate_model import Evaluation, evaluate
 from priornet.evaluation.results import preset_of, provenance, summary
+from priornet.methods import STUDENTS
 from priornet.tables.diabetes import load_diabetes
 
 __all__ = ["METHODS", "PRESETS", "Config", "Study", "run", "study"]
@@ -148,25 +149,14 @@ def _moved(X: Any, deviation: Any, shift: float, rng: np.random.Generator) -> An
 
 def _make(name: str, config: Config, trained: dict[str, Any], verbose: bool) -> Any:
     """An estimator with its own defaults; the student learns from the ensemble trained before."""
-    from priornet.estimators import (
-        DeepEnsembleRegressor,
-        DistilledRegressor,
-        EvidentialRegressor,
-        GaussianRegressor,
-        PriorNetRegressor,
-    )
+    from priornet.estimators import make_estimator
 
-    epochs = {"epochs": config.epochs}
-    teacher = {"teacher": trained.get("ENSM"), "student_epochs": config.student_epochs}
-    made: dict[str, tuple[type[Any], dict[str, Any]]] = {
-        "ENSM": (DeepEnsembleRegressor, {"n_members": config.n_members, **epochs}),
-        "EnD2": (DistilledRegressor, teacher),
-        "NWPN": (PriorNetRegressor, epochs),
-        "DER": (EvidentialRegressor, epochs),
-        "Single": (GaussianRegressor, epochs),
-    }
-    kind, settings = made[name]
-    return kind(**settings, random_state=config.seed, verbose=verbose)
+    settings: dict[str, Any] = {"epochs": config.epochs}
+    if name in STUDENTS:
+        settings = {"teacher": trained.get("ENSM"), "student_epochs": config.student_epochs}
+    elif name == "ENSM":
+        settings["n_members"] = config.n_members
+    return make_estimator(name, **settings, random_state=config.seed, verbose=verbose)
 
 
 def _metrics(evaluation: Evaluation, foreign: float, seconds: float) -> dict[str, Any]:

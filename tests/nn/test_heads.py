@@ -24,7 +24,13 @@ from priornet.distributions import (
     NormalWishart,
     ProductNormalWishart,
 )
-from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
+from priornet.nn import (
+    GaussianHead,
+    GaussianMixtureHead,
+    NormalWishartHead,
+    make_head,
+    stack_head,
+)
 from priornet.nn.heads import Head
 from priornet.priors import semi_informative_prior
 
@@ -366,3 +372,26 @@ def test_an_exported_head_keeps_its_convolution():
     for strict in (False, True):
         program = torch.export.export(Raw(), (torch.zeros(2, 7, 3, 5),), strict=strict)
         assert any("conv" in str(node.target) for node in program.graph.nodes)
+
+
+KINDS = {
+    "gaussian": GaussianHead,
+    "normal-wishart": NormalWishartHead,
+    "mixture": GaussianMixtureHead,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("per_pixel", [False, True])
+def test_a_head_is_of_its_class_with_its_settings(kind, per_pixel):
+    head = make_head(kind, 8, 2, n_members=5, per_pixel=per_pixel, init_gain=1.0)
+    assert type(head) is KINDS[kind]
+    assert (head.per_pixel, head.init_gain) == (per_pixel, 1.0)
+    assert getattr(head, "n_members", 5) == 5
+
+
+def test_the_head_of_a_stack_draws_no_random_numbers():
+    state = torch.get_rng_state()
+    head = stack_head("gaussian", 8)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(weight.is_meta for weight in head.parameters())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -25,6 +25,8 @@ from priornet.cli.output import (
     say_columns,
 )
 from priornet.cli.outputs import check_model_folder
+from priornet.methods import METHODS
+from priornet.methods import Objective as Student
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +45,13 @@ _SHOWN = 12  # columns that a sentence names
 class Objective(StrEnum):
     """What the student predicts."""
 
-    ENDD = "endd"
-    END = "end"
-    MD_END = "md-end"
+    _ignore_ = "method"
+    for method in METHODS.values():
+        if method.objective is not None:
+            vars()[method.key] = method.objective
+
+
+_DEFAULT = Objective("endd")
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Request:
     targets: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     unlabelled: str | None = None
-    objective: Objective = Objective.ENDD
+    objective: Objective = _DEFAULT
     holdout: float = 0.15
     seed: int = 0
     epochs: int | None = None
@@ -363,7 +369,7 @@ def _make(request: Request, teacher: Any, *, verbose: bool) -> Any:
     settings: dict[str, Any] = {} if request.epochs is None else {"student_epochs": request.epochs}
     return DistilledRegressor(
         teacher,
-        objective=request.objective.value,
+        objective=cast(Student, request.objective.value),
         random_state=request.seed,
         verbose=verbose,
         **settings,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "fit", "train"]
 
+_DEFAULT = Method("endd")
 _FEWEST = 5  # held-out rows; fewer say nothing
 
 
@@ -42,7 +43,7 @@ class Request:
     data: str
     targets: tuple[str, ...]
     out: Path
-    method: Method = Method.ENDD
+    method: Method = _DEFAULT
     ignore: tuple[str, ...] = ()
     report: Path | None = None
     holdout: float = 0.15
@@ -154,10 +155,10 @@ def train(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Evaluatio
     say_columns(called(request.data), summaries if verbose else (), heard)
     training, held = _split(rows, request.holdout, request.seed)
 
-    from priornet.cli.methods import make_estimator
+    from priornet.cli.methods import estimator_for
     from priornet.evaluation.evaluate_model import evaluate
 
-    model = make_estimator(
+    model = estimator_for(
         request.method,
         request.seed,
         epochs=request.epochs,

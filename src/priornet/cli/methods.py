@@ -5,30 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from priornet.cli.options import Method
+from priornet.methods import method_named
 
-__all__ = ["make_estimator"]
+__all__ = ["estimator_for"]
 
 
-def make_estimator(
+def estimator_for(
     method: Method, seed: int, *, epochs: int | None, calibration: float | None, verbose: bool
 ) -> Any:
-    """An estimator with the defaults of its class, but for what is given."""
-    from priornet import estimators
+    """Make an estimator with the defaults of its class, but for what is given."""
+    from priornet.estimators import make_estimator
 
-    made: dict[Method, tuple[type[Any], dict[str, Any]]] = {
-        Method.SINGLE: (estimators.GaussianRegressor, {}),
-        Method.ENSEMBLE: (estimators.DeepEnsembleRegressor, {}),
-        Method.RKL: (estimators.PriorNetRegressor, {}),
-        Method.ENDD: (estimators.DistilledRegressor, {"objective": "endd"}),
-        Method.END: (estimators.DistilledRegressor, {"objective": "end"}),
-        Method.MD_END: (estimators.DistilledRegressor, {"objective": "md-end"}),
-        Method.DER: (estimators.EvidentialRegressor, {}),
-    }
-    kind, settings = made[method]
+    chosen, settings = method_named(method), dict[str, Any]()
     if epochs is not None:
         settings["epochs"] = epochs
-        if kind is estimators.DistilledRegressor:
+        if chosen.needs_teacher:
             settings["student_epochs"] = epochs
     if calibration is not None:
         settings["calibration_fraction"] = calibration
-    return kind(**settings, random_state=seed, verbose=verbose)
+    return make_estimator(chosen.key, **settings, random_state=seed, verbose=verbose)

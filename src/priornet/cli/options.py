@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from priornet.methods import TABULAR
+
 __all__ = [
     "LARGEST_SEED",
     "AsJson",
@@ -26,15 +28,11 @@ LARGEST_SEED = 2**32 - 1
 
 
 class Method(StrEnum):
-    """What to train, named here so that the help need not import it."""
+    """Methods for tables, by their names on the command line."""
 
-    SINGLE = "single"
-    ENSEMBLE = "ensemble"
-    RKL = "rkl"
-    ENDD = "endd"
-    END = "end"
-    MD_END = "md-end"
-    DER = "der"
+    _ignore_ = "method"
+    for method in TABULAR:
+        vars()[method.key] = method.spelling
 
 
 class Interval(StrEnum):

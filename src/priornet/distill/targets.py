@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,13 +24,9 @@ from priornet.distributions import (
     precision_averages,
 )
 from priornet.losses.distillation import Tempering
+from priornet.methods import Objective
 
-__all__ = ["OBJECTIVES", "Objective", "Targets", "targets_for"]
-
-Objective = Literal["endd", "end", "md-end"]
-
-OBJECTIVES: dict[str, Objective] = {"EnD2": "endd", "EnD": "end", "MD-EnD": "md-end"}
-"""What students learn, by the names that they have in the paper and in results."""
+__all__ = ["Targets", "targets_for"]
 
 
 class Targets(ABC):

@@ -4,6 +4,7 @@ from priornet.estimators.base import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
 from priornet.estimators.evidential import EvidentialRegressor
+from priornet.estimators.factory import make_estimator
 from priornet.estimators.files.persistence import ModelError, load
 from priornet.estimators.prediction import Prediction, PredictionError, RowUncertainty
 from priornet.estimators.prior_network import PriorNetRegressor
@@ -24,4 +25,5 @@ __all__ = [
     "RowUncertainty",
     "TableWarning",
     "load",
+    "make_estimator",
 ]

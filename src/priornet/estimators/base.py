@@ -44,7 +44,8 @@ from priornet.estimators.prepared import (
     fit_preprocessor,
     standardised,
 )
-from priornet.nn.architecture import HeadKind, Network
+from priornet.methods import HeadKind
+from priornet.nn.architecture import Network
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
 from priornet.tables.raw import column_names, take_rows

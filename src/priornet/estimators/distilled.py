@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from numbers import Real
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from priornet.distill import Faithfulness, FaithfulnessWarning, Teacher, TransferSet, as_teacher
-from priornet.distill.targets import Objective
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
@@ -22,6 +21,7 @@ from priornet.estimators.plan import Auto, check_count
 from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
 from priornet.estimators.prepared import Prepared
 from priornet.estimators.student import StudentSettings, Target, train_student
+from priornet.methods import Objective
 from priornet.notices import warn_user
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 
@@ -186,7 +186,7 @@ class DistilledRegressor(BaseRegressor):
         """Refuse settings that cannot work."""
         super().check_parameters()
         for name, allowed in (
-            ("objective", ("endd", "end", "md-end")),
+            ("objective", get_args(Objective)),
             ("target", ("auto", "proxy", "likelihood")),
         ):
             if getattr(self, name) not in allowed:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
-from priornet import losses
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
-from priornet.training import Batch
+from priornet.training.objectives import likelihood
 
 __all__ = ["DeepEnsembleRegressor", "GaussianRegressor"]
 
@@ -46,7 +43,7 @@ class GaussianRegressor(BaseRegressor):
 
     def _train(self, prepared: Prepared) -> Fitted:
         seeds = network_seeds(prepared.rng, 1)
-        return self._train_networks(prepared, "gaussian", nll, "Gaussian", seeds)
+        return self._train_networks(prepared, "gaussian", likelihood, "Gaussian", seeds)
 
 
 class DeepEnsembleRegressor(BaseRegressor):
@@ -108,9 +105,4 @@ class DeepEnsembleRegressor(BaseRegressor):
 
     def _train(self, prepared: Prepared) -> Fitted:
         seeds = network_seeds(prepared.rng, self.n_members)
-        return self._train_networks(prepared, "gaussian", nll, "ensemble", seeds)
-
-
-def nll(prediction: Any, batch: Batch, _: float) -> Tensor:
-    """Loss of a Gaussian network."""
-    return losses.gaussian_nll(prediction, batch.targets)
+        return self._train_networks(prepared, "gaussian", likelihood, "ensemble", seeds)

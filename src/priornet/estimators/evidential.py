@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
-from priornet import losses
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.model import Fitted
 from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
-from priornet.training import Batch
+from priornet.training.objectives import evidential
 
 __all__ = ["EvidentialRegressor"]
 
@@ -73,8 +70,5 @@ class EvidentialRegressor(BaseRegressor):
             raise ValueError(f"`coefficient` must not be negative; got {self.coefficient}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
-        def loss(nw: Any, batch: Batch, _: float) -> Tensor:
-            return losses.evidential(nw, batch.targets, self.coefficient)
-
-        seeds = network_seeds(prepared.rng, 1)
+        seeds, loss = network_seeds(prepared.rng, 1), evidential(self.coefficient)
         return self._train_networks(prepared, "normal-wishart", loss, "evidential", seeds)

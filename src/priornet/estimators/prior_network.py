@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 import torch
 from torch import Generator, Tensor
 
-from priornet import losses
 from priornet.distributions import NormalWishart
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.inputs import check_inputs
@@ -17,8 +16,8 @@ from priornet.estimators.plan import Auto, network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.tables.factor_analysis import FactorAnalysisGenerator
-from priornet.training import Batch, Rows
-from priornet.training.schedules import linear_ramp
+from priornet.training import Rows
+from priornet.training.objectives import prior_network
 
 __all__ = ["PriorNetRegressor"]
 
@@ -159,26 +158,18 @@ class PriorNetRegressor(BaseRegressor):
             torch.cat([torch.cat([prepared.targets, blank]), inside], -1),
             torch.cat([prepared.weight, prepared.weight.new_ones(n_out)]),
         )
-        n_targets = prepared.targets.shape[1]
-
         # What may be said of a row inside without its target: that of all, seen beta times.
         of_all = semi_informative_prior(
             prepared.targets[train], self.beta, self.beta, self.prior_match
         )
-
-        def loss(nw: Any, batch: Batch, share: Any) -> Tensor:
-            y, has_target = batch.targets.split([n_targets, 1], -1)
-            has_target = has_target.squeeze(-1)
-            goal, beta = prior, self.beta * has_target
-            is_warming = share < self.warm_up
-            if is_warming is not False:  # true, or a tensor that a CUDA graph looks at
-                untold = (has_target > 0) & is_warming
-                goal, beta = _either(untold, of_all, prior), beta * ~untold
-            per_row = losses.reverse_kl(nw, y, goal, beta)
-            gamma = self.gamma * linear_ramp(share, self.ood_ramp)
-            # Divided by beta: an in-domain row then weighs as much as under the likelihood.
-            return per_row * (has_target + gamma * (1 - has_target)) / self.beta
-
+        loss = prior_network(
+            prior,
+            self.beta,
+            self.gamma,
+            ramp=self.ood_ramp,
+            warm_up=self.warm_up,
+            pooled=of_all,
+        )
         extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
         kind = "normal-wishart"
         fitted = self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
@@ -222,12 +213,3 @@ def _better(fitted: Fitted, n_rows: int) -> Fitted:
     training["prior_belief"] = _BELIEFS[best]
     stack = fitted.stack.select([best])
     return Fitted(fitted.preprocessor, fitted.targets, fitted.network, stack, training)
-
-
-def _either(which: Tensor, first: NormalWishart, second: NormalWishart) -> NormalWishart:
-    """Per element the one or the other."""
-    chosen: dict[str, Tensor] = {}
-    for name in ("loc", "precision_tril", "belief", "excess"):
-        a, b = getattr(first, name), getattr(second, name)
-        chosen[name] = torch.where(which[(..., *[None] * a.dim())], a, b)
-    return NormalWishart.from_excess(**chosen, validate_args=False)

@@ -11,7 +11,6 @@ from torch import Generator, Tensor
 
 from priornet.distill import Targets, TransferSet, start_as_members, targets_for
 from priornet.distill.answers import pool_answers, pooled_share
-from priornet.distill.targets import Objective
 from priornet.estimators.asking import MakeTargets, pack_answers
 from priornet.estimators.model import Fitted
 from priornet.estimators.plan import network_seeds
@@ -23,18 +22,18 @@ from priornet.estimators.student_size import (
     student_size,
     usual_rate,
 )
+from priornet.methods import Objective, method_named
 from priornet.nn import Stack
-from priornet.nn.architecture import HeadKind, Network
+from priornet.nn.architecture import Network
 from priornet.nn.ramps import quantile_edges
-from priornet.training import Batch, Rows
-from priornet.training.schedules import temperature
+from priornet.training import Rows
+from priornet.training.objectives import student
 from priornet.training.stack_training import Auto, Plan, TrainingSettings, train_stack
 
-__all__ = ["HEADS", "StudentSettings", "Target", "balance", "student_plan", "train_student"]
+__all__ = ["StudentSettings", "Target", "balance", "student_plan", "train_student"]
 
 Target = Literal["auto", "proxy", "likelihood"]
 
-HEADS: dict[str, HeadKind] = {"endd": "normal-wishart", "end": "gaussian", "md-end": "mixture"}
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
 _LEAST_SPREAD = 0.02  # of the average, when answers are weighed
@@ -155,14 +154,16 @@ def balance(targets: Targets, columns: Tensor) -> Tensor:
 def _network(
     settings: StudentSettings, size: StudentSize, posed: Posed, targets: Targets
 ) -> Network:
+    head = method_named(settings.objective).head
+    assert head is not None
     n_pieces = size.n_pieces if settings.n_pieces == "auto" else settings.n_pieces
     continuous = [source.is_continuous for source in posed.preprocessor.source_]
     return Network(
         posed.centres.shape[1],
         size.hidden if settings.hidden is None else settings.hidden,
         targets.n_targets,
-        HEADS[settings.objective],
-        n_members=targets.n_members if settings.objective == "md-end" else 1,
+        head,
+        n_members=targets.n_members if head == "mixture" else 1,
         min_excess=1.0,  # members that differ wildly ask for less, where variances explode
         min_belief=1e-10,  # members without noise, far outside: sure of different means
         edges=quantile_edges(posed.centres, n_pieces, continuous) if n_pieces else (),
@@ -178,10 +179,7 @@ def _distil(
     plan: Plan,
     rate: float,
 ) -> dict[str, Any]:
-    def loss(prediction: Any, batch: Batch, share: float) -> Tensor:
-        annealed = temperature(share, settings.temperature)
-        return targets.loss(prediction, batch.targets, annealed)
-
+    loss = student(targets, settings.temperature)
     return train_stack(
         stack,
         Rows(asked.inputs, columns, asked.weight),

@@ -8,18 +8,10 @@ from importlib import metadata
 from typing import Any
 
 from priornet._version import __version__
-from priornet.distill.targets import OBJECTIVES
-from priornet.methods import COLOURS, LABELS
+from priornet.methods import COLOURS, LABELS, TABULAR
 
 __all__ = ["Description", "describe"]
 
-_METHODS = {
-    "GaussianRegressor": "Single",
-    "DeepEnsembleRegressor": "ENSM",
-    "PriorNetRegressor": "NWPN",
-    "EvidentialRegressor": "DER",
-}
-_STUDENTS = {objective: method for method, objective in OBJECTIVES.items()}
 _PACKAGES = ("torch", "numpy", "scikit-learn")
 
 
@@ -57,8 +49,11 @@ def describe(model: Any) -> Description:
     """Read what a fitted estimator says about itself."""
     class_name = type(model).__name__
     parameters: dict[str, Any] = model.get_params(deep=False)
-    method = _METHODS.get(class_name) or _STUDENTS.get(str(parameters.get("objective")), "")
-    method = method or class_name
+    objective = parameters.get("objective")
+    method = class_name
+    for one in TABULAR:
+        if objective == one.objective if one.needs_teacher else class_name == one.estimator:
+            method = one.key
     seed = parameters.get("random_state")
     return Description(
         method=method,

@@ -1,8 +1,15 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
-from priornet.nn.architecture import HeadKind, Network
+from priornet.nn.architecture import Network
 from priornet.nn.dense_depth import DenseDepth
-from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
+from priornet.nn.heads import (
+    GaussianHead,
+    GaussianMixtureHead,
+    Head,
+    NormalWishartHead,
+    make_head,
+    stack_head,
+)
 from priornet.nn.maps import BoundedExp
 from priornet.nn.mlp import MLP
 from priornet.nn.stacked import Stack, StackedMLP, StackedModules
@@ -14,10 +21,11 @@ __all__ = [
     "GaussianHead",
     "GaussianMixtureHead",
     "Head",
-    "HeadKind",
     "Network",
     "NormalWishartHead",
     "Stack",
     "StackedMLP",
     "StackedModules",
+    "make_head",
+    "stack_head",
 ]

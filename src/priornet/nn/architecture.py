@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self, get_args
 
-import torch
 from torch import Tensor
 
-from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
+from priornet.methods import HeadKind
+from priornet.nn.heads import Head, stack_head
 from priornet.nn.ramps import Edges, RampedMLP, n_ramps
 from priornet.nn.stacked import StackedMLP
 
-__all__ = ["HeadKind", "Network"]
+__all__ = ["Network"]
 
-HeadKind = Literal["gaussian", "normal-wishart", "mixture"]
-_KINDS = ("gaussian", "normal-wishart", "mixture")
+_KINDS = get_args(HeadKind)
 
 
 @dataclass(frozen=True)
@@ -52,20 +51,14 @@ class Network:
             raise ValueError(f'unknown head "{self.head}"; choose one of: {", ".join(_KINDS)}.')
 
     def make_head(self) -> Head:
-        """The head: only its meaning is used, so it has no weights and draws no random numbers."""
-        width, k_dim = self.widths[-1], self.n_targets
-        with torch.device("meta"):
-            if self.head == "gaussian":
-                return GaussianHead(width, k_dim)
-            if self.head == "mixture":
-                return GaussianMixtureHead(width, k_dim, n_members=self.n_members)
-            return NormalWishartHead(
-                width,
-                k_dim,
-                tied_evidence=self.tied_evidence,
-                min_belief=self.min_belief,
-                min_excess=self.min_excess,
-            )
+        """Make the head, whose weights are those of the stack."""
+        settings = {
+            "tied_evidence": self.tied_evidence,
+            "min_belief": self.min_belief,
+            "min_excess": self.min_excess,
+        }
+        own: dict[str, Any] = settings if self.head == "normal-wishart" else {}
+        return stack_head(self.head, self.widths[-1], self.n_targets, self.n_members, **own)
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
         """A stack of such networks, one per seed, of a tensor's dtype and on its device."""

@@ -9,6 +9,7 @@ standardised targets: mean 0, precision 1, and the initial evidence.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, TypeGuard
 
 import torch
@@ -22,10 +23,18 @@ from priornet.distributions import (
     ProductNormalWishart,
 )
 from priornet.losses._kernels.leaf import Leaf
+from priornet.methods import HeadKind
 from priornet.nn.compiling import is_fusing
 from priornet.nn.maps import BoundedExp, BoundedExps
 
-__all__ = ["GaussianHead", "GaussianMixtureHead", "Head", "NormalWishartHead"]
+__all__ = [
+    "GaussianHead",
+    "GaussianMixtureHead",
+    "Head",
+    "NormalWishartHead",
+    "make_head",
+    "stack_head",
+]
 
 Covariance = Literal["full", "diagonal"]
 
@@ -353,3 +362,36 @@ class GaussianMixtureHead(Head):
         members = raw.unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
         loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
         return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
+
+
+_HEADS: dict[HeadKind, type[Head]] = {
+    "gaussian": GaussianHead,
+    "normal-wishart": NormalWishartHead,
+    "mixture": GaussianMixtureHead,
+}
+
+
+def make_head(
+    kind: HeadKind, in_features: int, n_targets: int = 1, n_members: int = 1, **settings: Any
+) -> Head:
+    """Make the head of a method.
+
+    Args:
+        kind: What it predicts.
+        in_features: Width of the features.
+        n_targets: Target dimension K.
+        n_members: Gaussians of a mixture; other heads ignore it.
+        settings: More arguments of the head's class.
+    """
+    if kind == "mixture":
+        settings["n_members"] = n_members
+    make: Callable[..., Head] = _HEADS[kind]
+    return make(in_features, n_targets, **settings)
+
+
+def stack_head(
+    kind: HeadKind, in_features: int, n_targets: int = 1, n_members: int = 1, **settings: Any
+) -> Head:
+    """Make a head for a stack, which has its own weights: it takes no memory and draws nothing."""
+    with torch.device("meta"):
+        return make_head(kind, in_features, n_targets, n_members, **settings)

@@ -44,6 +44,8 @@ class Batch(NamedTuple):
     """``(S, B)``: what each row contributes to its network's loss; 0 for filling."""
     active: Tensor | None
     """True for networks that have rows in this step, ``(S,)``; None when all have."""
+    mask: Tensor | None = None
+    """True where a target was measured, in the shape of a loss; None for everywhere."""
 
 
 class _Order:

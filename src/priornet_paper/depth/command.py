@@ -16,6 +16,7 @@ from priornet.cli.options import AsJson, Overwrite, Quiet
 from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs
 from priornet.cli.sigterm import Terminated
+from priornet.methods import METHODS
 
 if TYPE_CHECKING:
     from priornet_paper.depth.orders import Event
@@ -23,14 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["depth"]
 
 _NAMES = {
-    "dd": "DD",
-    "single": "Single",
-    "ensemble": "ENSM",
-    "endd": "EnD2",
-    "rkl": "NWPN",
-    "der": "DER",
-    "end": "EnD",
-    "md-end": "MD-EnD",
+    **{method.spelling: method.key for method in METHODS.values()},
     "endd-t1": "EnD2-T1",
     "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",

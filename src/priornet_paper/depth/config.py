@@ -6,10 +6,12 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
+from priornet import methods
+from priornet.methods import STUDENTS
+
 __all__ = ["DATASETS", "METHODS", "STUDENTS", "Config"]
 
-METHODS = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
-STUDENTS = ("EnD2", "EnD", "MD-EnD")
+METHODS = tuple(methods.METHODS)
 DATASETS = ("nyu", "kitti")
 
 # Settings that are gone, and the value under which they did nothing: older results name them.

@@ -16,15 +16,15 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from priornet import losses
+from priornet import losses, training
 from priornet.distill import Targets, targets_for
-from priornet.distill.targets import OBJECTIVES
 from priornet.distributions import GaussianEnsemble
 from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
-from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
+from priornet.methods import METHODS, Method
+from priornet.nn import Head, make_head, stack_head
 from priornet.priors import semi_informative_prior
+from priornet.training import objectives
 from priornet.training.schedules import linear_ramp, temperature
-from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.recipe import Recipe
 
 __all__ = ["Batch", "Objective", "Scale", "ensemble_of", "objective_for"]
@@ -69,8 +69,13 @@ class Objective(ABC):
 
     @property
     def make_head(self) -> Callable[[int], Head] | None:
-        """Builds the head of its network from the number of features; None for a plain output."""
-        return functools.partial(GaussianHead, per_pixel=True)
+        """Return what builds the network's head from its features; None for a bare output."""
+        kind = METHODS[self.recipe.method].head
+        if kind is None:
+            return None
+        settings = {"min_excess": self.config.min_excess} if self.recipe.method == "EnD2" else {}
+        n_members = self.config.n_members
+        return functools.partial(make_head, kind, n_members=n_members, per_pixel=True, **settings)
 
     def setting(self, share: float) -> float:
         """What changes while training goes on, from the share of it that is done."""
@@ -99,10 +104,11 @@ class Objective(ABC):
         """A distribution per pixel, pixels in one row ``(P,)``."""
         return head.distribution(outputs.flatten(0, -2))
 
-    def target(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
+    def pixels(self, batch: Batch) -> training.Batch:
+        """Return standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
         depth = batch.depth.flatten()
-        return self.scale.standardised(depth).unsqueeze(-1), depth > 0
+        standardised, mask = self.scale.standardised(depth).unsqueeze(-1), depth > 0
+        return training.Batch(batch.images, standardised, mask, None, mask)
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
         """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
@@ -117,10 +123,6 @@ _FARTHEST = {"nyu": 10.0, "kitti": 80.0}  # metres
 
 class _DenseDepth(Objective):
     """The original DenseDepth: one number per pixel, learnt on inverse depth."""
-
-    @property
-    def make_head(self) -> None:
-        return None
 
     @property
     def farthest(self) -> float:
@@ -159,9 +161,8 @@ class _Gaussian(Objective):
         return torch.cat([n_pixels, n_images]) if self.config.structure else n_pixels
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
-        y, valid = self.target(batch)
         gaussian = self.prediction(head, outputs)
-        likelihood = losses.gaussian_nll(gaussian, y, valid).sum()
+        likelihood = objectives.likelihood(gaussian, self.pixels(batch)).sum()
         if not self.config.structure:
             return likelihood.unsqueeze(0)
         return torch.stack([likelihood, self._structure(gaussian.loc, batch.depth).sum()])
@@ -178,14 +179,9 @@ class _Gaussian(Objective):
 class _Evidential(Objective):
     """Deep Evidential Regression."""
 
-    @property
-    def make_head(self) -> Callable[[int], Head]:
-        return functools.partial(NormalWishartHead, per_pixel=True)
-
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
-        y, valid = self.target(batch)
-        nw = self.prediction(head, outputs)
-        return losses.evidential(nw, y, self.config.coefficient, valid).sum().unsqueeze(0)
+        loss = objectives.evidential(self.config.coefficient)
+        return loss(self.prediction(head, outputs), self.pixels(batch), 0.0).sum().unsqueeze(0)
 
 
 class _PriorNetwork(Objective):
@@ -199,10 +195,6 @@ class _PriorNetwork(Objective):
         everything = torch.tensor([[-1.0], [1.0]])
         evidence, match = self.config.prior_evidence, self.config.prior_match
         self.prior = semi_informative_prior(everything, evidence, evidence, match)
-
-    @property
-    def make_head(self) -> Callable[[int], Head]:
-        return functools.partial(NormalWishartHead, per_pixel=True)
 
     def setting(self, share: float) -> float:
         until = self.config.gamma_epochs / self.config.epochs
@@ -218,7 +210,7 @@ class _PriorNetwork(Objective):
         return torch.cat([super().counts(batch), batch.depth.new_full((1,), n_out).float()])
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
-        y, valid = self.target(batch)
+        _, y, _, _, valid = self.pixels(batch)
         inside, outside = outputs.tensor_split([len(batch.images)])
         prior = self._prior_like(outputs)
         nw = self.prediction(head, inside)
@@ -243,24 +235,16 @@ class _Student(Objective):
 
     def __init__(self, recipe: Recipe, scale: Scale) -> None:
         super().__init__(recipe, scale)
+        objective = METHODS[recipe.method].objective
+        assert objective is not None
         self.targets: Targets = targets_for(
-            OBJECTIVES[recipe.method],
+            objective,
             1,
             self.config.n_members,
             proxy=self.config.proxy,
             annealed=self.config.temperature > 1,
             tempering=self.config.tempering,
         )
-
-    @property
-    def make_head(self) -> Callable[[int], Head]:
-        if self.recipe.method == "EnD2":
-            least = self.config.min_excess
-            return functools.partial(NormalWishartHead, per_pixel=True, min_excess=least)
-        if self.recipe.method == "MD-EnD":
-            n_members = self.config.n_members
-            return functools.partial(GaussianMixtureHead, per_pixel=True, n_members=n_members)
-        return functools.partial(GaussianHead, per_pixel=True)
 
     def setting(self, share: float) -> float:
         return float(temperature(share, self.config.temperature))
@@ -281,13 +265,18 @@ class _Student(Objective):
         return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
 
 
-_METHODS: Mapping[str, type[Objective]] = {
-    "DD": _DenseDepth,
-    "Single": _Gaussian,
-    "ENSM": _Gaussian,
-    "NWPN": _PriorNetwork,
-    "DER": _Evidential,
-} | dict.fromkeys(STUDENTS, _Student)
+_OWN: Mapping[str, type[Objective]] = {"NWPN": _PriorNetwork, "DER": _Evidential}
+
+
+def _learns(method: Method) -> type[Objective]:
+    if method.head is None:
+        return _DenseDepth
+    if method.needs_teacher:
+        return _Student
+    return _Gaussian if method.is_likelihood else _OWN[method.key]
+
+
+_METHODS = {key: _learns(method) for key, method in METHODS.items()}
 
 
 def objective_for(recipe: Recipe, scale: Scale) -> Objective:
@@ -295,10 +284,8 @@ def objective_for(recipe: Recipe, scale: Scale) -> Objective:
     return _METHODS[recipe.method](recipe, scale)
 
 
-# Only what outputs mean is used: it needs no weights. Made here, for a compiler stops at what makes
-# modules.
-with torch.device("meta"):
-    _MEMBER = GaussianHead(1, per_pixel=True)
+# Only gives outputs their meaning. Made here, for a compiler stops at what makes modules.
+_MEMBER = stack_head("gaussian", 1, per_pixel=True)
 
 
 def ensemble_of(outputs: Tensor) -> GaussianEnsemble:

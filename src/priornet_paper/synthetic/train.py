@@ -13,10 +13,11 @@ from torch.distributions import kl_divergence
 from priornet import losses
 from priornet.distill import Targets, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble, NormalWishart
-from priornet.nn import GaussianHead, Head, NormalWishartHead, StackedMLP
+from priornet.nn import GaussianHead, StackedMLP, stack_head
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.training import Batch, Batches, Loss, Rows, StackedAdam, Tick, fit
-from priornet.training.schedules import cosine, temperature
+from priornet.training import Batches, Loss, Rows, StackedAdam, Tick, fit
+from priornet.training.objectives import likelihood, prior_network, student
+from priornet.training.schedules import cosine
 from priornet_paper.synthetic.score import Predictor
 from priornet_paper.synthetic.task import sample_inputs, sample_targets
 
@@ -80,17 +81,12 @@ def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
     """Gaussian networks by likelihood: the members of every repetition's ensemble at once."""
     config = data.config
     n_runs, n_members, n_rows = len(data.x), config.n_members, config.n_train
-    head = _on_meta(lambda: GaussianHead(config.widths[-1]))
     seeds = data.network_seeds(n_members)
-    stack = StackedMLP(1, config.widths, head, seeds)
-
-    def loss(gaussian: Any, batch: Batch, _: float) -> Tensor:
-        return losses.gaussian_nll(gaussian, batch.targets)
-
+    stack = StackedMLP(1, config.widths, stack_head("gaussian", config.widths[-1]), seeds)
     own = [torch.arange(r * n_rows, (r + 1) * n_rows) for r in range(n_runs)]
     rows = [own[r] for r in range(n_runs) for _ in range(n_members)]
     batches = Batches(data.rows(data.x, data.y), rows, seeds, config.batch_size)
-    _fit(config, stack, loss, batches, progress)
+    _fit(config, stack, likelihood, batches, progress)
     parts = (slice(r * n_members, (r + 1) * n_members) for r in range(n_runs))
     return Ensembles(stack, [data.predictor(stack, part) for part in parts])
 
@@ -107,10 +103,6 @@ def train_students(
         for x, g in zip(data.x, data.generators, strict=True)
     ]
     columns = [_ask(targets, *pair) for pair in zip(ensembles.predictors, asked, strict=True)]
-
-    def loss(nw: Any, batch: Batch, share: float) -> Tensor:
-        return targets.loss(nw, batch.targets, temperature(share, config.temperature))
-
     stack, seeds = _normal_wishart_networks(data, config, config.student_min_excess)
     if config.student_start == "member":
         start_as_members(stack, ensembles.stack, range(0, len(asked) * n_members, n_members))
@@ -118,31 +110,27 @@ def train_students(
     batches = Batches(
         data.rows(asked, columns), rows, seeds, config.batch_size, epoch_rows=config.n_train
     )
-    _fit(config, stack, loss, batches, progress)
+    _fit(config, stack, student(targets, config.temperature), batches, progress)
     return [data.predictor(stack, slice(r, r + 1)) for r in range(len(asked))]
 
 
 def train_prior_networks(data: Data, config: Config, progress: Progress | None) -> list[Predictor]:
     """Normal-Wishart networks by KL: towards the data inside, to the prior outside, Eq. (8)."""
     n_runs, n_in, n_out = len(data.x), config.n_train, config.n_out
-    prior = _priors(data, config)
     # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
     inside = torch.cat([torch.ones(n_in, 1), torch.zeros(n_out, 1)])
     rows = data.rows(
         [torch.cat(parts) for parts in zip(data.x, data.x_out, strict=True)],
         [torch.cat([torch.cat([y, torch.zeros(n_out, 1)]), inside], -1) for y in data.y],
     )
-
-    def loss(nw: Any, batch: Batch, _: float) -> Tensor:
-        y, has_target = batch.targets.split(1, -1)
-        has_target = has_target.squeeze(-1)
-        beta = config.beta * has_target
-        if config.divergence == "reverse":
-            per_row = losses.reverse_kl(nw, y, prior, beta)
-        else:
-            per_row = kl_divergence(prior.expand(nw.batch_shape).posterior(y, beta), nw)
-        return per_row * (has_target + config.gamma * (1 - has_target))
-
+    divergence = {"reverse": losses.reverse_kl, "forward": _forward}[config.divergence]
+    loss = prior_network(
+        _priors(data, config),
+        config.beta,
+        config.gamma,
+        divergence=divergence,
+        per_target=False,
+    )
     stack, seeds = _normal_wishart_networks(data, config)
     starts = [r * (n_in + n_out) for r in range(n_runs)]
     batches = Batches(
@@ -157,24 +145,25 @@ def train_prior_networks(data: Data, config: Config, progress: Progress | None) 
     return [data.predictor(stack, slice(r, r + 1)) for r in range(n_runs)]
 
 
+def _forward(nw: Any, y: Tensor, prior: NormalWishart, beta: Tensor) -> Tensor:
+    """Compute the forward KL from the posterior of each target."""
+    return kl_divergence(prior.expand(nw.batch_shape).posterior(y, beta), nw)
+
+
 def _normal_wishart_networks(
     data: Data, config: Config, min_excess: float = 1e-4
 ) -> tuple[StackedMLP, list[int]]:
     """One network per repetition, and their seeds."""
     start = config.initial_evidence
-    head = _on_meta(
-        lambda: NormalWishartHead(
-            config.widths[-1], initial_belief=start, initial_excess=start, min_excess=min_excess
-        )
+    head = stack_head(
+        "normal-wishart",
+        config.widths[-1],
+        initial_belief=start,
+        initial_excess=start,
+        min_excess=min_excess,
     )
     seeds = data.network_seeds()
     return StackedMLP(1, config.widths, head, seeds), seeds
-
-
-def _on_meta(make: Callable[[], Head]) -> Head:
-    """A head for a stack: only its meaning is used, so it draws no random weights."""
-    with torch.device("meta"):
-        return make()
 
 
 def _fit(

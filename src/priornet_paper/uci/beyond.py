@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from priornet.distill.targets import OBJECTIVES
+from priornet.methods import STUDENTS
 from priornet_paper.uci.config import Beyond
 from priornet_paper.uci.folds import Fold
 
@@ -47,7 +47,7 @@ def solve(
     X, y = inputs[fold.train], targets[fold.train]
     found: dict[str, Fit] = {}
     wanted = list(methods)
-    if set(OBJECTIVES) & set(wanted):
+    if set(STUDENTS) & set(wanted):
         wanted = ["ENSM", *(m for m in wanted if m != "ENSM")]
     for method in wanted:
         started = time.perf_counter()
@@ -59,27 +59,15 @@ def solve(
 
 
 def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
-    from priornet.estimators import (
-        DeepEnsembleRegressor,
-        DistilledRegressor,
-        EvidentialRegressor,
-        GaussianRegressor,
-        PriorNetRegressor,
-    )
+    from priornet.estimators import make_estimator
 
     # No conformal intervals are wanted here, so that no rows are set aside for them.
-    common: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
-    if method in OBJECTIVES:
-        teacher = found["ENSM"].model if "ENSM" in found else None
-        return DistilledRegressor(teacher, objective=OBJECTIVES[method], **common)
-    made: dict[str, tuple[type[Any], dict[str, Any]]] = {
-        "Single": (GaussianRegressor, {}),
-        "ENSM": (DeepEnsembleRegressor, {"n_members": config.n_members}),
-        "NWPN": (PriorNetRegressor, {}),
-        "DER": (EvidentialRegressor, {}),
-    }
-    kind, settings = made[method]
-    return kind(**settings, **common)
+    settings: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
+    if method in STUDENTS:
+        settings["teacher"] = found["ENSM"].model if "ENSM" in found else None
+    elif method == "ENSM":
+        settings.setdefault("n_members", config.n_members)
+    return make_estimator(method, **settings)
 
 
 def parameters(config: Beyond) -> dict[str, dict[str, Any]]:

@@ -13,24 +13,17 @@ import typer
 
 from priornet.cli.errors import InputError
 from priornet.cli.kinds import RESULTS
-from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
+from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite, Quiet
 from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs
+from priornet.methods import TABULAR
 
 if TYPE_CHECKING:
     from priornet_paper.uci import Beyond, Paper
 
 __all__ = ["uci"]
 
-_NAMES = {
-    Method.SINGLE: "Single",
-    Method.ENSEMBLE: "ENSM",
-    Method.ENDD: "EnD2",
-    Method.RKL: "NWPN",
-    Method.DER: "DER",
-    Method.END: "EnD",
-    Method.MD_END: "MD-EnD",
-}
+_NAMES = {method.spelling: method.key for method in TABULAR}
 _DATASETS = ("boston", "energy", "concrete", "wine", "power", "protein", "msd")
 
 
@@ -107,7 +100,7 @@ def uci(
     from priornet_paper.uci import config_for, file_name, usual_methods
 
     configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
-    wanted = [_NAMES[Method(name)] for name in named] or usual_methods(configs[names[0]])
+    wanted = [_NAMES[name] for name in named] or usual_methods(configs[names[0]])
     paths = [out / file_name(name, preset, config) for name, config in configs.items()]
     check_outputs(((path, RESULTS) for path in paths), overwrite=overwrite, quiet=True)
     found = _all(configs, preset, wanted, out, device, workers, again, quiet)

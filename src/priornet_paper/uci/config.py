@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from priornet.methods import STUDENTS, TABULAR
+
 __all__ = [
+    "LIKELIHOOD",
     "METHODS",
     "PRESETS",
     "STUDENTS",
@@ -20,9 +23,10 @@ __all__ = [
     "usual_methods",
 ]
 
-METHODS = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+METHODS = tuple(method.key for method in TABULAR)
 """In the order of results; the last two only the paper's preset runs unless asked."""
-STUDENTS = ("EnD2", "EnD", "MD-EnD")
+LIKELIHOOD = tuple(method.key for method in TABULAR if method.is_likelihood)
+"""Methods of Gaussian networks, which one search serves: the single network and the ensemble."""
 
 Setting = dict[str, float]
 """One point of a grid: hyper-parameter to value."""

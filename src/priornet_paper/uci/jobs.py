@@ -18,7 +18,7 @@ from priornet.evaluation.results import provenance
 from priornet.training.threads import at_most
 from priornet_paper.runs.side_by_side import Piece, Tick
 from priornet_paper.uci import beyond, paper
-from priornet_paper.uci.config import STUDENTS, Beyond, Config, Paper
+from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Beyond, Config, Paper
 from priornet_paper.uci.data import UciTable, canonical_splits, foreign_inputs
 from priornet_paper.uci.folds import Fold, FoldStack, k_folds, make_fold
 from priornet_paper.uci.parts import Parts
@@ -68,7 +68,7 @@ class Block:
         if not isinstance(self.config, Paper):
             job = _Job(self, tuple(methods))
             return [Piece(f"{where}: {', '.join(methods)}", job, group=group)] if methods else []
-        gaussian = [m for m in methods if m in ("Single", "ENSM")]
+        gaussian = [m for m in methods if m in LIKELIHOOD]
         students = [m for m in methods if m in STUDENTS]
         first = f"{where}: {', '.join(gaussian) or 'teachers'}"
         found: list[Piece] = []

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from priornet.methods import TABULAR
 from priornet.nn import Stack
 from priornet.nn.architecture import Network
 from priornet_paper.uci.choice import tells_best, validation_nll
-from priornet_paper.uci.config import STUDENTS, Paper, Setting
+from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Paper, Setting
 from priornet_paper.uci.folds import FoldStack
 from priornet_paper.uci.rows import FoldRows
 from priornet_paper.uci.tasks import Part, Task, members_of
@@ -29,7 +30,8 @@ __all__ = ["Outcome", "Teachers", "n_epochs", "solve", "solve_gaussians"]
 Teachers = dict[Part, NDArray[np.float32]]
 """Weights of every fold's ensemble, one fold after the other, by the rows they learnt from."""
 
-_DETECTORS = ("EnD2", "NWPN", "DER")  # methods with knowledge uncertainty of their own
+# Methods whose networks know by themselves what they do not know.
+_DETECTORS = tuple(method.key for method in TABULAR if method.head == "normal-wishart")
 _N_STRANGE = 2000
 
 
@@ -44,7 +46,7 @@ class Outcome(NamedTuple):
 
 def n_epochs(config: Paper, methods: Sequence[str]) -> int:
     """Epochs of stacks that :func:`solve` runs, for a progress bar."""
-    others = sum(method not in ("Single", "ENSM") for method in methods)
+    others = sum(method not in LIKELIHOOD for method in methods)
     has_student = any(method in STUDENTS for method in methods)
     has_ensemble = has_student or "ENSM" in methods
     gaussian = ("Single" in methods) + has_ensemble + has_student
@@ -71,7 +73,7 @@ def solve(
     found: dict[str, Outcome] = {}
     if teachers is not None:
         block.teach(teachers)
-    elif set(methods) & {"Single", "ENSM", *STUDENTS}:
+    elif set(methods) & {*LIKELIHOOD, *STUDENTS}:
         found |= block.gaussians(methods)
     return found | block.others(methods)
 
@@ -120,7 +122,7 @@ class _Block:
         return {
             method: self._searched(method, self.trainers.of(method, self.teachers))
             for method in methods
-            if method not in ("Single", "ENSM")
+            if method not in LIKELIHOOD
         }
 
     def gaussians(self, methods: Sequence[str]) -> dict[str, Outcome]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from torch import Tensor
 
-from priornet import losses
 from priornet.distill.initialisation import start_as_members
-from priornet.distill.targets import OBJECTIVES, targets_for
+from priornet.distill.targets import targets_for
 from priornet.distributions import NormalWishart
-from priornet.estimators.student import HEADS
+from priornet.methods import METHODS
 from priornet.nn import Stack
-from priornet.nn.architecture import HeadKind, Network
+from priornet.nn.architecture import Network
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.training import Batch, Batches, Loss, StackedAdam, fit
-from priornet.training.schedules import cosine, temperature
+from priornet.training import Batches, Loss, StackedAdam, fit
+from priornet.training.objectives import evidential, likelihood, prior_network, student
+from priornet.training.schedules import cosine
 from priornet_paper.uci.rows import FoldRows, Prepared
 from priornet_paper.uci.tasks import Part, Task, seed_of
 
@@ -44,42 +43,27 @@ class Trainers:
             method: Its name.
             teachers: Of students: every fold's ensemble, by the rows it learnt from.
         """
-        if method in OBJECTIVES:
+        if METHODS[method].needs_teacher:
             return self._student(method, teachers)
         return {"NWPN": self._prior_network, "DER": self._evidential}[method]
 
     def gaussian(self, tasks: list[Task], part: Part) -> Stack:
-        """Single networks, of which an ensemble has several."""
-
-        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
-            return losses.gaussian_nll(prediction, batch.targets)
-
-        return self._train("gaussian", loss, tasks, self.rows.plain(tasks, part))
+        """Train single networks, of which an ensemble has several."""
+        return self._train("Single", likelihood, tasks, self.rows.plain(tasks, part))
 
     def _evidential(self, tasks: list[Task], part: Part) -> Stack:
-        coefficient = self._column(tasks, "coefficient")
-
-        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
-            return losses.evidential(prediction, batch.targets, coefficient)
-
-        return self._train("normal-wishart", loss, tasks, self.rows.plain(tasks, part))
+        loss = evidential(self._column(tasks, "coefficient"))
+        return self._train("DER", loss, tasks, self.rows.plain(tasks, part))
 
     def _prior_network(self, tasks: list[Task], part: Part) -> Stack:
-        prior = self._priors(tasks, part)
         beta, gamma = self._column(tasks, "beta"), self._column(tasks, "gamma")
-
-        def loss(prediction: Any, batch: Batch, _: float) -> Tensor:
-            y, has_target = batch.targets.split([1, 1], -1)
-            has_target = has_target.squeeze(-1)
-            per_row = losses.reverse_kl(prediction, y, prior, beta * has_target)
-            # Over beta: Adam does not mind, and gradients are then of the likelihood's size.
-            return per_row * (has_target + gamma * (1 - has_target)) / beta
-
+        loss = prior_network(self._priors(tasks, part), beta, gamma)
         tied, rows = self.config.tied_evidence, self.rows.with_outside(tasks, part)
-        return self._train("normal-wishart", loss, tasks, rows, tied)
+        return self._train("NWPN", loss, tasks, rows, tied)
 
     def _student(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
-        objective = OBJECTIVES[method]
+        objective = METHODS[method].objective
+        assert objective is not None
         # By the grid, not by who is in the stack: a fold must not depend on its company.
         annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
         targets = targets_for(
@@ -94,12 +78,6 @@ class Trainers:
         def train(tasks: list[Task], part: Part) -> Stack:
             starts = [task.setting.get("temperature", 1.0) for task in tasks]
             column = self.rows.stack.targets.new_tensor(starts).unsqueeze(-1)
-
-            def loss(prediction: Any, batch: Batch, share: Any) -> Tensor:
-                is_over = isinstance(share, float) and temperature(share, max(starts)) == 1
-                t = 1.0 if is_over else temperature(share, column)
-                return targets.loss(prediction, batch.targets, t)
-
             members = [task.place * self.config.n_members for task in tasks]
 
             def start(stack: Stack) -> None:
@@ -107,15 +85,14 @@ class Trainers:
                     start_as_members(stack, teachers[part], members)
 
             asked = self.rows.asked(targets, tasks, part, teachers[part])
-            return self._train(
-                HEADS[objective], loss, tasks, asked, self.config.tied_evidence, start
-            )
+            loss, tied = student(targets, column), self.config.tied_evidence
+            return self._train(method, loss, tasks, asked, tied, start)
 
         return train
 
     def _train(
         self,
-        head: HeadKind,
+        method: str,
         loss: Loss,
         tasks: list[Task],
         prepared: Prepared,
@@ -123,6 +100,8 @@ class Trainers:
         start: Callable[[Stack], None] = lambda _: None,
     ) -> Stack:
         config, data = self.config, prepared.data
+        head = METHODS[method].head
+        assert head is not None
         n_members = config.n_members if head == "mixture" else 1
         network = Network(
             data.inputs.shape[1],

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from priornet.methods import METHODS
 from priornet_paper.page.markdown import with_error
 from priornet_paper.page.numbers import MEASURES, Number, number
 
@@ -37,7 +38,7 @@ TITLES = {
     "lsun_church": "LSUN church",
 }
 """Names of the sets as they are written."""
-DEPTH_METHODS = ("DD", "Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+DEPTH_METHODS = tuple(METHODS)
 FOREIGN = {"nyu": ("lsun_bedroom", "kitti"), "kitti": ("lsun_bedroom", "nyu")}
 """Sets that the models of a set have never seen and are scored on."""
 DEPTH_MEASURES = {**MEASURES, "expected_entropy": "E[H]"}
