@@ -303,7 +303,7 @@ def test_planted_torchvision_is_caught(source):
         ("priornet.nn.heads", "import priornet", "in no layer"),
         ("priornet.nn.heads", "from priornet import NormalWishart", "in no layer"),
         ("priornet.novelty", "import torch", "in no layer"),
-        ("priornet.metrics.rejection", "import matplotlib.pyplot as plt", "belongs in"),
+        ("priornet.metrics.ranking", "import matplotlib.pyplot as plt", "belongs in"),
         ("priornet.report_tools", "import matplotlib", "in no layer"),
         ("priornet.demo", "from matplotlib import pyplot", "belongs in"),
         ("priornet.training.loop", "from rich.progress import Progress", "belongs in"),

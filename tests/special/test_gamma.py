@@ -18,7 +18,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from _asserts import assert_close
 from priornet.distributions import NormalWishart
 from priornet.special import gamma
-from priornet.special.phi import phi
+from priornet.special.elementwise import phi
 
 DIMENSIONS = (1, 2, 3, 5, 8)
 EXCESSES = (

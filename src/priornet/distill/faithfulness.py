@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from priornet.distributions import GaussianEnsemble
-from priornet.metrics.rank_correlation import spearman
+from priornet.metrics.ranking import spearman
 from priornet.tables.containers import read_table
 from priornet.tables.values import Numbers
 

@@ -18,8 +18,7 @@ from torch import Size, Tensor
 from priornet.checks import check_setting, check_values, values_visible
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
-from priornet.special.phi import phi, plain_phi
-from priornet.special.pieces import cache_pieces
+from priornet.special.elementwise import cache_pieces, phi, plain_phi
 
 __all__ = [
     "CovarianceAverages",

@@ -1,4 +1,4 @@
-"""What every distribution here shares: parameters with a batch shape, and how they expand."""
+"""The base of every distribution: batches, units of the target, quantiles, gamma draws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import broadcast_batch, check_same_kind, lifted, values_visible
+from priornet.checks import (
+    broadcast_batch,
+    check_finite,
+    check_greater,
+    check_same_kind,
+    common_tensors,
+    lifted,
+    values_visible,
+)
 
 __all__ = [
     "BatchDistribution",
@@ -17,8 +25,11 @@ __all__ = [
     "GaussianParameters",
     "MarginalQuantiles",
     "Shape",
+    "affine_map",
+    "standard_gamma",
     "wants_check",
 ]
+
 
 Shape: TypeAlias = Size | Sequence[int]
 
@@ -189,3 +200,51 @@ class MarginalQuantiles(BatchDistribution, Generic[Marginal]):
                 f"`{what}` of a vector is not defined for K = {self.event_shape[0]}; "
                 f"use `marginals().{what}` for each coordinate."
             )
+
+
+def affine_map(
+    shift: Tensor | float, scale: Tensor | float, loc: Tensor, batch: Size
+) -> tuple[Tensor, Tensor, Size]:
+    """Check a shift and a positive scale per coordinate against what they are to move.
+
+    Args:
+        shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
+        scale: Positive, likewise.
+        loc: A location of the distribution: its last axis, dtype and device count.
+        batch: Batch shape of the distribution.
+
+    Returns:
+        Shift, scale, and the batch shape of the result.
+    """
+    _, shift, scale = common_tensors(**{"the distribution": loc, "shift": shift, "scale": scale})
+    k_dim = loc.shape[-1]
+    parts = {
+        name: value.expand(k_dim) if value.dim() == 0 else value
+        for name, value in (("shift", shift), ("scale", scale))
+    }
+    for name, value in parts.items():
+        if value.shape[-1] != k_dim:
+            raise ValueError(
+                f"`{name}` must have shape ({k_dim},) or (*batch, {k_dim}), one value per "
+                f"coordinate of the target; got {tuple(value.shape)}."
+            )
+    shapes = {name: value.shape[:-1] for name, value in parts.items()}
+    common = broadcast_batch(**shapes, distribution=batch)
+    shift, scale = parts.values()
+    if values_visible(shift, scale):
+        check_finite("shift", shift)
+        check_greater("scale", scale, 0.0)
+    return shift, scale, common
+
+
+def standard_gamma(shape: Tensor, generator: Generator | None = None) -> Tensor:
+    """Draws from Gamma(shape, 1), differentiable in the shape.
+
+    ``torch.distributions.Gamma`` takes no generator; the function beneath it does. Its gradient is
+    implicit reparameterisation, exact to about three digits. Like torch, a draw that underflows
+    becomes the smallest positive number: zero would make a precision singular.
+    """
+    # Private, but the only gamma sampler that takes a generator.
+    sampler = torch._standard_gamma  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+    draw: Tensor = sampler(shape.contiguous(), generator)
+    return draw.clamp(min=torch.finfo(shape.dtype).tiny)

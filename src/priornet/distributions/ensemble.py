@@ -17,8 +17,13 @@ from priornet.checks import (
     common_tensors,
     lifted,
 )
-from priornet.distributions.affine import affine_map
-from priornet.distributions.base import Decomposition, GaussianParameters, Shape, wants_check
+from priornet.distributions.base import (
+    Decomposition,
+    GaussianParameters,
+    Shape,
+    affine_map,
+    wants_check,
+)
 from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.mixture import GaussianMixture

@@ -18,8 +18,13 @@ from priornet.checks import (
     check_vector_shapes,
     common_tensors,
 )
-from priornet.distributions.affine import affine_map
-from priornet.distributions.base import Decomposition, MarginalQuantiles, Shape, wants_check
+from priornet.distributions.base import (
+    Decomposition,
+    MarginalQuantiles,
+    Shape,
+    affine_map,
+    wants_check,
+)
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
 from priornet.distributions.normal import Normal
 from priornet.special import triangular

@@ -15,8 +15,8 @@ from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.product import ProductNormalWishart
 from priornet.distributions.wishart import Wishart
 from priornet.special import triangular
+from priornet.special.elementwise import phi
 from priornet.special.gamma import stirling_bregman
-from priornet.special.phi import phi
 
 __all__ = ["as_gaussian"]
 

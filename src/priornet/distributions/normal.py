@@ -12,7 +12,7 @@ from torch.distributions import constraints
 
 from priornet.checks import broadcast_batch, check_finite, check_greater, common_tensors
 from priornet.distributions.base import BatchDistribution, Shape, wants_check
-from priornet.special.normal import normal_cdf
+from priornet.special.elementwise import normal_cdf
 
 __all__ = ["Normal"]
 

@@ -18,12 +18,13 @@ from priornet.checks import (
     common_tensors,
     values_visible,
 )
-from priornet.distributions.affine import affine_map
+from priornet.distributions.averages import precision_averages
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     GaussianParameters,
     Shape,
+    affine_map,
     check_pair,
     wants_check,
 )
@@ -31,7 +32,7 @@ from priornet.distributions.factors import PrecisionFactor
 from priornet.distributions.student_t import MultivariateStudentT, undefined_covariance
 from priornet.distributions.wishart import Wishart, check_df, check_excess
 from priornet.special import triangular
-from priornet.special.gamma import entropy_gap, stirling_gap
+from priornet.special.gamma import digamma_gap, entropy_gap, excess_of_gap, stirling_gap
 
 if TYPE_CHECKING:
     from priornet.distributions.ensemble import GaussianEnsemble
@@ -147,18 +148,36 @@ class NormalWishart(BatchDistribution):
 
     @classmethod
     def fit(
-        cls,
-        ensemble: GaussianEnsemble,
-        max_belief: float = 1e8,
-        max_excess: float = 1e8,
+        cls, ensemble: GaussianEnsemble, max_belief: float = 1e8, max_excess: float = 1e8
     ) -> NormalWishart:
-        r"""Maximum-likelihood Normal-Wishart of the members of an ensemble, in closed form.
+        r"""Fit the Normal-Wishart that makes an ensemble's members most likely, in closed form.
 
-        See :func:`priornet.distributions.fitting.fit_normal_wishart`.
+        .. math::
+            m = \left(\sum\Lambda\right)^{-1}\sum\Lambda\mu \qquad P = \bar\Lambda \qquad
+            K/\kappa = \tfrac1M\sum(\mu-m)^\top\Lambda(\mu-m) \\
+            \psi_K(\nu/2) - K\ln(\nu/2) = \tfrac1M\sum\ln|\Lambda| - \ln|\bar\Lambda|
+
+        This is the optimum of the EnD2 loss, Eq. (15), arXiv:2006.11590v2, at each input by itself.
+
+        Note:
+            Members that coincide make the likelihood unbounded: belief and excess stop at their
+            maxima. Few members make the fit too sure: for K = 1 its belief and df
+            are on average about M / (M - 3) times the true ones, 2.5 times for five members.
+
+        Args:
+            ensemble: M Gaussians per input.
+            max_belief: Largest belief returned.
+            max_excess: Largest excess returned.
         """
-        from priornet.distributions.fitting import fit_normal_wishart
-
-        return fit_normal_wishart(ensemble, max_belief=max_belief, max_excess=max_excess)
+        for name, bound in (("max_belief", max_belief), ("max_excess", max_excess)):
+            if not bound > 0:
+                raise ValueError(f"`{name}` must exceed 0; got {bound:g}.")
+        averages = precision_averages(ensemble, exact_gap=True)
+        belief = (ensemble.k_dim / averages.spread).clamp(max=max_belief)
+        excess = excess_of_gap(averages.gap, ensemble.k_dim, max_excess)
+        return cls.from_excess(
+            averages.loc, averages.precision_tril, belief, excess, validate_args=False
+        )
 
     # -- parameters -------------------------------------------------------------------------------
 
@@ -263,7 +282,8 @@ class NormalWishart(BatchDistribution):
             triangular.transpose_matvec(self.precision_tril, y - self.loc)
         )
         spread = self.k_dim * (self.belief.reciprocal() + math.log(2 * math.pi))
-        return -0.5 * (off + (spread - self.wishart.expected_logdet()))
+        logdet = triangular.logdet(self.precision_tril) + digamma_gap(self.excess, self.k_dim)
+        return -0.5 * (off + (spread - logdet))
 
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> NormalWishart:
         r"""Belief after seeing ``y`` for ``beta`` times: tempered conjugate update, Eq. (9).

@@ -15,13 +15,13 @@ from priornet.checks import (
     check_vector_shapes,
     common_tensors,
 )
-from priornet.distributions.affine import affine_map
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     GaussianParameters,
     MarginalQuantiles,
     Shape,
+    affine_map,
     check_pair,
     wants_check,
 )

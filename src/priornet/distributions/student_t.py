@@ -17,12 +17,17 @@ from priornet.checks import (
     check_tril,
     common_tensors,
 )
-from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape, wants_check
+from priornet.distributions.base import (
+    BatchDistribution,
+    MarginalQuantiles,
+    Shape,
+    standard_gamma,
+    wants_check,
+)
 from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
-from priornet.distributions.sampling import standard_gamma
 from priornet.special import triangular
+from priornet.special.elementwise import log_tail
 from priornet.special.gamma import entropy_gap, log_gamma_gap, psi_gap
-from priornet.special.phi import log_tail
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 
 __all__ = ["MultivariateStudentT", "StudentT", "undefined_covariance"]

@@ -9,8 +9,7 @@ from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
 from priornet.checks import broadcast_batch, check_greater, check_tril, common_tensors
-from priornet.distributions.base import BatchDistribution, Shape, wants_check
-from priornet.distributions.sampling import standard_gamma
+from priornet.distributions.base import BatchDistribution, Shape, standard_gamma, wants_check
 from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, stirling_gap
 

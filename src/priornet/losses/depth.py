@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from priornet.checks import check_mask, check_same_kind, check_shape, lifted
-from priornet.losses.reduction import masked
+from priornet.checks import check_mask, check_same_kind, check_shape, lifted, masked
 
 __all__ = ["dense_depth", "dense_depth_terms", "depth_of", "inverse_depth"]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, kl_divergence
 
-from priornet.checks import check_mask, check_same_kind
+from priornet.checks import check_mask, check_same_kind, hidden, masked
 from priornet.distributions import (
     CovarianceAverages,
     Gaussian,
@@ -25,7 +25,6 @@ from priornet.distributions.averages import check_temperature
 from priornet.losses._kernels import scalar
 from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
 from priornet.losses.prior_network import divergence
-from priornet.losses.reduction import hidden, masked
 from priornet.special import triangular
 from priornet.special.gamma import stirling_gap
 

@@ -6,10 +6,10 @@ import functools
 
 from torch import Tensor
 
+from priornet.checks import check_weight, masked, prepare_target
 from priornet.distributions import NormalWishart
 from priornet.losses._kernels import scalar
 from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
-from priornet.losses.reduction import check_weight, masked, prepare_target
 
 __all__ = ["evidential"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 from torch.distributions import Distribution
 
+from priornet.checks import masked, prepare_target
 from priornet.distributions import Gaussian
 from priornet.losses._kernels import scalar
 from priornet.losses._kernels.autograd import closed_form
-from priornet.losses.reduction import masked, prepare_target
 
 __all__ = ["beta_nll", "gaussian_nll"]
 

@@ -8,11 +8,18 @@ from typing import NamedTuple
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from priornet.checks import broadcast_batch, check_mask, check_not_negative, check_same_kind
+from priornet.checks import (
+    broadcast_batch,
+    check_mask,
+    check_not_negative,
+    check_same_kind,
+    check_weight,
+    masked,
+    prepare_target,
+)
 from priornet.distributions import NormalWishart, ProductNormalWishart
 from priornet.losses._kernels import scalar
 from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
-from priornet.losses.reduction import check_weight, masked, prepare_target
 
 __all__ = ["MultiTaskLoss", "divergence", "forward_kl", "multi_task", "reverse_kl"]
 

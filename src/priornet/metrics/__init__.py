@@ -10,12 +10,12 @@ from priornet.metrics.calibration import (
     pit,
 )
 from priornet.metrics.depth import DEPTH_METRICS, DepthErrors, depth_errors, depth_metrics
-from priornet.metrics.detection import ood_auroc
-from priornet.metrics.rank_correlation import spearman
-from priornet.metrics.rejection import (
+from priornet.metrics.ranking import (
     RejectionCurve,
+    ood_auroc,
     prediction_rejection_ratio,
     rejection_curve,
+    spearman,
 )
 from priornet.metrics.scoring import crps, interval_score, nll, rmse
 

@@ -1,5 +1,5 @@
-"""Stable special functions and the algebra of small matrices."""
+"""Stable scalar functions and the algebra of small triangular matrices; no distribution."""
 
-from priornet.special import gamma, normal, phi, student_t, triangular
+from priornet.special import elementwise, gamma, student_t, triangular
 
-__all__ = ["gamma", "normal", "phi", "student_t", "triangular"]
+__all__ = ["elementwise", "gamma", "student_t", "triangular"]

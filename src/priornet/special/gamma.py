@@ -24,13 +24,13 @@ import math
 import torch
 from torch import Tensor
 
-from priornet.special.elementwise import elementwise
-from priornet.special.phi import horner, phi_value
+from priornet.special.elementwise import elementwise, horner, phi_value
 
 __all__ = [
     "delta_psi",
     "digamma_gap",
     "entropy_gap",
+    "excess_of_gap",
     "log_gamma_gap",
     "psi_gap",
     "stirling_bregman",
@@ -65,6 +65,7 @@ _D_ODD = tuple(-2 * k * c for k, c in enumerate(_LOG_GAMMA, 1))[1:]  # y^-(2k+1)
 _D_EVEN = tuple(c / 2 for c in _psi())  # y^-2k
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_NEWTON_STEPS = 8
 
 
 def _plan(dtype: torch.dtype) -> tuple[int, int]:
@@ -276,6 +277,26 @@ def _bregman_slope(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     near = step * (ends + 4 * middle) / 6
     reach = 1e-3 if excess.dtype == torch.float64 else 0.05
     return 0.5 * torch.where(step.abs() < reach * (0.5 * excess + 1), near, rise)
+
+
+def excess_of_gap(gap: Tensor, k_dim: int, max_excess: float = 1e8) -> Tensor:
+    r"""Solve :math:`K\ln n - \psi_K(n) = \mathrm{gap}` at :math:`n = (d+K+1)/2` for the excess d.
+
+    Newton on the reciprocal of the left side: that is close to a straight line in n over the whole
+    range (slope :math:`4/(K(K+1))` at infinity, 1 at the lower end), so a handful of steps suffice.
+    """
+    lowest = torch.finfo(gap.dtype).eps
+    target = gap.reciprocal()
+    n = (0.25 * k_dim * (k_dim + 1) * target + 0.5 * (k_dim - 1)).clamp(max=max_excess)
+    excess = 2 * n - (k_dim + 1)
+    for _ in range(_NEWTON_STEPS):
+        value = -digamma_gap(excess, k_dim)
+        slope = trigamma_gap(excess, k_dim) / (value * value)  # d(1/value)/dn
+        step = 2 * (target - value.reciprocal()) / slope
+        # Stay inside the domain d > -2: at most nine tenths of the way to its edge.
+        excess = torch.maximum(excess + step, -2 + 0.1 * (excess + 2))
+        excess = excess.clamp(min=-2 + lowest, max=max_excess)
+    return excess
 
 
 # In the excess every slope carries the 1/2 of n = (excess + K + 1) / 2.

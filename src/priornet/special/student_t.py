@@ -30,9 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from priornet.special.elementwise import elementwise
-from priornet.special.phi import horner
-from priornet.special.pieces import cache_pieces
+from priornet.special.elementwise import cache_pieces, elementwise, horner
 
 __all__ = ["student_t_cdf", "student_t_icdf"]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from priornet.special.phi import phi
+from priornet.special.elementwise import phi
 
 __all__ = [
     "cholesky",
@@ -317,8 +317,8 @@ def logdet_divergence(
     Args:
         c: Cholesky factor of P, shape ``(*batch, K, K)``.
         c0: Cholesky factor of the reference :math:`P_0`, same shape.
-        kernel: How to evaluate :math:`\varphi(a/b)`; :func:`~priornet.special.phi.plain_phi` is
-            cheaper and good to eps over the relative difference.
+        kernel: How to evaluate :math:`\varphi(a/b)`; ``plain_phi`` is cheaper and good to eps over
+            the relative difference.
     """
     k_dim = c.shape[-1]
     if k_dim == 1:

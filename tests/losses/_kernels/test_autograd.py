@@ -22,7 +22,7 @@ from priornet.distributions import (
     precision_averages,
 )
 from priornet.losses._kernels import autograd as module
-from priornet.special import pieces
+from priornet.special import elementwise
 
 S, B = 3, 4
 BATCH = (S, B)
@@ -159,10 +159,10 @@ def test_first_and_second_derivatives(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_pieces_make_no_difference(name, monkeypatch):
     whole = evaluate(name, leaves(name))
-    monkeypatch.setattr(pieces, "_PER_THREAD", 20)
+    monkeypatch.setattr(elementwise, "_PER_THREAD", 20)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     calls = []
-    original = pieces.cache_pieces
+    original = elementwise.cache_pieces
 
     def counting(*given):
         found = list(original(*given))

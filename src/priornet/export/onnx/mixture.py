@@ -1,6 +1,6 @@
 r"""The central interval of a mixture of normals, as a loop of plain operators.
 
-The search of :mod:`priornet.distributions.quantiles`: Halley steps on :math:`\ln F(x) - \ln p`,
+The search of :mod:`priornet.distributions.mixture`: Halley steps on :math:`\ln F(x) - \ln p`,
 kept in a bracket by bisection, until every row has converged. Both ends are looked for at once, the
 upper one as the lower one of the mirrored mixture.
 """

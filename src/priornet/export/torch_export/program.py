@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from priornet._version import __version__
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.distributions.factors import PrecisionFactor
-from priornet.distributions.quantiles import (
+from priornet.distributions.mixture import (
     _begin,  # pyright: ignore[reportPrivateUsage] (the same search, as a loop in the program)
     _Search,  # pyright: ignore[reportPrivateUsage]
     _step,  # pyright: ignore[reportPrivateUsage]

@@ -19,7 +19,7 @@ from torch.distributions import Distribution
 
 from priornet.checks import values_visible
 from priornet.distributions import NormalWishart
-from priornet.special.pieces import cache_pieces
+from priornet.special.elementwise import cache_pieces
 
 __all__ = ["Kernel", "closed_form", "kernel_gradient", "scalar_belief", "scalar_parameters"]
 

@@ -20,8 +20,7 @@ from _beliefs import (
     random_tril,
 )
 from priornet.distributions import GaussianEnsemble, NormalWishart
-from priornet.distributions.fitting import solve_excess
-from priornet.special.gamma import digamma_gap
+from priornet.special.gamma import digamma_gap, excess_of_gap
 
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 
@@ -118,7 +117,7 @@ def test_members_that_disagree_wildly_have_a_fit(k_dim, dtype):
 def test_newton_solves_for_the_degrees_of_freedom(k_dim, dtype):
     """Gaps over fourteen decades, against the function that defines them."""
     gap = torch.logspace(-8, 6, 113, dtype=torch.float64).to(dtype)
-    excess = solve_excess(gap, k_dim, max_excess=1e12)
+    excess = excess_of_gap(gap, k_dim, max_excess=1e12)
     assert (excess > -2).all()
     # How finely d is spaced near -2 limits how well any d can answer a large gap.
     eps = torch.finfo(dtype).eps

@@ -9,9 +9,9 @@ from mpmath import mpf
 from torch import Tensor
 
 from _asserts import assert_close
-from priornet.losses._kernels.binet import gamma_gaps, student_constant, wishart_divergence
+from priornet.losses._kernels.scalar import gamma_gaps, student_constant, wishart_divergence
 from priornet.special import gamma
-from priornet.special.phi import phi_value
+from priornet.special.elementwise import phi_value
 
 EXCESSES = (
     *(-1.9, -1.5, -1.0, -0.5, -0.01, 1e-6, 1e-3, 0.1, 0.5, 1.0, 2.0, 6.0, 11.0, 18.0),
