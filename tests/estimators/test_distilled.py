@@ -15,9 +15,9 @@ from sklearn.model_selection import GridSearchCV
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.distill import TransferSet
+from priornet.distill.student import Target
 from priornet.distill.targets import Objective
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.estimators.student import Target
 from priornet.training import Rows
 from priornet.training.stack_training import train_stack
 
@@ -126,7 +126,7 @@ def test_a_student_asks_at_training_rows_alone_and_weighs_each_by_its_own(monkey
         learnt.append(data)
         return train_stack(stack, data, *others, **named)
 
-    monkeypatch.setattr("priornet.estimators.student.train_stack", spied)
+    monkeypatch.setattr("priornet.distill.student.train_stack", spied)
     weight = np.linspace(0.5, 1.5, len(X))
     still = TransferSet(far_share=0.0, neighbours=0)
     settings: dict[str, Any] = {**QUICK, "n_transfer": 1000, "student_epochs": 2, "hidden": (32,)}

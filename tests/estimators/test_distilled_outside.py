@@ -214,7 +214,7 @@ def test_a_forests_answers_count_by_their_rows_and_three_tenths_teach_a_gaussian
         learnt.append(data)
         return train_stack(stack, data, *others, **named)
 
-    monkeypatch.setattr("priornet.estimators.student.train_stack", spied)
+    monkeypatch.setattr("priornet.distill.student.train_stack", spied)
     forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0).fit(X[:50], Y[:50])
     options = {"hidden": (8,), "n_transfer": 100, "student_epochs": 10, "random_state": 0}
     still = TransferSet(far_share=0.0, neighbours=0)

@@ -1,8 +1,10 @@
 """Distillation: teachers, where a student asks them, and what it learns from the answers."""
 
 from priornet.distill.answers import AgreementWarning, Answers, ask, ask_all
-from priornet.distill.faithfulness import Agreement, Faithfulness, FaithfulnessWarning
+from priornet.distill.faithfulness import Agreement, Faithfulness, FaithfulnessWarning, compare
 from priornet.distill.initialisation import start_as_average, start_as_member, start_as_members
+from priornet.distill.problem import DistillationProblem
+from priornet.distill.student import StudentSettings, train_student
 from priornet.distill.targets import Targets, targets_for
 from priornet.distill.teacher import FunctionTeacher, Teacher, TeacherError
 from priornet.distill.teachers import (
@@ -23,6 +25,7 @@ __all__ = [
     "AgreementWarning",
     "Answers",
     "CatBoostTeacher",
+    "DistillationProblem",
     "Drawn",
     "DropoutTeacher",
     "Faithfulness",
@@ -35,6 +38,7 @@ __all__ = [
     "Questions",
     "RegressorsTeacher",
     "StoredTeacher",
+    "StudentSettings",
     "Targets",
     "Teacher",
     "TeacherError",
@@ -42,9 +46,11 @@ __all__ = [
     "as_teacher",
     "ask",
     "ask_all",
+    "compare",
     "draw_inputs",
     "start_as_average",
     "start_as_member",
     "start_as_members",
     "targets_for",
+    "train_student",
 ]

@@ -13,7 +13,7 @@ knowledge and total variance are unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ __all__ = [
     "ask",
     "ask_all",
     "checked",
-    "pool_answers",
     "pool_covariances",
     "pooled_share",
 ]
@@ -265,9 +264,3 @@ def pool_covariances(ensemble: GaussianEnsemble, share: float) -> GaussianEnsemb
     good = torch.isfinite(seen + factor).all(-1).all(-1).all(0)[..., None, None]
     pooled = torch.where(good, tril @ factor, tril)
     return GaussianEnsemble.from_precision_tril(ensemble.means, pooled, validate_args=False)
-
-
-def pool_answers(answers: Iterator[Answers], share: float) -> Iterator[Answers]:
-    """Answers of a teacher whose members are made more alike."""
-    for answer in answers:
-        yield replace(answer, ensemble=pool_covariances(answer.ensemble, share))

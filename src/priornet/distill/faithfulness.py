@@ -12,9 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from priornet.distill.answers import Answers, ask_all
+from priornet.distill.problem import Model
+from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
+from priornet.distill.transfer import Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.ranking import spearman
 from priornet.tables.containers import read_table
+from priornet.tables.raw import num_rows, take_rows
 from priornet.tables.values import Numbers
 
 __all__ = [
@@ -22,6 +27,7 @@ __all__ = [
     "Faithfulness",
     "FaithfulnessWarning",
     "agreement",
+    "compare",
     "join_ensembles",
     "problems",
     "rows_per_second",
@@ -34,6 +40,8 @@ _N_DRAWS = 16  # of the teacher's predictive, at each input
 _CONSTANT = 1e-6  # means that vary by less, relative to their noise, do not vary
 _FLAT = 0.01  # uncertainty that varies by less, relative to itself, has no ranks worth keeping
 _REPEATS = 7
+_TIMED = 1000  # rows at least: of fewer, the time is that of the call
+_BEYOND = TransferSet(far_share=0.0, generator_share=1.0)
 
 
 class FaithfulnessWarning(UserWarning):
@@ -99,6 +107,119 @@ class Faithfulness:
         state["problems"] = list(self.problems)
         state |= {"times_smaller": self.times_smaller, "times_faster": self.times_faster}
         return {**state, "is_faithful": self.is_faithful}
+
+
+def compare(
+    student: Model,
+    teacher: Model | Teacher,
+    table: Any,
+    targets: NDArray[np.float64] | None = None,
+    *,
+    seed: int = 0,
+) -> Faithfulness:
+    """Compare a student with its teacher at a table's rows and at rows drawn beyond them.
+
+    Args:
+        student: A fitted model.
+        teacher: A model that predicts an ensemble, or a teacher.
+        table: Raw rows, checked.
+        targets: ``(N, K)``, where they are known.
+        seed: Of the rows beyond, and of targets drawn from the teacher.
+    """
+    answers = _ask(teacher, table)
+    rows = answers.kept.nonzero().flatten().numpy()
+    whole, table = table, take_rows(table, rows)
+    belief, theirs = _belief(student, table), answers.ensemble
+    inside = agreement(belief, theirs, seed=seed)
+    outside, everywhere, n_dropped = None, inside, int((~answers.kept).sum())
+    silence: tuple[str, ...] = ()
+    try:
+        drawn = _rows_beyond(student, teacher, table, seed)
+        beyond = None if drawn is None else _ask(teacher, drawn)
+    except TeacherError as error:  # no reason to lose a student
+        drawn = beyond = None
+        silence = (f"beyond the rows nothing is known: {error}".rstrip("."),)
+    if beyond is not None:
+        drawn = take_rows(drawn, beyond.kept.nonzero().flatten().numpy())
+        outside = agreement(_belief(student, drawn), beyond.ensemble, seed=seed)
+        both = _belief(student, table, drawn)
+        everywhere = agreement(both, join_ensembles(theirs, beyond.ensemble), seed=seed)
+        n_dropped += int((~beyond.kept).sum())
+    scale = torch.from_numpy(student.targets.scaling.scale)
+    error = ((belief.predictive().mean - theirs.means.mean(0)) / scale).square().mean(-1).numpy()
+    found = problems(inside, outside, everywhere, worst_place(table, error))
+    speeds = _speeds(student, teacher, whole)
+    return Faithfulness(
+        inside,
+        outside,
+        everywhere,
+        None if targets is None else _truth(belief, theirs, targets[rows]),
+        _weights_bytes(student),
+        teacher.n_bytes() if isinstance(teacher, Teacher) else _weights_bytes(teacher),
+        *speeds,
+        n_dropped,
+        (*found, *silence),
+    )
+
+
+def _belief(model: Model, *tables: Any) -> Any:
+    """Belief about the rows of tables, in units of the targets."""
+    prep = model.preprocessor
+    names = None if prep.feature_names_in_ is None else tuple(prep.feature_names_in_)
+    inputs = [prep.transform(columns_by_name(table, names)) for table in tables]
+    shift, scale = (torch.from_numpy(part) for part in model.targets.scaling)
+    with torch.no_grad():
+        return model.standard_belief(torch.from_numpy(np.concatenate(inputs))).affine(shift, scale)
+
+
+def _ask(teacher: Model | Teacher, table: Any) -> Answers:
+    """The teacher's answers in target units, and which rows have one."""
+    if isinstance(teacher, Teacher):
+        return ask_all(teacher, table)
+    return Answers(_belief(teacher, table), torch.ones(num_rows(table), dtype=torch.bool))
+
+
+def _rows_beyond(student: Model, teacher: Model | Teacher, table: Any, seed: int) -> Any:
+    """As many rows beyond the table; None for a stored teacher."""
+    labels: tuple[str | int, ...] = ()
+    if isinstance(teacher, Teacher):
+        if teacher.is_stored:
+            return None
+        labels = teacher.label_columns
+    questions = Questions(table, student.preprocessor, labels)
+    inputs = torch.from_numpy(questions.inputs)
+    return questions.draw(_BEYOND, inputs, len(inputs), Generator().manual_seed(seed))[1]
+
+
+def _truth(
+    student: Any, teacher: GaussianEnsemble, targets: NDArray[np.float64]
+) -> dict[str, dict[str, float]]:
+    y = torch.from_numpy(targets)
+    found: dict[str, dict[str, float]] = {}
+    for name, belief in (("student", student), ("teacher", teacher)):
+        predictive = belief.predictive()
+        rmse = float((predictive.mean - y).square().mean().sqrt())
+        found[name] = {"rmse": rmse, "nll": float(-predictive.log_prob(y).mean())}
+    return found
+
+
+def _speeds(student: Model, teacher: Model | Teacher, table: Any) -> tuple[float, float]:
+    """Rows per second of both, from raw rows to Gaussians."""
+    n_rows = max(num_rows(table), _TIMED)
+    rows = take_rows(table, np.resize(np.arange(num_rows(table)), n_rows))
+
+    def ask_teacher() -> object:
+        return teacher.gaussians(rows) if isinstance(teacher, Teacher) else _belief(teacher, rows)
+
+    return (
+        rows_per_second(lambda: _belief(student, rows), n_rows),
+        rows_per_second(ask_teacher, n_rows),
+    )
+
+
+def _weights_bytes(model: Model) -> int:
+    weights = model.stack.weights
+    return weights.numel() * weights.element_size()
 
 
 @torch.no_grad()

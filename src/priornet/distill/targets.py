@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from priornet import losses
+from priornet.distill.answers import Answers, pool_covariances
 from priornet.distributions import (
     CovarianceAverages,
     GaussianEnsemble,
@@ -26,7 +27,7 @@ from priornet.distributions import (
 from priornet.losses.distillation import Tempering
 from priornet.methods import Objective
 
-__all__ = ["Targets", "targets_for"]
+__all__ = ["Targets", "pack_answers", "targets_for"]
 
 
 class Targets(ABC):
@@ -201,3 +202,29 @@ def targets_for(
     if annealed:
         return _Annealed(n_targets, n_members, tempering)
     return _Likelihood(n_targets, n_members)
+
+
+def pack_answers(
+    make: Callable[[int, int], list[Targets]],
+    answers: Iterator[Answers],
+    like: Tensor,
+    pooled: float = 0.0,
+) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
+    """Answers as columns for the loss, for each kind of targets; and which inputs have one.
+
+    Args:
+        make: ``(number of targets, number of members) -> kinds of targets``.
+        answers: Of the teacher, in pieces.
+        like: A tensor of the dtype and on the device for the columns.
+        pooled: Share of a member's covariance that is taken from all.
+    """
+    kinds: list[Targets] = []
+    pieces: list[list[Tensor]] = []
+    kept: list[Tensor] = []
+    for answer in answers:
+        ensemble = pool_covariances(answer.ensemble, pooled)
+        kinds = kinds or make(ensemble.k_dim, ensemble.n_members)
+        pieces.append([targets.pack(ensemble).to(like) for targets in kinds])
+        kept.append(answer.kept)
+    columns = [torch.cat(own) for own in zip(*pieces, strict=True)]
+    return list(zip(kinds, columns, strict=True)), torch.cat(kept)

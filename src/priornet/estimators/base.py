@@ -115,7 +115,10 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._fit_prepared(self._prepare(X, y, sample_weight))
 
     def _fit_prepared(self, prepared: Prepared) -> Self:
-        fitted = self._train(prepared)
+        return self._adopt(self._train(prepared), prepared)
+
+    def _adopt(self, fitted: Fitted, prepared: Prepared) -> Self:
+        """Calibrate a trained model, and make it this estimator's own."""
         fitted.calibrate(prepared.inputs, prepared.targets, prepared.split.calibration)
         self.n_features_in_ = prepared.preprocessor.n_features_in_
         self.fitted_ = fitted

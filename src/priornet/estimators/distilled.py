@@ -8,22 +8,51 @@ from os import PathLike
 from typing import Any, Self, get_args
 
 import numpy as np
+import torch
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Generator
 
-from priornet.distill import Faithfulness, FaithfulnessWarning, Teacher, TransferSet, as_teacher
+from priornet.distill import (
+    DistillationProblem,
+    Faithfulness,
+    FaithfulnessWarning,
+    StudentSettings,
+    Teacher,
+    TransferSet,
+    as_teacher,
+    ask_all,
+    compare,
+    train_student,
+)
+from priornet.distill.problem import teacher_scaling
+from priornet.distill.student import (
+    Target,
+    prefers_likelihood,
+    student_plan,
+    student_size,
+    usual_rate,
+)
+from priornet.distributions import GaussianEnsemble
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.comparison import Comparison
 from priornet.estimators.ensemble import DeepEnsembleRegressor
-from priornet.estimators.inputs import check_inputs, check_targets
+from priornet.estimators.inputs import (
+    check_inputs,
+    check_targets,
+    check_weight,
+    known_columns,
+    row_names,
+)
 from priornet.estimators.model import Fitted
-from priornet.estimators.plan import Auto, check_count
-from priornet.estimators.posing import Posed, pose_outside, pose_own, prepare_for
-from priornet.estimators.prepared import Prepared
-from priornet.estimators.student import StudentSettings, Target, train_student
+from priornet.estimators.plan import Auto, Split, check_count, network_seeds, split_rows
+from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
 from priornet.methods import Objective
 from priornet.notices import warn_user
+from priornet.tables.column_summaries import column_notes, warn_of_columns
+from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
+from priornet.tables.target_columns import TargetColumns
 
 __all__ = ["DistilledRegressor"]
 
@@ -165,21 +194,16 @@ class DistilledRegressor(BaseRegressor):
                 "first, with pandas for example."
             )
         self.__dict__.pop("faithfulness_", None)
-        if self.teacher is None:
-            prepared = self._prepare(X, y, sample_weight)
-            self.teacher_ = self._train_teacher(prepared)
-            prepared = pose_own(self, self.teacher_, prepared, unlabelled)
-            return self._fit_prepared(prepared)
-        teacher = self._checked_teacher()
-        self.teacher_ = teacher
-        if isinstance(teacher, BaseRegressor):
-            prepared = prepare_for(self, teacher, X, y, sample_weight)
-            return self._fit_prepared(pose_own(self, teacher, prepared, unlabelled))
-        prepared = pose_outside(
-            self, teacher, without_arrow(X), y, sample_weight, without_arrow(unlabelled)
-        )
-        self._fit_prepared(prepared)
-        self._look_at(prepared)
+        table, prepared = self._find_teacher(X, y, sample_weight)
+        problem = self._problem(table, prepared, unlabelled)
+        settings, n = self._student_settings(problem)
+        seed, source = network_seeds(prepared.rng, 2)
+        transfer = TransferSet() if self.transfer is None else self.transfer
+        drawn, answers = problem.ask(transfer, n, Generator().manual_seed(source))
+        student = train_student(settings, problem, drawn, answers, seed)
+        self._adopt(Fitted(prepared.preprocessor, prepared.columns, *student), prepared)
+        if isinstance(self.teacher_, Teacher):
+            self._look_at(X, y)
         return self
 
     def check_parameters(self) -> None:
@@ -214,43 +238,100 @@ class DistilledRegressor(BaseRegressor):
                 f'"{self.objective}" and "{self.target}".'
             )
 
-    # -- the teacher ------------------------------------------------------------------------------
+    # -- the teacher, and the table in its units --------------------------------------------------
 
-    def _train_teacher(self, prepared: Prepared) -> DeepEnsembleRegressor:
-        common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
-        teacher = DeepEnsembleRegressor(self.n_members, **common)
-        teacher.check_parameters()
-        return teacher._fit_prepared(prepared)
+    def _find_teacher(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Prepared]:
+        """Set ``teacher_``; return the table, where a teacher reads raw rows, and prepared."""
+        if self.teacher is None:
+            prepared = self._prepare(X, y, sample_weight)
+            common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
+            teacher = DeepEnsembleRegressor(self.n_members, **common)
+            teacher.check_parameters()
+            self.teacher_ = teacher._fit_prepared(prepared)
+            return None, prepared
+        self.teacher_ = teacher = _checked_teacher(self.teacher)
+        if isinstance(teacher, BaseRegressor):
+            known = teacher.fitted_.preprocessor
+            table = check_inputs(self, known_columns(X, known))
+            return None, self._prepare_for(table, y, sample_weight, teacher.fitted_.targets, known)
+        table = check_inputs(self, without_arrow(X))
+        scaling = teacher_scaling(ask_all(teacher, table))
+        k_dim = len(scaling.shift)
+        names = ("y",) if k_dim == 1 else tuple(f"y{k}" for k in range(k_dim))
+        unnamed = TargetColumns(names, k_dim == 1, scaling)
+        return table, self._prepare_for(table, y, sample_weight, unnamed)
 
-    def _checked_teacher(self) -> BaseRegressor | Teacher:
-        teacher = self.teacher
-        if not isinstance(teacher, BaseRegressor):
-            return as_teacher(teacher)
-        check_is_fitted(teacher, msg="`teacher` is not fitted: fit it, or give None to train one.")
-        return teacher
+    def _prepare_for(
+        self,
+        table: Any,
+        y: Any,
+        sample_weight: Any,
+        columns: TargetColumns,
+        known: TablePreprocessor | None = None,
+    ) -> Prepared:
+        """Standardise a table in the units of the teacher; without targets no row is held out."""
+        rng, n_rows = check_random_state(self.random_state), num_rows(table)
+        values = np.zeros((n_rows, len(columns.names)))
+        split = Split(torch.arange(n_rows), torch.arange(0))
+        if y is not None:
+            values, names, is_vector = check_targets(y, table)
+            if len(names) != len(columns.names):
+                raise ValueError(
+                    f"`y` has {len(names)} columns; the teacher predicts {len(columns.names)} "
+                    "targets."
+                )
+            columns = TargetColumns(names, is_vector, columns.scaling)
+            split = split_rows(n_rows, self.calibration_fraction, rng)
+        given = check_weight(sample_weight, values)
+        train = split.train.numpy()
+        weight = np.ones(n_rows)
+        if given is not None:
+            weight = given / (given if known is not None else given[train]).mean()
+        if known is None:
+            known = fit_preprocessor(table, given, train)
+            warn_of_columns(column_notes(known.summaries_, row_names(table, np.arange(n_rows))))
+        return standardised(known, columns, table, values, weight, split, rng, self.device)
+
+    def _problem(self, table: Any, prepared: Prepared, unlabelled: Any) -> DistillationProblem:
+        """Ask around the training rows, and around rows without targets."""
+        teacher, train = self.teacher_, prepared.split.train
+        if isinstance(teacher, BaseRegressor):
+            if unlabelled is not None:
+                unlabelled = check_inputs(self, unlabelled, known=prepared.preprocessor)
+        else:
+            table, unlabelled = take_rows(table, train.numpy()), without_arrow(unlabelled)
+        return DistillationProblem(
+            teacher.fitted_ if isinstance(teacher, BaseRegressor) else teacher,
+            prepared.preprocessor,
+            prepared.columns.scaling,
+            prepared.inputs[train],
+            prepared.weight[train],
+            table,
+            unlabelled,
+        )
 
     # -- the student ------------------------------------------------------------------------------
 
-    def _train(self, prepared: Prepared) -> Fitted:
-        assert isinstance(prepared, Posed)
-        return train_student(self._student_settings(), prepared)
-
-    def _student_settings(self) -> StudentSettings:
-        hidden = self.student_hidden
-        return StudentSettings(
+    def _student_settings(self, problem: DistillationProblem) -> tuple[StudentSettings, int]:
+        """Decide what was left to us; and at how many inputs to ask."""
+        n_rows, has_weights = len(problem.centres), problem.members is not None
+        size = student_size(n_rows, tuple(self.hidden), problem.kind)
+        by_likelihood = self.objective == "endd" and (
+            self.target == "likelihood"
+            or (self.target == "auto" and prefers_likelihood(n_rows, has_weights))
+        )
+        rate = self.student_learning_rate
+        settings = StudentSettings(
             self.objective,
-            self.target,
+            by_likelihood,
             self.temperature,
-            TransferSet() if self.transfer is None else self.transfer,
-            self.n_transfer,
-            None if hidden is None else tuple(hidden),
-            tuple(self.hidden),
-            self.student_pieces,
-            self.student_epochs,
-            self.batch_size,
-            self.student_learning_rate,
+            size.hidden if self.student_hidden is None else tuple(self.student_hidden),
+            size.n_pieces if self.student_pieces == "auto" else self.student_pieces,
+            student_plan(n_rows, self.student_epochs, self.batch_size, size.n_steps),
+            usual_rate(by_likelihood, has_weights) if rate == "auto" else rate,
             self.verbose,
         )
+        return settings, size.n_asked if self.n_transfer == "auto" else self.n_transfer
 
     # -- how faithful it is -----------------------------------------------------------------------
 
@@ -272,13 +353,27 @@ class DistilledRegressor(BaseRegressor):
         table = check_inputs(self, without_arrow(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
-        known = given if isinstance(given, BaseRegressor) else as_teacher(given)
-        return Comparison(self, known, take_rows(table, rows)).measure(targets, seed)
+        known = _checked_teacher(given)
+        model = known.fitted_ if isinstance(known, BaseRegressor) else known
+        return compare(self.fitted_, model, take_rows(table, rows), targets, seed=seed)
 
-    def _look_at(self, prepared: Posed) -> None:
+    def _look_at(self, X: Any, y: Any) -> None:
         """Compare with the teacher where nothing was held out, too: beyond the rows it can."""
-        found = self.faithfulness(prepared.table, prepared.y, seed=0)
-        self.faithfulness_ = found
-        self.fitted_.training["faithfulness"] = found.to_json()
-        for problem in found.problems:
+        self.faithfulness_ = self.faithfulness(X, y)
+        self.fitted_.training["faithfulness"] = self.faithfulness_.to_json()
+        for problem in self.faithfulness_.problems:
             warn_user(f"the student is not faithful: {problem}.", FaithfulnessWarning)
+
+
+def _checked_teacher(teacher: Any) -> BaseRegressor | Teacher:
+    """A fitted ensemble of ours, or the teacher that fits what is given."""
+    if not isinstance(teacher, BaseRegressor):
+        return as_teacher(teacher)
+    check_is_fitted(teacher, msg="`teacher` is not fitted: fit it, or give None to train one.")
+    belief = teacher.fitted_.standard_belief(torch.zeros(1, teacher.fitted_.network.n_inputs))
+    if not isinstance(belief, GaussianEnsemble):
+        raise TypeError(
+            "`teacher` must be an ensemble of Gaussians, whose members can disagree; "
+            f"{type(teacher).__name__} predicts one {type(belief).__name__}."
+        )
+    return teacher

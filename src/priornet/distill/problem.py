@@ -1,0 +1,176 @@
+"""What a student asks: a teacher, the inputs around which it is asked, and the units they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from priornet.distill.answers import Answers, ask
+from priornet.distill.teacher import AnswerKind, Teacher, TeacherError
+from priornet.distill.transfer import Drawn, Questions, TransferSet
+from priornet.distributions import GaussianEnsemble
+from priornet.distributions.factors import PrecisionFactor
+from priornet.nn import Stack
+from priornet.tables.containers import unmasked
+from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import join_tables
+from priornet.tables.target_columns import (
+    LARGEST,
+    SMALLEST,
+    Scaling,
+    TargetColumns,
+    clip_targets,
+)
+
+__all__ = ["DistillationProblem", "Model", "teacher_scaling"]
+
+_ASKED_AT_ONCE = 1 << 14  # inputs at which a model is asked in one go
+
+
+class Model(Protocol):
+    """A fitted stack of networks, with its preprocessing and the units of its targets."""
+
+    preprocessor: TablePreprocessor
+    targets: TargetColumns
+    stack: Stack
+    training: dict[str, Any]
+
+    def standard_belief(self, inputs: Tensor) -> Any:
+        """Return the belief about standardised targets at preprocessed inputs."""
+        ...
+
+
+class DistillationProblem:
+    """A teacher, the inputs around which a student asks it, and the units that they share.
+
+    Args:
+        teacher: A model, which must predict an ensemble of Gaussians, or a teacher.
+        preprocessor: From raw rows to inputs; a model's own.
+        scaling: From the units of the targets to standardised ones; a model's own.
+        inputs: Standardised training rows, ``(N, D)``.
+        weight: Weight of each, ``(N,)``.
+        table: The same rows as they are; for a teacher.
+        unlabelled: More rows, around which the teacher is asked too.
+    """
+
+    centres: Tensor
+    """Inputs around which the teacher is asked: training rows, then unlabelled ones."""
+    weight: Tensor
+    """Weight of each; 1 for unlabelled rows."""
+
+    def __init__(
+        self,
+        teacher: Model | Teacher,
+        preprocessor: TablePreprocessor,
+        scaling: Scaling,
+        inputs: Tensor,
+        weight: Tensor,
+        table: Any = None,
+        unlabelled: Any = None,
+    ) -> None:
+        self.teacher, self.preprocessor, self.scaling = teacher, preprocessor, scaling
+        self.centres = inputs
+        if isinstance(teacher, Teacher):
+            if unlabelled is not None:
+                table = join_tables(table, unmasked(unlabelled), ("X", "unlabelled"))
+            self._questions = Questions(table, preprocessor, teacher.label_columns)
+            self.centres = torch.as_tensor(self._questions.inputs).to(inputs)
+        elif unlabelled is not None:
+            more = torch.as_tensor(preprocessor.transform(unlabelled))
+            self.centres = torch.cat([inputs, more.to(inputs)])
+        self.weight = weight.new_ones(len(self.centres))
+        self.weight[: len(weight)] = weight
+
+    @property
+    def kind(self) -> AnswerKind:
+        """How answers vary."""
+        return self.teacher.kind if isinstance(self.teacher, Teacher) else "smooth"
+
+    @property
+    def members(self) -> Stack | None:
+        """Networks from which a student can start."""
+        return None if isinstance(self.teacher, Teacher) else self.teacher.stack
+
+    @property
+    def n_member_rows(self) -> int | None:
+        """Rows that each member learnt from, where that is known."""
+        if isinstance(self.teacher, Teacher):
+            return None
+        n_rows = self.teacher.training.get("n_rows")  # a file may say anything here
+        return n_rows if isinstance(n_rows, int) and n_rows > 0 else None
+
+    def ask(
+        self, transfer: TransferSet, n: int, generator: Generator
+    ) -> tuple[Drawn, Iterator[Answers]]:
+        """Draw inputs, and ask the teacher at each; a stored teacher at its own rows only.
+
+        Args:
+            transfer: Where to draw.
+            n: How many inputs.
+            generator: Source of randomness.
+
+        Returns:
+            The inputs, and the members' Gaussians in standardised units, in pieces.
+        """
+        if not isinstance(self.teacher, Teacher):
+            continuous = [source.is_continuous for source in self.preprocessor.source_]
+            drawn = transfer.draw(self.centres, n, generator, continuous)
+            return drawn, _ask_model(self.teacher, drawn.inputs)
+        if self.teacher.is_stored:
+            rows = torch.arange(len(self.centres))
+            drawn, raw = Drawn(self.centres, rows, rows), self._questions.table
+        else:
+            drawn, raw = self._questions.draw(transfer, self.centres, n, generator)
+        return drawn, self._standardised(ask(self.teacher, raw))
+
+    def _standardised(self, answers: Iterator[Answers]) -> Iterator[Answers]:
+        shift, scale = (torch.from_numpy(part) for part in self.scaling)
+        for piece in answers:
+            yield Answers(piece.ensemble.affine(-shift / scale, 1 / scale), piece.kept)
+
+    def teacher_record(self, n_members: int) -> dict[str, Any]:
+        """Return what a saved student keeps of its teacher."""
+        if isinstance(self.teacher, Teacher):
+            return {"class": type(self.teacher).__name__, "n_members": n_members}
+        return self.teacher.training
+
+
+def _ask_model(model: Model, inputs: Tensor) -> Iterator[Answers]:
+    for x in inputs.split(_ASKED_AT_ONCE):
+        yield Answers(model.standard_belief(x), torch.ones(len(x), dtype=torch.bool))
+
+
+def teacher_scaling(answers: Answers) -> Scaling:
+    """Mean and standard deviation of the targets that a teacher expects at a table's rows."""
+    ensemble = answers.ensemble
+    _check_magnitude(ensemble)
+    every = np.arange(len(ensemble.means[0]))
+    parts = (ensemble.means.mean(0), ensemble.total_covariance().diagonal(dim1=-2, dim2=-1))
+    # A teacher may answer anything at a mistyped row.
+    mean, total = (torch.from_numpy(clip_targets(part.numpy(), every)) for part in parts)
+    variance = mean.var(0, unbiased=False)
+    total = total.mean(0)
+    return Scaling(mean.mean(0).numpy(), (variance + total).sqrt().numpy())
+
+
+def _check_magnitude(ensemble: GaussianEnsemble) -> None:
+    """Refuse answers whose squares are no numbers that a computer can hold."""
+    if not ensemble.means.numel():
+        return
+    deviations = PrecisionFactor(ensemble.precision_tril).deviations()
+    largest = max(float(ensemble.means.abs().max()), float(deviations.max()))
+    if not largest <= LARGEST:
+        raise TeacherError(
+            f"the teacher's means or deviations are too large ({largest:.3g}; at most "
+            f"{LARGEST:g}): let it answer in other units, divided by a power of ten."
+        )
+    smallest = float(deviations.min())
+    if not smallest >= SMALLEST:
+        raise TeacherError(
+            f"the teacher's deviations are too small ({smallest:.3g}; at least {SMALLEST:g}): let "
+            "it answer in other units, multiplied by a power of ten."
+        )
