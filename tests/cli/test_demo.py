@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from priornet import demo as diabetes
+from priornet import demo as studies
 from priornet.cli import app
 from priornet.cli.demo import Preset, demo
-from priornet_paper.synthetic import run as synthetic
 
 RUNNER = CliRunner(env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
 
@@ -24,12 +23,10 @@ def call(*arguments):
 def short():
     """The smoke presets, shorter still."""
     with pytest.MonkeyPatch.context() as patch:
-        tiny = synthetic.Config(
-            n_runs=1, epochs=1, n_train=64, n_out=8, n_members=2, n_noises=1, n_test=32, n_curve=11
-        )
-        patch.setitem(synthetic.PRESETS, "smoke", tiny)
-        few = diabetes.Config(epochs=1, student_epochs=1, n_members=2)
-        patch.setitem(diabetes.PRESETS, "smoke", few)
+        few = {"epochs": 1, "student_epochs": 1, "n_members": 2}
+        tiny = studies.CurveConfig(n_train=64, n_out=8, n_test=32, n_curve=11, **few)
+        patch.setitem(studies.CURVE_PRESETS, "smoke", tiny)
+        patch.setitem(studies.TABLE_PRESETS, "smoke", studies.TableConfig(**few))
         yield
 
 
@@ -89,7 +86,7 @@ def test_comparison_shows_the_methods_and_the_figure(shown):
 
 def test_progress_goes_to_stderr(shown):
     _, done = shown
-    for what in ("synthetic", "ensemble", "endd"):
+    for what in ("prior net", "ensemble", "endd"):
         assert what in done.stderr
     assert "epoch" not in done.stdout
 
@@ -119,7 +116,7 @@ def test_mistyped_input_is_refused_with_exit_code_two(arguments, message):
 
 
 def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(synthetic, "run", lambda *_: pytest.fail("trained first"))
+    monkeypatch.setattr(studies, "run", lambda *_: pytest.fail("trained first"))
     (tmp_path / "file").write_text("")
     done = call("demo", "--out", str(tmp_path / "file" / "folder"))
     assert done.exit_code == 2
@@ -130,8 +127,8 @@ def test_folder_that_cannot_be_made_is_refused_before_training(tmp_path, monkeyp
 
 
 def test_every_preset_can_be_chosen():
-    assert [str(preset) for preset in Preset] == list(synthetic.PRESETS)
-    assert set(diabetes.PRESETS) == {*synthetic.PRESETS} - {"paper"}
+    assert [str(preset) for preset in Preset] == list(studies.CURVE_PRESETS)
+    assert set(studies.TABLE_PRESETS) == {*studies.CURVE_PRESETS} - {"paper"}
 
 
 def test_default_output_folder_is_ignored_by_git():

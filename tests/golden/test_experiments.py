@@ -28,7 +28,7 @@ def test_synthetic_measures_as_before(tmp_path):
 
 
 def test_the_demo_measures_as_before(tmp_path):
-    """On its own table; its curve is that of the synthetic experiment."""
+    """On its table; its curve is in tests/test_demo.py."""
     call("demo", "--preset", "smoke", "--out", tmp_path)
     assert_golden("experiments/diabetes", results(tmp_path, "diabetes"), loosely=RANKS)
 

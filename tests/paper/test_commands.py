@@ -60,7 +60,7 @@ def test_figures_may_go_elsewhere(call, tmp_path):
 
 
 def test_presets_are_those_of_the_experiment():
-    assert {str(preset) for preset in Preset} == set(synthetic.PRESETS) - {"demo"}
+    assert {str(preset) for preset in Preset} == set(synthetic.PRESETS)
 
 
 @pytest.mark.parametrize(

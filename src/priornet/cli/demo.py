@@ -1,18 +1,18 @@
-"""``priornet demo``: what the methods know, on the paper's synthetic set and on a real table."""
+"""``priornet demo``: what the methods know, on a curve whose noise is known and on a real table."""
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from priornet.cli.kinds import FIGURE, REPORT, RESULTS
 from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
-from priornet.cli.output import coloured, method_table
+from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs, make_folder
-from priornet_paper.synthetic.command import run_synthetic
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Preset", "demo"]
 
-_KNOWLEDGE = "variance_of_mean"
 _FILES = {
     "synthetic.json": RESULTS,
     "diabetes.json": RESULTS,
@@ -32,7 +31,7 @@ _FILES = {
 
 
 class Preset(StrEnum):
-    """Presets of the demo, named here so that the help need not import the experiments."""
+    """Presets of the demo, named here so that the help need not import it."""
 
     DEMO = "demo"
     PAPER = "paper"
@@ -68,122 +67,67 @@ def demo(
     check_outputs(((out / name, kind) for name, kind in _FILES.items()), overwrite=overwrite)
     make_folder(out)
 
-    import json
+    from priornet.demo import run
 
-    from priornet.evaluation.results import write_results
-
-    synthetic = run_synthetic(preset, seed)
-    write_results(out / "synthetic.json", synthetic)
-    diabetes = _run_diabetes(preset, seed)
-    write_results(out / "diabetes.json", diabetes.results)
-    paths = _write_pages(out, synthetic, diabetes)
+    found = run(out, preset.value, seed=seed, verbose=True)
+    paths = {"report": found.report, "endd_report": found.student_report, "figure": found.figure}
     if as_json:
-        found = {"synthetic": synthetic, "diabetes": diabetes.results}
-        typer.echo(json.dumps({**found, **{name: str(path) for name, path in paths.items()}}))
-    else:
-        _print(synthetic, diabetes.results, paths)
-
-
-def _run_diabetes(preset: Preset, seed: int | None) -> Study:
-    """The paper has no such table: its preset is the demo's here."""
-    from dataclasses import replace
-
-    from priornet.demo import PRESETS, study
-
-    config = PRESETS[Preset.DEMO if preset is Preset.PAPER else preset]
-    return study(config if seed is None else replace(config, seed=seed), verbose=True)
-
-
-def _write_pages(out: Path, synthetic: dict[str, Any], diabetes: Study) -> dict[str, Path]:
-    """The figure, the page that compares the methods, and the full report of one of them."""
-    from priornet.report import write_comparison, write_report
-    from priornet.report.comparison import Figure
-    from priornet.report.figure_files import figure_bytes
-    from priornet.report.synthetic import draw
-    from priornet.writing import write_bytes
-
-    figure = out / "synthetic.png"
-    write_bytes(figure, figure_bytes(draw(synthetic), "png"))
-    counts = diabetes.results
-    report = write_comparison(
-        list(diabetes.evaluations.values()),
-        out / "report.html",
-        title="What the models know",
-        lede=f"Progression of diabetes, learnt from {counts['n_train']} patients and predicted for "
-        f"{counts['n_test']} others. Out of domain are the same {counts['n_test']} with one "
-        f"measurement each moved by {counts['config']['shift']:g} standard deviations.",
-        figures=[
-            Figure(
-                figure.read_bytes(),
-                "The paper's synthetic set",
-                "The noise is largest at x = 0; training inputs lie in the shaded region. Data "
-                "uncertainty should follow the dashed truth, knowledge uncertainty should take "
-                "over outside.",
-            )
-        ],
+        studies = {"synthetic": found.curve.results, "diabetes": found.table.results}
+        typer.echo(json.dumps({**studies, **{name: str(path) for name, path in paths.items()}}))
+        return
+    _print_tables(found.curve, found.table)
+    print_lines(
+        [
+            f"{found.seconds:.0f} s. Figure: {found.figure}",
+            f"EnD2 on the table: {found.student_report}",
+            f"Report: {found.report}",
+        ]
     )
-    full = write_report(diabetes.evaluations["EnD2"], out / "diabetes-endd.html")
-    return {"report": report, "endd_report": full, "figure": figure}
 
 
-def _print(synthetic: dict[str, Any], diabetes: dict[str, Any], paths: dict[str, Path]) -> None:
+def _print_tables(curve: Study, patients: Study) -> None:
     from rich.console import Console
 
     console = Console()
-    console.print(_synthetic_table(synthetic))
-    console.print(_diabetes_table(diabetes))
-    seconds = synthetic["seconds"] + diabetes["seconds"]
-    for line in (
-        f"{seconds:.0f} s. Figure: {paths['figure']}",
-        f"EnD2 on the table: {paths['endd_report']}",
-        f"Report: {paths['report']}",
-    ):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    console.print(_curve_table(curve))
+    console.print(_patient_table(patients))
 
 
-def _synthetic_table(results: dict[str, Any]) -> Table:
-    """Accuracy, data uncertainty against the known noise, knowledge inside and outside."""
-    low, high = results["config"]["test_out_range"]
-    edge = results["config"]["train_edge"]
-    inside, outside = f"|x| < {edge:g}", f"{low:g} < |x| < {high:g}"
-    knowledge = (f"knowledge sd\n{inside}", f"knowledge sd\n{outside}")
-    headers = ("RMSE", "NLL", "data sd\noff by", *knowledge, "AUROC\nin / out")
+def _curve_table(study: Study) -> Table:
+    """Show accuracy, data uncertainty against the known noise, and knowledge in and out."""
+    low, high = study.results["config"]["test_out_range"]
+    inside = f"|x| < {study.results['config']['train_edge']:g}"
+    spread = (f"knowledge sd\n{inside}", f"knowledge sd\n{low:g} < |x| < {high:g}")
+    headers = ("RMSE", "NLL", "data sd\noff by", *spread, "AUROC\nin / out")
     table = method_table("The paper's synthetic set", headers)
-    truth = results["truth"]
+    truth = study.results["truth"]
     table.add_row("Truth", *(f"{truth[name]['mean']:.3f}" for name in ("rmse", "nll")), "0%")
-    for name, method in results["methods"].items():
+    for name, line in study.lines.items():
         table.add_row(
             coloured(name),
-            f"{method['rmse']['mean']:.3f}",
-            f"{method['nll']['mean']:.3f}",
-            f"{method['data_std_error']['mean']:.0%}",
-            f"{method['in_domain'][_KNOWLEDGE]['mean'] ** 0.5:.3f}",
-            f"{method['out_of_domain'][_KNOWLEDGE]['mean'] ** 0.5:.1f}",
-            f"{method['ood_auc'][_KNOWLEDGE]['mean']:.3f}",
+            f"{line.rmse:.3f}",
+            f"{line.nll:.3f}",
+            f"{line.share:.0%}",
+            f"{line.inside:.3f}",
+            f"{line.outside:.1f}",
+            f"{line.auc:.3f}",
         )
     return table
 
 
-def _diabetes_table(results: dict[str, Any]) -> Table:
-    """Accuracy, intervals, and knowledge of held-out rows as they are and with an error in them."""
+def _patient_table(study: Study) -> Table:
+    """Show accuracy, intervals, and knowledge of held-out rows before and after one is moved."""
+    results = study.results
     moved = f"moved {results['config']['shift']:g} sd"
     spread = ("knowledge sd\nas they are", f"knowledge sd\n{moved}")
     table = method_table(
         f"Diabetes: {results['n_train']} patients to learn from, {results['n_test']} held out",
         ("RMSE", "NLL", "90% interval\nholds", *spread, "AUROC\nin / out"),
     )
-    for name, method in results["methods"].items():
-        inside, outside = method["in_domain"][_KNOWLEDGE], method["out_of_domain"][_KNOWLEDGE]
+    for name, line in study.lines.items():
         knowledge = ("-", "-", "-")  # a single Gaussian has none
-        if inside["mean"] > 0:
-            auc = method["ood_auc"][_KNOWLEDGE]["mean"]
-            spread = (f"{part['mean'] ** 0.5:.1f}" for part in (inside, outside))
-            knowledge = (*spread, f"{auc:.3f}")
-        table.add_row(
-            coloured(name),
-            f"{method['rmse']['mean']:.1f}",
-            f"{method['nll']['mean']:.3f}",
-            f"{method['coverage']['0.9']['mean']:.0%}",
-            *knowledge,
-        )
+        if line.inside > 0:
+            knowledge = (f"{line.inside:.1f}", f"{line.outside:.1f}", f"{line.auc:.3f}")
+        scores = (f"{line.rmse:.1f}", f"{line.nll:.3f}", f"{line.share:.0%}")
+        table.add_row(coloured(name), *scores, *knowledge)
     return table

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet.report import synthetic
+    from priornet.report import curves
     from priornet.report.comparison import write_comparison
     from priornet.report.html import write_report
 
 __all__ = [
-    "synthetic",
+    "curves",
     "write_comparison",
     "write_report",
 ]
 
 _HOMES = {
-    "synthetic": "synthetic",
+    "curves": "curves",
     "write_comparison": "comparison",
     "write_report": "html",
 }

@@ -61,7 +61,7 @@ def synthetic(
 
     from priornet.evaluation.results import write_results
     from priornet.report.figure_files import write_figure
-    from priornet.report.synthetic import draw_panels
+    from priornet_paper.synthetic.panels_figure import draw_panels
 
     written = [(out / "synthetic.json", RESULTS), *figure_paths(figures or out, "synthetic-panels")]
     check_outputs(written, overwrite=overwrite)

@@ -196,24 +196,16 @@ class Config:
         return range(self.seed, self.seed + self.n_runs)
 
 
-_DEMO = Config(
-    n_runs=1,
-    epochs=150,
-    schedule="cosine",
-    student_start="member",
-    student_min_excess=1.0,
-    variants=(),
-)
 PRESETS = {
-    "demo": _DEMO,  # the same picture in a fifth of the steps
     "paper": Config(),
-    "smoke": replace(
-        _DEMO,
+    "smoke": Config(
         n_runs=2,
         epochs=2,
+        schedule="cosine",
+        student_start="member",
+        student_min_excess=1.0,
         n_members=3,
         n_noises=2,
-        variants=tuple(VARIANTS),
         n_test=256,
         n_curve=51,
     ),

@@ -1,4 +1,4 @@
-"""The figure of the synthetic experiment: every panel drawn, nothing global touched."""
+"""Curves of predictions and uncertainties: every panel drawn, nothing global touched."""
 
 import subprocess
 import sys
@@ -10,23 +10,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from priornet.demo import CURVE_PRESETS, study_curve
 from priornet.methods import COLOURS, LABELS
-from priornet.report.synthetic import (
-    draw,
-    draw_panels,
-    plot_data,
-    plot_prediction,
-    plot_uncertainty,
-)
-from priornet_paper.synthetic.run import METHODS, PRESETS, run
+from priornet.report.curves import PARTS, draw, plot_data, plot_prediction, plot_uncertainty
 
-PARTS = ("total", "data", "knowledge")
+METHODS = ("ENSM", "EnD2", "NWPN")
 
 
 @pytest.fixture(scope="module")
 def results():
-    short = {"n_runs": 1, "epochs": 1, "n_train": 256, "n_out": 64, "n_test": 64, "variants": ()}
-    return run(replace(PRESETS["smoke"], **short))
+    short = {"epochs": 1, "student_epochs": 1, "n_train": 256, "n_out": 64, "n_test": 64}
+    return study_curve(replace(CURVE_PRESETS["smoke"], **short)).results
 
 
 def line_colours(ax):
@@ -45,37 +39,13 @@ def test_figure_has_a_panel_for_each_method_and_each_uncertainty(results):
     ]
 
 
-def test_paper_figure_has_its_four_panels_each_with_the_training_region(results):
-    figure = draw_panels(results)
-    assert [ax.get_title() for ax in figure.axes] == [
-        "(a) Input data",
-        "(b) Total uncertainty",
-        "(c) Data uncertainty",
-        "(d) Knowledge uncertainty",
-    ]
-    for ax in figure.axes:
-        band = ax.transData.inverted().transform_bbox(ax.patches[0].get_window_extent())
-        assert (band.x0, band.x1) == pytest.approx((-10, 10))
-
-
-def test_paper_figure_draws_the_arrays_of_the_results(results):
-    x = results["curves"]["x"]
-    panels = draw_panels(results).axes
-    assert panels[0].lines[0].get_ydata() == pytest.approx(results["curves"]["truth"]["mean"])
-    for ax, part in zip(panels[1:], ("total", "data", "knowledge"), strict=True):
-        for line, method in zip(ax.lines, METHODS, strict=False):
-            assert line.get_xdata() == pytest.approx(x)
-            assert line.get_ydata() == pytest.approx(results["curves"][method][f"{part}_std"])
-
-
 def test_points_are_the_training_data(results):
     drawn = np.asarray(plot_data(results).collections[0].get_offsets())
     train = np.column_stack([results["train"]["x"], results["train"]["y"]])
     assert drawn == pytest.approx(train)
 
 
-@pytest.mark.parametrize("draw", [draw, draw_panels])
-def test_no_panel_is_blank(results, draw):
+def test_no_panel_is_blank(results):
     figure = draw(results)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -91,21 +61,20 @@ def test_method_has_one_colour_everywhere(results):
     assert len({COLOURS[method] for method in METHODS}) == 3
     for method in METHODS:
         assert COLOURS[method] in line_colours(plot_prediction(results, method))
-    for part in ("total", "data", "knowledge"):
+    for part in PARTS:
         drawn = line_colours(plot_uncertainty(results, part))
         assert drawn[:3] == [COLOURS[method] for method in METHODS]
 
 
-def test_the_papers_prior_is_dashed_in_the_colour_of_its_method(results):
+def test_a_variant_is_dashed_in_the_colour_of_its_method(results):
     curve = {f"{part}_std": [1.0] * len(results["curves"]["x"]) for part in PARTS}
-    beside = {**results, "curves": {**results["curves"], "NWPN-precision": curve}}
+    found = {**results, "curves": {**results["curves"], "NWPN-wide": curve}}
     for part in PARTS:
-        plain, more = (plot_uncertainty(found, part) for found in (results, beside))
+        plain = plot_uncertainty(found, part)
+        more = plot_uncertainty(found, part, variants={"NWPN-wide": "NWPN"})
         assert len(more.lines) == len(plain.lines) + 1
         assert line_colours(more)[3] == COLOURS["NWPN"]
         assert (more.lines[2].is_dashed(), more.lines[3].is_dashed()) == (False, True)
-    labels = [text.get_text() for text in draw_panels(beside).legends[0].get_texts()]
-    assert "NWPN, paper's prior" in labels
 
 
 def test_truth_is_black_and_drawn_where_it_is_known(results):
@@ -134,7 +103,7 @@ def test_labels_stand_for_known_methods():
 
 def test_drawing_does_not_start_pyplot():
     code = (
-        "import sys, priornet.report.synthetic\n"
+        "import sys, priornet.report.curves\n"
         "assert 'matplotlib.pyplot' not in sys.modules and 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
