@@ -48,6 +48,17 @@ def test_a_network_trains_the_same_alone_and_among_a_hundred(kind):
         torch.testing.assert_close(alone.weights[0], among.weights[i], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("average", [0.5, 2.0])
+def test_a_network_averages_the_same_alone_and_beside_longer_ones(average):
+    """Over its own epochs: at 16 rows a step one takes two steps, the others three and four."""
+    sizes, options = (20, 40, 60), {"epochs": 12, "average": average}
+    rows = [torch.arange(n) for n in sizes]
+    among, _ = train(range(3), rows, 1e-2, 0.0, **options)
+    for i, own in enumerate(rows):
+        alone, _ = train([i], [own], 1e-2, 0.0, **options)
+        torch.testing.assert_close(alone.weights[0], among.weights[i], rtol=1e-9, atol=1e-9)
+
+
 def test_same_seed_gives_the_same_weights():
     first, second = (train([3], [torch.arange(60)], 1e-2, 0.0)[0] for _ in range(2))
     assert torch.equal(first.weights, second.weights)

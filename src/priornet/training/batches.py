@@ -115,9 +115,10 @@ class Batches:
         ]
         counts = [order.n_steps for order in self._orders]
         self.n_steps = max(counts)
-        # Steps in which every network has rows need no look at who is active.
-        self.n_full, self._counts = min(counts), torch.tensor(counts)
-        self._counts_there = self._counts.to(data.weight.device)
+        self.n_full = min(counts)  # steps in which every network has rows
+        self._counts = torch.tensor(counts)
+        self.steps_each = self._counts.to(data.weight.device)
+        """Steps of each network in an epoch, ``(S,)``."""
         self._share = self._shares().to(data.weight)
         self._is_plain = bool((data.weight == 1).all())
 
@@ -179,7 +180,7 @@ class Batches:
         """
         inputs, targets, weight = self.data
         rows, w = index.index_select(0, step)[0], self._share.index_select(0, step)[0]
-        active = None if full else step < self._counts_there
+        active = None if full else step < self.steps_each
         return Batch(inputs[rows], targets[rows], w if self._is_plain else weight[rows] * w, active)
 
     def epoch(self) -> Iterator[Batch]:
@@ -194,7 +195,7 @@ class Batches:
             x, y = _rows(inputs, at), _rows(targets, at)
             w = w if self._is_plain else _rows(weight, at) * w
             for step, batch in enumerate(zip(x, y, w, strict=True), start):
-                active = None if step < self.n_full else step < self._counts_there
+                active = None if step < self.n_full else step < self.steps_each
                 yield Batch(*batch, active)
 
 

@@ -98,7 +98,7 @@ def fit(
     started = time.perf_counter()
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
-    mean = _Mean(stack, average * batches.n_steps)
+    mean = _Mean(stack, average, batches.steps_each)
 
     def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
         found = _step(stack, loss, optimizer, batch, share, factor)
@@ -157,10 +157,14 @@ def _step(
 class _Mean:
     """The average of each network's weights over its last steps; less noisy than the weights."""
 
-    def __init__(self, stack: Stack, horizon: float) -> None:
-        self.stack, self.horizon = stack, horizon
+    def __init__(self, stack: Stack, epochs: float, steps_each: Tensor) -> None:
+        self.stack = stack
         self.n_seen: int | Tensor = 0
-        self.weights = stack.weights.detach().clone() if horizon > 0 else None
+        self.most: float | Tensor = max(epochs * int(steps_each[0]), 1.0)
+        if bool((steps_each != steps_each[0]).any()):  # each network counts its own steps
+            self.most = (epochs * steps_each.double()).clamp(min=1.0).unsqueeze(-1)
+            self.n_seen = torch.zeros_like(self.most)
+        self.weights = stack.weights.detach().clone() if epochs > 0 else None
 
     def count_in_place(self) -> None:
         """Keep the number of steps where a CUDA graph can raise it."""
@@ -171,10 +175,12 @@ class _Mean:
         """Take in a step; networks that did not move keep their average."""
         if self.weights is None:
             return
-        self.n_seen += 1
+        self.n_seen += 1 if active is None else active.unsqueeze(-1)
         length = 1 + self.n_seen / 10  # young averages forget quickly
-        most = max(self.horizon, 1.0)
-        share = 1 / (length.clamp(max=most) if isinstance(length, Tensor) else min(length, most))
+        if isinstance(length, Tensor):
+            share = (1 / length.clamp(max=self.most)).to(self.weights)
+        else:
+            share = 1 / min(length, self.most)
         own = self.stack.weights.detach()
         if active is None:
             self.weights.lerp_(own, share)
