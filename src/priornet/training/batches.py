@@ -117,10 +117,16 @@ class Batches:
         self.n_steps = max(counts)
         self.n_full = min(counts)  # steps in which every network has rows
         self._counts = torch.tensor(counts)
-        self.steps_each = self._counts.to(data.weight.device)
-        """Steps of each network in an epoch, ``(S,)``."""
+        self._counts_there = self._counts.to(data.weight.device)
         self._share = self._shares().to(data.weight)
         self._is_plain = bool((data.weight == 1).all())
+
+    @property
+    def epoch_length(self) -> int | Tensor:
+        """Steps in an epoch; where networks differ one number for each, ``(S, 1)``."""
+        if self.n_full == self.n_steps:
+            return self.n_steps
+        return self._counts_there.double().unsqueeze(-1)
 
     def _shares(self) -> Tensor:
         """What each row is of its batch, ``(n_steps, S, B)``: the same in every epoch."""
@@ -180,7 +186,7 @@ class Batches:
         """
         inputs, targets, weight = self.data
         rows, w = index.index_select(0, step)[0], self._share.index_select(0, step)[0]
-        active = None if full else step < self.steps_each
+        active = None if full else step < self._counts_there
         return Batch(inputs[rows], targets[rows], w if self._is_plain else weight[rows] * w, active)
 
     def epoch(self) -> Iterator[Batch]:
@@ -195,7 +201,7 @@ class Batches:
             x, y = _rows(inputs, at), _rows(targets, at)
             w = w if self._is_plain else _rows(weight, at) * w
             for step, batch in enumerate(zip(x, y, w, strict=True), start):
-                active = None if step < self.n_full else step < self.steps_each
+                active = None if step < self.n_full else step < self._counts_there
                 yield Batch(*batch, active)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from priornet.nn.stacked import Stack
 from priornet.training.adam import StackedAdam
+from priornet.training.averaging import WeightAverage
 from priornet.training.batches import Batch, Batches
 from priornet.training.denormals import flushed
 from priornet.training.replay import Replay, Steps
@@ -98,7 +98,7 @@ def fit(
     started = time.perf_counter()
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
-    mean = _Mean(stack, average, batches.steps_each)
+    mean = WeightAverage({"weights": stack.weights}, average * batches.epoch_length)
 
     def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
         found = _step(stack, loss, optimizer, batch, share, factor)
@@ -152,60 +152,6 @@ def _step(
     stack.finish_step(leaf.gradient(per_row, batch.weight))
     optimizer.step(factor, batch.active)
     return per_row.detach()
-
-
-class _Mean:
-    """The average of each network's weights over its last steps; less noisy than the weights."""
-
-    def __init__(self, stack: Stack, epochs: float, steps_each: Tensor) -> None:
-        self.stack = stack
-        self.n_seen: int | Tensor = 0
-        self.most: float | Tensor = max(epochs * int(steps_each[0]), 1.0)
-        if bool((steps_each != steps_each[0]).any()):  # each network counts its own steps
-            self.most = (epochs * steps_each.double()).clamp(min=1.0).unsqueeze(-1)
-            self.n_seen = torch.zeros_like(self.most)
-        self.weights = stack.weights.detach().clone() if epochs > 0 else None
-
-    def count_in_place(self) -> None:
-        """Keep the number of steps where a CUDA graph can raise it."""
-        if not isinstance(self.n_seen, Tensor):
-            self.n_seen = self.stack.weights.new_full((), self.n_seen)
-
-    def update(self, active: Tensor | None) -> None:
-        """Take in a step; networks that did not move keep their average."""
-        if self.weights is None:
-            return
-        self.n_seen += 1 if active is None else active.unsqueeze(-1)
-        length = 1 + self.n_seen / 10  # young averages forget quickly
-        if isinstance(length, Tensor):
-            share = (1 / length.clamp(max=self.most)).to(self.weights)
-        else:
-            share = 1 / min(length, self.most)
-        own = self.stack.weights.detach()
-        if active is None:
-            self.weights.lerp_(own, share)
-        else:
-            new = torch.lerp(self.weights, own, share)
-            self.weights.copy_(torch.where(active[:, None], new, self.weights))
-
-    @contextmanager
-    def in_place(self) -> Generator[None]:
-        """The stack with the averages for its weights, for a while."""
-        if self.weights is None:
-            yield
-            return
-        own = self.stack.weights.data
-        self.stack.weights.data = self.weights
-        try:
-            yield
-        finally:
-            self.stack.weights.data = own
-
-    @torch.no_grad()
-    def keep(self) -> None:
-        """Give every network its average for good."""
-        if self.weights is not None:
-            self.stack.weights.copy_(self.weights)
 
 
 class _Keeper:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from priornet.training.averaging import WeightAverage
 from priornet_paper.depth.methods import Objective
 from priornet_paper.depth.step import Learner, Pupil, parameter_groups
 
@@ -42,7 +43,9 @@ class Learning:
         self.losses: list[float] = []  # of the epochs done
         self.seconds = 0.0  # that they took before an interruption
         self.network = network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
-        self.average = _Average(self.network, config.average * n_steps)
+        whole = self.network.state_dict()  # of the tensors themselves: they change in place
+        floats = {name: own for name, own in whole.items() if own.is_floating_point()}
+        self.average = WeightAverage(floats, config.average * n_steps)
         learner: nn.Module = Learner(self.network, objective, half)
         self.optimizer = torch.optim.AdamW(
             parameter_groups(
@@ -96,35 +99,3 @@ class Learning:
             own = torch.empty_like(parameter).copy_(tensor) if moment else tensor
             on_device = moment or optimizer.param_groups[0]["fused"]
             optimizer.state[parameter][key] = own.to(parameter.device) if on_device else own
-
-
-class _Average:
-    """Weights averaged over the last steps; less noisy than the weights themselves."""
-
-    def __init__(self, network: nn.Module, horizon: float) -> None:
-        self.horizon, self.n_seen = horizon, 0
-        whole = network.state_dict()  # of the tensors themselves: they change in place
-        self.own = {k: v.detach() for k, v in whole.items() if v.is_floating_point()}
-        self.tensors = {k: v.clone() for k, v in self.own.items()} if horizon > 0 else {}
-
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in a step."""
-        if not self.tensors:
-            return
-        self.n_seen += 1
-        share = 1 / min(self.horizon, 1 + self.n_seen / 10)  # a young average forgets quickly
-        averages, own = list(self.tensors.values()), list(self.own.values())
-        torch._foreach_lerp_(averages, own, min(share, 1.0))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage] (as torch's own averaging does)
-
-    def load(self, tensors: dict[str, Tensor], n_seen: int) -> None:
-        """Go on from a checkpoint."""
-        self.n_seen = n_seen
-        for name, tensor in tensors.items():
-            self.tensors[name].copy_(tensor)
-
-    @torch.no_grad()
-    def keep(self) -> None:
-        """Give the network its average for good."""
-        for name, average in self.tensors.items():
-            self.own[name].copy_(average)

@@ -1,10 +1,10 @@
-"""The average of a network's weights over its last steps."""
+"""The average of weights over the last steps."""
 
 import pytest
 import torch
 from torch import nn
 
-from priornet_paper.depth.learning import _Average
+from priornet.training.averaging import WeightAverage
 
 
 def averaged(values, horizon):
@@ -12,7 +12,7 @@ def averaged(values, horizon):
     network = nn.Linear(1, 1, bias=False)
     with torch.no_grad():
         network.weight.fill_(values[0])
-        average = _Average(network, horizon)
+        average = WeightAverage(network.state_dict(), horizon)
         for value in values[1:]:
             network.weight.fill_(value)
             average.update()
@@ -32,3 +32,22 @@ def test_a_share_is_never_less_than_that_of_the_horizon():
 
 def test_without_an_average_the_last_weights_stay():
     assert averaged([1.0, 2.0, 3.0], 0.0) == 3.0
+
+
+def test_averages_take_the_weights_place_for_a_while():
+    weights = nn.Parameter(torch.tensor([66.0]))
+    average = WeightAverage({"weights": weights}, 20)
+    weights.data.fill_(132.0)
+    average.update()
+    with average.in_place():
+        assert weights.item() == pytest.approx(126.0)
+    assert weights.item() == 132.0
+
+
+def test_an_error_puts_the_weights_back():
+    weights = nn.Parameter(torch.tensor([66.0]))
+    average = WeightAverage({"weights": weights}, 20)
+    weights.data.fill_(132.0)
+    with pytest.raises(ZeroDivisionError), average.in_place():
+        _ = 1 / 0
+    assert weights.item() == 132.0
