@@ -10,10 +10,10 @@ import torch
 from priornet.distill.student import (
     StudentSize,
     balance,
+    default_rate,
     learning_rates,
     student_plan,
     student_size,
-    usual_rate,
 )
 from priornet.distill.targets import targets_for
 from priornet.distributions import GaussianEnsemble
@@ -86,6 +86,6 @@ def test_wider_layers_learn_in_smaller_steps():
 
 
 def test_the_likelihood_of_our_members_is_learnt_faster():
-    rates = {usual_rate(by, has) for by, has in ((False, True), (True, False), (False, False))}
+    rates = {default_rate(by, has) for by, has in ((False, True), (True, False), (False, False))}
     assert rates == {2e-3}
-    assert usual_rate(by_likelihood=True, has_weights=True) == 4e-3
+    assert default_rate(by_likelihood=True, has_weights=True) == 4e-3

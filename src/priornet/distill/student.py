@@ -29,46 +29,44 @@ __all__ = [
     "StudentSize",
     "Target",
     "balance",
+    "default_rate",
     "learning_rates",
     "prefers_likelihood",
     "student_plan",
     "student_size",
     "train_student",
-    "usual_rate",
 ]
 
 Target = Literal["auto", "proxy", "likelihood"]
 
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
-_LEAST_SPREAD = 0.02  # of the average, when answers are weighed
+_LEAST_SPREAD = 0.02  # of the average spread, in the weights of answers
 
-# Defaults. They depend on how the teacher's answers vary and on the rows of the table. Settled on
-# rows held out of the training parts of several tables, see benchmarks/README.md.
-_LEAST_STEPS = 12_000  # however small the table is
-_MOST_STEPS: dict[AnswerKind, int] = {"rows": 36_000}
-_USUAL_STEPS = 24_000  # at most
-_LEAST_ASKED = 20_000
-_MOST_ASKED: dict[AnswerKind, int] = {"rows": 400_000}
-_USUALLY_ASKED = 200_000  # at most
+# The defaults depend on how the teacher's answers vary and on the rows of the table. They were
+# chosen on rows held out of the training parts of several tables, see benchmarks/README.md.
+_STEPS: dict[AnswerKind, tuple[int, int]] = {"rows": (12_000, 36_000)}
+_DEFAULT_STEPS = (12_000, 24_000)
+_INPUTS: dict[AnswerKind, tuple[int, int]] = {"rows": (20_000, 400_000)}
+_DEFAULT_INPUTS = (20_000, 200_000)
 _PIECES: dict[AnswerKind, int] = {"steps": 16}
 # To follow rows: up to so many of them, how many times the teacher's width, least width, pieces.
 # Larger students are not five times faster than a forest, and on few rows hardly better.
 _FOLLOWING = ((2000, 1.5, 0, 8), (20_000, 2.0, 256, 16), (math.inf, 2.0, 384, 16))
 # Adam's first learning rate. Twice as much for the likelihood ranks the errors of one table better
-# and costs nothing measurable elsewhere; four times as much brings nothing more.
-_USUAL_RATE, _LIKELIHOOD_RATE = 2e-3, 4e-3
-# Times the learning rate: of the Gaussian that a student begins as, and of the student.
+# and costs nothing measurable on others; four times as much brings nothing more.
+_DEFAULT_RATE, _LIKELIHOOD_RATE = 2e-3, 4e-3
+# Factors of the learning rate: of the Gaussian that a student begins as, and of the student.
 _SMOOTH_RATES, _OTHER_RATES = (5.0, 2.0), (2.0, 1.0)
-_RATES_UP_TO = 256  # units of a layer; wider ones want smaller steps
-# Rows with six steps each and more; with five, the likelihood was worse than the proxy on two
-# tables of three.
+_RATES_UP_TO = 256  # units of a layer; wider ones need smaller steps
+# The likelihood is the default up to so many rows, which get six steps each and more; with five, it
+# was worse than the proxy on two tables of three.
 _LIKELIHOOD_UP_TO = 2000
 
 
 @dataclass(frozen=True)
 class StudentSize:
-    """What a student gets unless its user chose otherwise."""
+    """Default size of a student, and of its training."""
 
     hidden: tuple[int, ...]
     """Width of the hidden layers."""
@@ -80,16 +78,17 @@ class StudentSize:
 
 
 def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> StudentSize:
-    """More of everything for larger tables, which have more to say.
+    """Choose the default size: more of everything for larger tables.
 
     Args:
-        n_rows: Of the table around which the teacher is asked.
+        n_rows: Rows around which the teacher is asked.
         hidden: Width of the hidden layers of a teacher that is trained here.
         kind: How the teacher's answers vary.
     """
-    n_steps = min(max(5 * n_rows, _LEAST_STEPS), _MOST_STEPS.get(kind, _USUAL_STEPS))
-    most = _MOST_ASKED.get(kind, _USUALLY_ASKED)
-    n_asked = max(min(max(64 * n_rows, _LEAST_ASKED), most), n_rows)
+    least, most = _STEPS.get(kind, _DEFAULT_STEPS)
+    n_steps = min(max(5 * n_rows, least), most)
+    least, most = _INPUTS.get(kind, _DEFAULT_INPUTS)
+    n_asked = max(min(max(64 * n_rows, least), most), n_rows)
     times, least, n_pieces = 4.0 if kind == "fine" else 2.0, 0, _PIECES.get(kind, 0)
     if kind == "rows":
         _, times, least, n_pieces = next(size for size in _FOLLOWING if n_rows <= size[0])
@@ -98,12 +97,12 @@ def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> Stud
 
 
 def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
-    """Of the Gaussian that a student without a member's weights begins as, and of the student.
+    """Compute the rates of the Gaussian that a student begins as, and of the student.
 
     Args:
-        rate: Of a student that starts as an ensemble's average, which has less far to go.
+        rate: Rate of a student that starts as an ensemble's average, which has less far to go.
         kind: How the teacher's answers vary.
-        width: Of the widest layer.
+        width: Width of the widest layer.
     """
     first, then = _SMOOTH_RATES if kind == "smooth" else _OTHER_RATES
     share = 1.0 if kind == "smooth" else min(_RATES_UP_TO / width, 1.0)
@@ -111,27 +110,27 @@ def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, fl
 
 
 def prefers_likelihood(n_rows: int, has_weights: bool) -> bool:
-    """Whether EnD2 learns the members' likelihood rather than the Normal-Wishart that fits them.
+    """Choose EnD2's default target: the members' likelihood, or the Normal-Wishart fitted to them.
 
     Args:
-        n_rows: Of the table around which the teacher is asked.
-        has_weights: Whether the student starts from members.
+        n_rows: Rows around which the teacher is asked.
+        has_weights: The student starts from members.
     """
     return has_weights and n_rows <= _LIKELIHOOD_UP_TO
 
 
-def usual_rate(by_likelihood: bool, has_weights: bool) -> float:
-    """Adam's first learning rate of a student, before :func:`learning_rates`.
+def default_rate(by_likelihood: bool, has_weights: bool) -> float:
+    """Choose Adam's first learning rate, before :func:`learning_rates`.
 
     Args:
-        by_likelihood: Whether it learns the members' likelihood, as EnD2.
-        has_weights: Whether it starts from members.
+        by_likelihood: The student learns the members' likelihood, as EnD2.
+        has_weights: The student starts from members.
     """
-    return _LIKELIHOOD_RATE if by_likelihood and has_weights else _USUAL_RATE
+    return _LIKELIHOOD_RATE if by_likelihood and has_weights else _DEFAULT_RATE
 
 
 def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_steps: int) -> Plan:
-    """Batches of 256, and as many passes as make the steps."""
+    """Plan batches of 256, and as many epochs as make the steps."""
     size = 256 if batch_size == "auto" else batch_size
     if epochs == "auto":
         epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
@@ -140,11 +139,11 @@ def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_step
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """How to train a student; :class:`~priornet.DistilledRegressor` says what they mean."""
+    """Settings of a student, see :class:`~priornet.DistilledRegressor`; nothing is left open."""
 
     objective: Objective
     by_likelihood: bool
-    """EnD2 learns the members' likelihood, not the Normal-Wishart that fits them."""
+    """EnD2 learns the members' likelihood, not the Normal-Wishart fitted to them."""
     temperature: float
     hidden: tuple[int, ...]
     n_pieces: int
@@ -159,7 +158,7 @@ class Student(NamedTuple):
     network: Network
     stack: Stack
     training: dict[str, Any]
-    """What happened in training, ready for JSON."""
+    """Record of the training, ready for JSON."""
 
 
 def train_student(
@@ -169,57 +168,64 @@ def train_student(
     answers: Iterator[Answers],
     seed: int,
 ) -> Student:
-    """Learn a teacher's answers.
+    """Train a student on a teacher's answers.
 
     Args:
-        settings: How.
-        problem: What the teacher was asked.
-        drawn: The inputs.
+        settings: Its settings.
+        problem: The teacher, and the inputs around which it was asked.
+        drawn: The inputs at which it was asked.
         answers: Its answers there.
         seed: Of the weights and of the order of the inputs.
     """
-
-    def kinds(k_dim: int, n_members: int) -> list[Targets]:
-        """What is kept of the answers: for the Gaussian that the student begins as, and for it."""
-        proxy, annealed = not settings.by_likelihood, settings.temperature > 1
-        make = targets_for
-        own = make(settings.objective, k_dim, n_members, proxy=proxy, annealed=annealed)
-        if problem.members is not None:
-            return [own]
-        return [make("end", k_dim, n_members, proxy=False, annealed=False), own]
-
-    pools = settings.objective == "endd" and problem.n_member_rows is not None
-    share = pooled_share(problem.n_member_rows or 1) if pools else 0.0
-    packed, kept = pack_answers(kinds, answers, problem.centres, share)
+    packed, kept = _pack(settings, problem, answers)
     weight = problem.weight[drawn.centre[kept]]
     if problem.kind == "rows":
         weight = weight * balance(*packed[0])
+    training = _Training(settings, drawn.inputs[kept], weight, len(problem.centres), seed)
     network = _network(settings, problem, packed[-1][0])
     stack = network.build([seed], problem.centres)
-    learning = _Learning(settings, drawn.inputs[kept], weight, len(problem.centres), seed)
     plan, rate = settings.plan, settings.learning_rate
     if problem.members is not None:
         start_as_average(stack, problem.members)
-    else:  # first a Gaussian, which learns quickly where the members are
+    else:  # begin as a Gaussian, which learns quickly where the members are
         first_rate, rate = learning_rates(rate, problem.kind, max(network.widths))
         first = replace(network, head="gaussian", n_members=1).build([seed], problem.centres)
         n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
-        learning.run(first, *packed[0], replace(plan, epochs=n_first), first_rate)
+        training.run(first, *packed[0], replace(plan, epochs=n_first), first_rate)
         start_as_members(stack, first, [0])
         plan = replace(plan, epochs=max(plan.epochs - n_first, 1))
-    training = learning.run(stack, *packed[-1], plan, rate)
+    record = training.run(stack, *packed[-1], plan, rate)
     if settings.objective == "endd":
-        training["target"] = "likelihood" if settings.by_likelihood else "proxy"
-    training["teacher"] = problem.teacher_record(packed[-1][0].n_members)
-    return Student(network, stack, training)
+        record["target"] = "likelihood" if settings.by_likelihood else "proxy"
+    record["teacher"] = problem.teacher_record(packed[-1][0].n_members)
+    return Student(network, stack, record)
+
+
+def _pack(
+    settings: StudentSettings, problem: DistillationProblem, answers: Iterator[Answers]
+) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
+    """Pack answers for the student; first for the Gaussian that it begins as, where it does."""
+
+    def kinds(k_dim: int, n_members: int) -> list[Targets]:
+        is_proxy, is_annealed = not settings.by_likelihood, settings.temperature > 1
+        own = targets_for(
+            settings.objective, k_dim, n_members, proxy=is_proxy, annealed=is_annealed
+        )
+        if problem.members is not None:
+            return [own]
+        return [targets_for("end", k_dim, n_members, proxy=False, annealed=False), own]
+
+    n_rows = problem.n_member_rows if settings.objective == "endd" else None
+    share = 0.0 if n_rows is None else pooled_share(n_rows)
+    return pack_answers(kinds, answers, problem.centres, share)
 
 
 def balance(targets: Targets, columns: Tensor) -> Tensor:
-    """Weights of mean 1 against a loss that counts errors in units of the members' spread.
+    """Compute weights of mean 1 for a loss that counts errors in units of the members' spread.
 
-    Where that differs a thousandfold, a student spends itself on the rows of which the teacher is
-    surest, and the mean of the others suffers. The best student stays the same: each input's loss
-    is least where it was.
+    Where the spread differs a thousandfold, a student spends itself on the rows of which the
+    teacher is surest, and the mean of the others suffers. The best student stays the same: each
+    input's loss has its minimum where it was.
     """
     spread = targets.unpack(columns)["scatter"].diagonal(dim1=-2, dim2=-1).sum(-1)
     least = _LEAST_SPREAD * spread.mean() + torch.finfo(spread.dtype).tiny  # all may agree
@@ -244,14 +250,14 @@ def _network(settings: StudentSettings, problem: DistillationProblem, targets: T
     )
 
 
-class _Learning(NamedTuple):
-    """Inputs at which a teacher has answered, from which one network after another learns."""
+class _Training(NamedTuple):
+    """Inputs at which a teacher has answered, for one network after another."""
 
     settings: StudentSettings
     inputs: Tensor
     weight: Tensor
     n_rows: int
-    """Of the table around which they were drawn."""
+    """Rows of the table around which the inputs were drawn."""
     seed: int
 
     def run(
@@ -259,7 +265,6 @@ class _Learning(NamedTuple):
     ) -> dict[str, Any]:
         """Train on answers packed into columns."""
         settings = self.settings
-
         loss = student(targets, settings.temperature)
         return train_stack(
             stack,

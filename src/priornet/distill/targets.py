@@ -1,14 +1,14 @@
-"""What a student learns from a teacher's Gaussians, as columns of numbers per input.
+"""Targets of a student: its teacher's Gaussians, packed into columns of numbers per input.
 
-The teacher answers once per input of the transfer set; a step then only gathers rows. Each kind of
-target packs an ensemble into columns, and gives the loss of a prediction against them.
+The teacher answers once per input of the transfer set; a training step then only gathers rows.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,44 +29,34 @@ from priornet.methods import Objective
 
 __all__ = ["Targets", "pack_answers", "targets_for"]
 
+Fields = dict[str, Tensor]
 
-class Targets(ABC):
-    """Packs what a loss needs to know of the teacher, and unpacks it in a batch.
 
-    Args:
+@dataclass(frozen=True)
+class Targets:
+    """One kind of target: what it keeps of an ensemble, and the loss of a prediction against that.
+
+    Attributes:
         n_targets: Target dimension K.
-        n_members: Number of teachers M.
+        n_members: Number of members M.
+        shapes: Name and shape of each field per input.
+        fields: Computes the fields from an ensemble, each ``(N, *shape)``.
+        compare: Computes the loss per element from a prediction, the fields and a temperature.
     """
 
-    def __init__(self, n_targets: int, n_members: int) -> None:
-        self.n_targets, self.n_members = n_targets, n_members
-
-    @property
-    @abstractmethod
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Name and shape of what is kept per input."""
-
-    @abstractmethod
-    def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        """What is kept per input, each ``(N, *shape)``."""
-
-    @abstractmethod
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        """Loss per element of a prediction."""
+    n_targets: int
+    n_members: int
+    shapes: dict[str, tuple[int, ...]]
+    fields: Callable[[GaussianEnsemble], Mapping[str, Tensor]]
+    compare: Callable[[Any, Fields, Tensor | float], Tensor]
 
     def pack(self, teacher: GaussianEnsemble) -> Tensor:
-        """Columns ``(N, C)``."""
+        """Pack the fields of an ensemble into columns ``(N, C)``."""
         fields = self.fields(teacher)
         return torch.cat([fields[name].reshape(len(fields[name]), -1) for name in self.shapes], -1)
 
-    def loss(self, prediction: Any, columns: Tensor, temperature: Tensor | float = 1.0) -> Tensor:
-        """Loss per element, from columns ``(*batch, C)``."""
-        return self.compare(prediction, self.unpack(columns), temperature)
-
-    def unpack(self, columns: Tensor) -> dict[str, Tensor]:
-        """What :meth:`pack` put into columns ``(*batch, C)``."""
+    def unpack(self, columns: Tensor) -> Fields:
+        """Unpack the fields from columns ``(*batch, C)``."""
         sizes = [math.prod(shape) for shape in self.shapes.values()]
         parts = zip(self.shapes.items(), columns.split(sizes, -1), strict=True)
         return {
@@ -74,104 +64,9 @@ class Targets(ABC):
             for (name, shape), part in parts
         }
 
-
-class _Proxy(Targets):
-    """The Normal-Wishart fitted to the members in closed form."""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        k = self.n_targets
-        return {"loc": (k,), "precision_tril": (k, k), "belief": (), "excess": ()}
-
-    def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
-        return {name: getattr(nw, name) for name in self.shapes}
-
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        return losses.proxy(prediction, NormalWishart.from_excess(**fields, validate_args=False))
-
-
-class _Likelihood(Targets):
-    """Averages over the members: all that EnD2 at temperature 1 wants to know."""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        k = self.n_targets
-        return {"anchor": (k,), "shift": (k,), "precision_tril": (k, k), "spread": (), "gap": ()}
-
-    def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        return precision_averages(teacher)._asdict()
-
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        return losses.endd(prediction, PrecisionAverages(**fields))
-
-
-class _Moments(Targets):
-    """Averages over the members for one Gaussian, EnD."""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        k = self.n_targets
-        return {
-            "anchor": (k,),
-            "shift": (k,),
-            "precision_tril": (k, k),
-            "scatter": (k, k),
-            "gap": (),
-        }
-
-    def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        return covariance_averages(teacher)._asdict()
-
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        return losses.end(prediction, CovarianceAverages(**fields))
-
-
-class _Members(Targets):
-    """The members themselves: for EnD2 with an annealed temperature, and for MD-EnD."""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        m, k = self.n_members, self.n_targets
-        return {"means": (m, k), "precision_tril": (m, k, k)}
-
-    def fields(self, teacher: GaussianEnsemble) -> Mapping[str, Tensor]:
-        return {
-            "means": teacher.means.movedim(0, 1),
-            "precision_tril": teacher.precision_tril.movedim(0, 1),
-        }
-
-    def teacher(self, fields: dict[str, Tensor]) -> GaussianEnsemble:
-        """The ensemble of a batch."""
-        return GaussianEnsemble.from_precision_tril(
-            fields["means"].movedim(-2, 0),
-            fields["precision_tril"].movedim(-3, 0),
-            validate_args=False,
-        )
-
-
-class _Annealed(_Members):
-    def __init__(self, n_targets: int, n_members: int, tempering: Tempering) -> None:
-        super().__init__(n_targets, n_members)
-        self.tempering: Tempering = tempering
-
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        return losses.endd(prediction, self.teacher(fields), temperature, self.tempering)
-
-
-class _Mixture(_Members):
-    def compare(
-        self, prediction: Any, fields: dict[str, Tensor], temperature: Tensor | float
-    ) -> Tensor:
-        return losses.md_end(prediction, self.teacher(fields))
+    def loss(self, prediction: Any, columns: Tensor, temperature: Tensor | float = 1.0) -> Tensor:
+        """Compute the loss per element, from columns ``(*batch, C)``."""
+        return self.compare(prediction, self.unpack(columns), temperature)
 
 
 def targets_for(
@@ -183,25 +78,75 @@ def targets_for(
     annealed: bool,
     tempering: Tempering = "mean-preserving",
 ) -> Targets:
-    """The kind of target for an objective.
+    """Make the kind of target for an objective.
 
     Args:
         objective: EnD2, EnD or MD-EnD.
         n_targets: Target dimension K.
-        n_members: Number of teachers M.
+        n_members: Number of members M.
         proxy: EnD2 by the Normal-Wishart fitted to the members, not by their likelihood.
         annealed: EnD2 by likelihood with a temperature above 1.
-        tempering: What that temperature does to the prediction, see :func:`losses.endd`.
+        tempering: Its effect on the prediction, see :func:`losses.endd`.
     """
+    m, vector, matrix = n_members, (n_targets,), (n_targets, n_targets)
+    make = partial(Targets, n_targets, n_members)
+    averages = {"anchor": vector, "shift": vector, "precision_tril": matrix}
+    members = {"means": (m, *vector), "precision_tril": (m, *matrix)}
     if objective == "end":
-        return _Moments(n_targets, n_members)
+        return make({**averages, "scatter": matrix, "gap": ()}, _moments, _end)
     if objective == "md-end":
-        return _Mixture(n_targets, n_members)
+        return make(members, _members, _md_end)
     if proxy:
-        return _Proxy(n_targets, n_members)
+        shapes = {"loc": vector, "precision_tril": matrix, "belief": (), "excess": ()}
+        return make(shapes, _fitted, _proxy)
     if annealed:
-        return _Annealed(n_targets, n_members, tempering)
-    return _Likelihood(n_targets, n_members)
+        return make(members, _members, partial(_annealed, tempering=tempering))
+    return make({**averages, "spread": (), "gap": ()}, _precisions, _likelihood)
+
+
+def _fitted(teacher: GaussianEnsemble) -> Fields:
+    nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
+    return {name: getattr(nw, name) for name in ("loc", "precision_tril", "belief", "excess")}
+
+
+def _proxy(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.proxy(prediction, NormalWishart.from_excess(**fields, validate_args=False))
+
+
+def _precisions(teacher: GaussianEnsemble) -> Fields:
+    return precision_averages(teacher)._asdict()
+
+
+def _likelihood(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.endd(prediction, PrecisionAverages(**fields))
+
+
+def _moments(teacher: GaussianEnsemble) -> Fields:
+    return covariance_averages(teacher)._asdict()
+
+
+def _end(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.end(prediction, CovarianceAverages(**fields))
+
+
+def _members(teacher: GaussianEnsemble) -> Fields:
+    tril = teacher.precision_tril.movedim(0, 1)
+    return {"means": teacher.means.movedim(0, 1), "precision_tril": tril}
+
+
+def _ensemble(fields: Fields) -> GaussianEnsemble:
+    means, tril = fields["means"].movedim(-2, 0), fields["precision_tril"].movedim(-3, 0)
+    return GaussianEnsemble.from_precision_tril(means, tril, validate_args=False)
+
+
+def _annealed(
+    prediction: Any, fields: Fields, temperature: Tensor | float, tempering: Tempering
+) -> Tensor:
+    return losses.endd(prediction, _ensemble(fields), temperature, tempering)
+
+
+def _md_end(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.md_end(prediction, _ensemble(fields))
 
 
 def pack_answers(
@@ -210,13 +155,16 @@ def pack_answers(
     like: Tensor,
     pooled: float = 0.0,
 ) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
-    """Answers as columns for the loss, for each kind of targets; and which inputs have one.
+    """Pack a teacher's answers, once for each kind of target.
 
     Args:
-        make: ``(number of targets, number of members) -> kinds of targets``.
-        answers: Of the teacher, in pieces.
+        make: ``(number of targets, number of members) -> kinds of target``.
+        answers: In pieces.
         like: A tensor of the dtype and on the device for the columns.
-        pooled: Share of a member's covariance that is taken from all.
+        pooled: Share of a member's covariance that is taken from all members.
+
+    Returns:
+        Each kind with its columns, and a mask of the inputs that have an answer.
     """
     kinds: list[Targets] = []
     pieces: list[list[Tensor]] = []

@@ -29,10 +29,10 @@ from priornet.distill import (
 from priornet.distill.problem import teacher_scaling
 from priornet.distill.student import (
     Target,
+    default_rate,
     prefers_likelihood,
     student_plan,
     student_size,
-    usual_rate,
 )
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.base import BaseRegressor
@@ -328,7 +328,7 @@ class DistilledRegressor(BaseRegressor):
             size.hidden if self.student_hidden is None else tuple(self.student_hidden),
             size.n_pieces if self.student_pieces == "auto" else self.student_pieces,
             student_plan(n_rows, self.student_epochs, self.batch_size, size.n_steps),
-            usual_rate(by_likelihood, has_weights) if rate == "auto" else rate,
+            default_rate(by_likelihood, has_weights) if rate == "auto" else rate,
             self.verbose,
         )
         return settings, size.n_asked if self.n_transfer == "auto" else self.n_transfer
