@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 import torch
 
+from priornet.distill.answers import join_ensembles
 from priornet.distill.faithfulness import (
     Agreement,
     Faithfulness,
     agreement,
-    join_ensembles,
     problems,
     worst_place,
 )
@@ -80,7 +80,7 @@ def test_a_normal_wishart_fitted_to_the_members_is_faithful():
 
 
 def test_joined_ensembles_are_those_of_both_inputs():
-    both = join_ensembles(TEACHER, TEACHER)
+    both = join_ensembles([TEACHER, TEACHER])
     assert both.batch_shape == (600,)
     torch.testing.assert_close(both.covariances[:, 300:], TEACHER.covariances)
 

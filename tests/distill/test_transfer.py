@@ -19,7 +19,8 @@ CONTINUOUS = [True, True, False, False]
 
 def draw(transfer: TransferSet, n: int = 20_000, continuous=None, seed: int = 0):
     generator = torch.Generator().manual_seed(seed)
-    return transfer.sample(INPUTS, n, generator, continuous)
+    drawn = transfer.draw(INPUTS, n, generator, continuous)
+    return drawn.inputs, drawn.centre
 
 
 def test_every_row_is_a_centre_before_any_is_one_again():
@@ -44,7 +45,7 @@ def test_noise_has_the_scales_asked_for():
 def test_near_rows_lie_between_a_row_and_one_of_its_nearest():
     generator = torch.Generator().manual_seed(0)
     inputs = torch.rand(30, 3, generator=generator, dtype=torch.float64)
-    x, centre = TransferSet(far_share=0.0, neighbours=2).sample(inputs, 3000, generator)
+    x, centre, _ = TransferSet(far_share=0.0, neighbours=2).draw(inputs, 3000, generator)
     distance = torch.cdist(inputs, inputs).fill_diagonal_(math.inf)
     steps = inputs[distance.argsort()[:, :2]] - inputs[:, None]  # (30, 2, 3)
     moved = (x - inputs[centre])[:, None]  # (3000, 1, 3)
@@ -61,7 +62,7 @@ def test_near_rows_lie_between_a_row_and_one_of_its_nearest():
 def test_near_rows_stay_on_a_flat_surface():
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(200, 2, generator=generator) @ torch.randn(2, 6, generator=generator)
-    x, _ = TransferSet(far_share=0.0).sample(inputs, 1000, generator)
+    x, *_ = TransferSet(far_share=0.0).draw(inputs, 1000, generator)
     assert float(torch.linalg.svdvals(x)[2]) < 1e-4
 
 
@@ -70,7 +71,7 @@ def test_neighbours_among_many_rows_are_looked_for_in_a_part(monkeypatch):
     monkeypatch.setattr("priornet.distill.transfer._LEAST_OTHERS", 20)
     generator = torch.Generator().manual_seed(0)
     inputs = torch.rand(2000, 2, generator=generator)
-    x, centre = TransferSet(far_share=0.0).sample(inputs, 2000, generator)
+    x, centre, _ = TransferSet(far_share=0.0).draw(inputs, 2000, generator)
     reach = (x - inputs[centre]).norm(dim=1)
     assert 0.02 < float(reach.median()) < 0.4  # 20 others lie further apart than 2000
 
@@ -78,7 +79,7 @@ def test_neighbours_among_many_rows_are_looked_for_in_a_part(monkeypatch):
 @pytest.mark.parametrize("n_rows", [1, 2])
 def test_few_rows_have_few_neighbours(n_rows):
     generator = torch.Generator().manual_seed(0)
-    x, _ = TransferSet(far_share=0.0).sample(torch.ones(n_rows, 2), 10, generator)
+    x, *_ = TransferSet(far_share=0.0).draw(torch.ones(n_rows, 2), 10, generator)
     assert torch.equal(x, torch.ones(10, 2))
 
 

@@ -12,7 +12,7 @@ knowledge and total variance are unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = [
     "ask",
     "ask_all",
     "checked",
+    "join_ensembles",
     "pool_covariances",
     "pooled_share",
 ]
@@ -113,17 +114,21 @@ def _check_constant(first: GaussianEnsemble, now: GaussianEnsemble) -> None:
 
 
 def ask_all(teacher: Teacher, X: Any) -> Answers:
-    """The answers at all rows of a table as one."""
+    """Ask a teacher at every row of a table, and join the answers."""
     pieces = list(ask(teacher, X))
-    if len(pieces) == 1:
-        return pieces[0]
-    ensembles = [piece.ensemble for piece in pieces]
-    ensemble = GaussianEnsemble.from_precision_tril(
-        torch.cat([e.means for e in ensembles], 1),
-        torch.cat([e.precision_tril for e in ensembles], 1),
+    ensemble = join_ensembles([piece.ensemble for piece in pieces])
+    return Answers(ensemble, torch.cat([piece.kept for piece in pieces]))
+
+
+def join_ensembles(ensembles: Sequence[GaussianEnsemble]) -> GaussianEnsemble:
+    """Join ensembles of the same members over the inputs of all."""
+    if len(ensembles) == 1:
+        return ensembles[0]
+    return GaussianEnsemble.from_precision_tril(
+        torch.cat([one.means for one in ensembles], 1),
+        torch.cat([one.precision_tril for one in ensembles], 1),
         validate_args=False,
     )
-    return Answers(ensemble, torch.cat([piece.kept for piece in pieces]))
 
 
 def _asked(teacher: Teacher, rows: Any) -> Answers:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.distill.answers import Answers, ask_all
+from priornet.distill.answers import Answers, ask_all, join_ensembles
 from priornet.distill.problem import Model
 from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
 from priornet.distill.transfer import Questions, TransferSet
@@ -28,7 +28,6 @@ __all__ = [
     "FaithfulnessWarning",
     "agreement",
     "compare",
-    "join_ensembles",
     "problems",
     "rows_per_second",
     "worst_place",
@@ -143,7 +142,7 @@ def compare(
         drawn = take_rows(drawn, beyond.kept.nonzero().flatten().numpy())
         outside = agreement(_belief(student, drawn), beyond.ensemble, seed=seed)
         both = _belief(student, table, drawn)
-        everywhere = agreement(both, join_ensembles(theirs, beyond.ensemble), seed=seed)
+        everywhere = agreement(both, join_ensembles([theirs, beyond.ensemble]), seed=seed)
         n_dropped += int((~beyond.kept).sum())
     scale = torch.from_numpy(student.targets.scaling.scale)
     error = ((belief.predictive().mean - theirs.means.mean(0)) / scale).square().mean(-1).numpy()
@@ -258,15 +257,6 @@ def _rank(student: Tensor, teacher: Tensor, unit: Tensor) -> float | None:
         return None
     found = float(spearman(ours, theirs))
     return None if np.isnan(found) else found
-
-
-def join_ensembles(first: GaussianEnsemble, second: GaussianEnsemble) -> GaussianEnsemble:
-    """One ensemble over the inputs of both."""
-    return GaussianEnsemble.from_precision_tril(
-        torch.cat([first.means, second.means], 1),
-        torch.cat([first.precision_tril, second.precision_tril], 1),
-        validate_args=False,
-    )
 
 
 def problems(

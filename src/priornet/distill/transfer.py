@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 
@@ -86,17 +87,6 @@ class TransferSet:
                 f"{self.far_share:g}, {self.mixup_share:g} and {self.generator_share:g}."
             )
 
-    def sample(
-        self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Draw ``n`` inputs around training inputs; see :meth:`draw`.
-
-        Returns:
-            The inputs ``(n, D)``, and the rows they were drawn around ``(n,)``.
-        """
-        drawn = self.draw(inputs, n, generator, continuous)
-        return drawn.inputs, drawn.centre
-
     def draw(
         self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None = None
     ) -> Drawn:
@@ -121,40 +111,21 @@ class TransferSet:
         other = self._towards(inputs, centre, generator)
         mixed = ~far & (kind < self.far_share + self.mixup_share)
         if self.mixup_share > 0:
-            anyone = torch.randint(n_rows, (n,), generator=generator)
-            other = torch.where(mixed, anyone, other)
+            other = torch.where(mixed, torch.randint(n_rows, (n,), generator=generator), other)
         x = inputs[centre]
         moved = torch.lerp(x, inputs[other], way.unsqueeze(-1).to(x)) + noise.to(x)
         generated = torch.zeros_like(far)
         if self.generator_share > 0:
-            generated = ~far & ~mixed & (kind < self._all_shares)
-            moved[generated] = self._generate(inputs, int(generated.sum()), generator, continuous)
+            shares = self.far_share + self.mixup_share + self.generator_share
+            generated = ~far & ~mixed & (kind < shares)
+            moved[generated] = _generate(inputs, int(generated.sum()), generator, continuous)
         if continuous is None or all(continuous):
             return Drawn(moved, centre, centre)
-        swap = far & (torch.rand(n, generator=generator) < self.exchange)
-        labels = torch.where(
-            swap | generated, centre[torch.randperm(n, generator=generator)], centre
-        )
+        swap = generated | (far & (torch.rand(n, generator=generator) < self.exchange))
+        labels = torch.where(swap, centre[torch.randperm(n, generator=generator)], centre)
         labels = torch.where(mixed & (way > 0.5), other, labels)
         number = torch.tensor(continuous).to(x.device)
         return Drawn(torch.where(number, moved, inputs[labels]), centre, labels)
-
-    @property
-    def _all_shares(self) -> float:
-        return self.far_share + self.mixup_share + self.generator_share
-
-    def _generate(
-        self, inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None
-    ) -> Tensor:
-        """Rows from a factor analysis of the numbers; labels are set to those of a row later."""
-        from priornet.tables.factor_analysis import FactorAnalysisGenerator
-
-        number = torch.tensor(continuous or [True] * inputs.shape[1])
-        rows = torch.zeros(n, inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
-        if number.any():
-            model = FactorAnalysisGenerator().fit(inputs[:, number].double().cpu().numpy())
-            rows[:, number] = model.sample(n, generator, dtype=inputs.dtype).to(rows)
-        return rows
 
     def _towards(self, inputs: Tensor, centre: Tensor, generator: Generator) -> Tensor:
         """For each centre the number of a neighbour drawn from its nearest."""
@@ -164,6 +135,18 @@ class TransferSet:
         nearest = _nearest(inputs, n_near, generator)
         drawn = torch.randint(nearest.shape[1], (len(centre),), generator=generator)
         return nearest[centre, drawn]
+
+
+def _generate(
+    inputs: Tensor, n: int, generator: Generator, continuous: Sequence[bool] | None
+) -> Tensor:
+    """Draw numbers from a factor analysis; the other columns are 0 until they get labels."""
+    number = torch.tensor(continuous or [True] * inputs.shape[1])
+    rows = torch.zeros(n, inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
+    if number.any():
+        model = FactorAnalysisGenerator().fit(inputs[:, number].double().cpu().numpy())
+        rows[:, number] = model.sample(n, generator, dtype=inputs.dtype).to(rows)
+    return rows
 
 
 def _nearest(inputs: Tensor, n_near: int, generator: Generator) -> Tensor:
