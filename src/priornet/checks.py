@@ -47,7 +47,7 @@ _FULL = (torch.float32, torch.float64)
 
 
 def common_tensors(**named: Tensor | float) -> list[Tensor]:
-    """Bring arguments to one floating dtype and device; half precision becomes float32.
+    """Convert arguments to one floating dtype and device; half precision becomes float32.
 
     Plain numbers follow the tensors. Tensors that disagree are refused, not converted: a silent
     float64 loses speed, a silent float32 loses digits.
@@ -73,7 +73,7 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
 
 
 def lifted(value: Tensor) -> Tensor:
-    """Half precision becomes float32; anything else stays."""
+    """Convert half precision to float32; keep anything else."""
     return value.float() if value.dtype in _HALF else value
 
 
@@ -82,7 +82,7 @@ def _listing(names: Sequence[str] | dict[str, Tensor | float]) -> str:
 
 
 def check_same_kind(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
-    """Same dtype and device, or an error that says which of the two disagree."""
+    """Check that two tensors share dtype and device; the error says which of the two differs."""
     other_name = other_name if " " in other_name else f"`{other_name}`"
     if value.dtype != other.dtype:
         raise TypeError(
@@ -96,7 +96,7 @@ def check_same_kind(name: str, value: Tensor, other_name: str, other: Tensor) ->
 
 
 def check_shape(name: str, value: Tensor, expected: Sequence[int], hint: str = "") -> None:
-    """Exactly this shape."""
+    """Check for exactly this shape."""
     if tuple(value.shape) != tuple(expected):
         raise ValueError(
             f"`{name}` must have shape {tuple(expected)}; got {tuple(value.shape)}.{hint}"
@@ -104,7 +104,7 @@ def check_shape(name: str, value: Tensor, expected: Sequence[int], hint: str = "
 
 
 def broadcast_batch(**shapes: Size) -> Size:
-    """The common batch shape; refused when it is nobody's own.
+    """Return the common batch shape; refuse one that none of the arguments has.
 
     Broadcasting may stretch an argument to a shape that another one has. It may not invent one:
     ``(B,)`` against ``(B, 1)`` would silently become ``(B, B)``.
@@ -126,7 +126,7 @@ def broadcast_batch(**shapes: Size) -> Size:
 
 
 def check_batch(name: str, value: Tensor, batch: Size, event: Sequence[int]) -> None:
-    """A target for a loss: exactly one event per batch element."""
+    """Check a target of a loss: exactly one event per batch element."""
     expected = (*batch, *event)
     if tuple(value.shape) != expected:
         hint = ""
@@ -143,7 +143,7 @@ def _in_forward_mode() -> bool:
 
 
 def values_visible(*tensors: Tensor) -> bool:
-    """Whether the numbers can be looked at now (not under compile, vmap or grad transforms)."""
+    """Check that numbers can be read now: not under compile, vmap or grad transforms."""
     if torch.compiler.is_compiling() or _in_forward_mode():
         return False
     return not any(_is_transformed(t) or _is_batched(t) for t in tensors)
@@ -160,7 +160,7 @@ def check_values(name: str, value: Tensor, valid: Tensor, expected: str) -> None
 
 
 def check_finite(name: str, value: Tensor) -> None:
-    """No nan, no inf."""
+    """Refuse nan and inf."""
     if bool(torch.isfinite(value).all()):
         return
     found = "nan" if bool(torch.isnan(value).any()) else "inf"
@@ -168,7 +168,7 @@ def check_finite(name: str, value: Tensor) -> None:
 
 
 def check_greater(name: str, value: Tensor, bound: float, says: str = "") -> None:
-    """Finite and above a bound; ``says`` explains the bound."""
+    """Check that values are finite and above a bound; ``says`` explains the bound."""
     check_finite(name, value)
     if not bool((value > bound).all()):
         raise ValueError(
@@ -178,7 +178,7 @@ def check_greater(name: str, value: Tensor, bound: float, says: str = "") -> Non
 
 
 def check_setting(name: str, value: Tensor, batch: Size, like: Tensor) -> None:
-    """A setting per network or element: one number, or an axis of 1 or full size per batch axis.
+    """Check a setting per network or element: one number, or 1 or full size on each batch axis.
 
     Missing axes are refused: ``(S,)`` for ``(S, B)`` would mean the rows as soon as S equals B.
     """
@@ -192,7 +192,7 @@ def check_setting(name: str, value: Tensor, batch: Size, like: Tensor) -> None:
 
 
 def check_not_negative(name: str, value: float) -> None:
-    """A finite plain number, zero or more."""
+    """Check for a finite plain number, zero or more."""
     if isinstance(value, Tensor):
         raise TypeError(f"`{name}` must be a plain number; got a tensor.")
     if value < 0 or not math.isfinite(value):
@@ -200,7 +200,7 @@ def check_not_negative(name: str, value: float) -> None:
 
 
 def check_tril(name: str, tril: Tensor) -> None:
-    """A finite lower-triangular matrix with a positive diagonal."""
+    """Check for a finite lower-triangular matrix with a positive diagonal."""
     check_finite(name, tril)
     above = tril.triu(1)
     if bool((above != 0).any()):
@@ -214,7 +214,7 @@ def check_tril(name: str, tril: Tensor) -> None:
 
 
 def check_vector_shapes(loc_name: str, loc: Tensor, name: str, vector: Tensor) -> None:
-    """Two vectors ``(*batch, K)``."""
+    """Check the shapes of two vectors ``(*batch, K)``."""
     if loc.dim() < 1 or loc.shape[-1] < 1:
         raise ValueError(
             f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
@@ -227,7 +227,7 @@ def check_vector_shapes(loc_name: str, loc: Tensor, name: str, vector: Tensor) -
 
 
 def check_matrix_shapes(loc_name: str, loc: Tensor, name: str, matrix: Tensor) -> None:
-    """A vector ``(*batch, K)`` and a matrix ``(*batch, K, K)``."""
+    """Check the shapes of a vector ``(*batch, K)`` and a matrix ``(*batch, K, K)``."""
     if loc.dim() < 1 or loc.shape[-1] < 1:
         raise ValueError(
             f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
@@ -241,14 +241,14 @@ def check_matrix_shapes(loc_name: str, loc: Tensor, name: str, matrix: Tensor) -
 
 
 def check_mask(mask: Tensor, batch: Size) -> None:
-    """A boolean mask of the batch shape, true where the target counts."""
+    """Check for a boolean mask of the batch shape, true where the target counts."""
     if mask.dtype != torch.bool:
         raise TypeError(f"`mask` must be boolean, true where the target counts; got {mask.dtype}.")
     check_shape("mask", mask, batch)
 
 
 def check_weight(name: str, value: Tensor | float, batch: Size, like: Tensor) -> None:
-    """A weight of the loss, zero or more: a number, or a tensor that broadcasts with the batch.
+    """Check a loss's weight, zero or more: a number, or a tensor that broadcasts with the batch.
 
     The values of a tensor are looked at on the CPU only, like those of targets.
     """
@@ -289,7 +289,7 @@ def prepare_target(
 
 
 def hidden(mask: Tensor | None, **parameters: Tensor) -> dict[str, Tensor]:
-    """Teacher parameters with harmless numbers where masked: a teacher may be nan there.
+    """Replace masked parameters of a teacher by harmless numbers: a teacher may be nan there.
 
     Masking the loss alone is not enough: the gradient of what was masked would be 0 times nan.
     Factors become the identity, beliefs and excesses 1, everything else 0.
@@ -309,7 +309,7 @@ def _hide(name: str, value: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked(loss: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero where masked, with zero gradient wherever the loss there is finite."""
+    """Set a loss to zero where masked, with zero gradient wherever it is finite there."""
     if mask is None:
         return loss
     return torch.where(mask, loss, torch.zeros_like(loss))

@@ -21,7 +21,7 @@ def semi_informative_prior(
     excess: float = 1e-2,
     match: Literal["precision", "variance"] = "precision",
 ) -> NormalWishart:
-    r"""Prior with the mean and covariance of the training targets, Eq. (10), arXiv:2006.11590v2.
+    r"""Build a prior with the targets' mean and covariance, Eq. (10), arXiv:2006.11590v2.
 
     .. math:: m_0 = \bar y \qquad L_0^{-1} = \nu_0\,\mathrm{Cov}(y) \qquad \kappa_0 = \epsilon
     \qquad
@@ -83,7 +83,7 @@ def semi_informative_prior(
 
 
 def stack_priors(priors: Sequence[NormalWishart]) -> NormalWishart:
-    """The priors of networks that train as a stack: batch shape ``(S, 1)``, to meet ``(S, B)``.
+    """Stack the priors of networks that train together: batch shape ``(S, 1)``, to meet ``(S, B)``.
 
     Example:
         >>> y = torch.randn(100, 1)

@@ -16,31 +16,31 @@ class Belief(Protocol):
     """What a Normal-Wishart, a product of them, an ensemble and a single Gaussian all answer."""
 
     def predictive_entropy(self) -> Tensor:
-        """Total uncertainty as an entropy."""
+        """Compute total uncertainty as an entropy."""
         ...
 
     def expected_entropy(self) -> Tensor:
-        """Data uncertainty as an entropy."""
+        """Compute data uncertainty as an entropy."""
         ...
 
     def mutual_information(self) -> Tensor:
-        """Knowledge uncertainty as an entropy."""
+        """Compute knowledge uncertainty as an entropy."""
         ...
 
     def expected_pairwise_kl(self) -> Tensor:
-        """Knowledge uncertainty as an expected KL."""
+        """Compute knowledge uncertainty as an expected KL."""
         ...
 
     def data_covariance(self) -> Tensor:
-        """Data uncertainty as a covariance."""
+        """Compute data uncertainty as a covariance."""
         ...
 
     def knowledge_covariance(self) -> Tensor:
-        """Knowledge uncertainty as a covariance."""
+        """Compute knowledge uncertainty as a covariance."""
         ...
 
     def total_covariance(self) -> Tensor:
-        """Total uncertainty as a covariance."""
+        """Compute total uncertainty as a covariance."""
         ...
 
 

@@ -55,7 +55,7 @@ class PrecisionAverages(NamedTuple):
 
     @property
     def loc(self) -> Tensor:
-        """Precision-weighted mean of the members."""
+        """Return the precision-weighted mean of the members."""
         return self.anchor + self.shift
 
 
@@ -80,7 +80,7 @@ class CovarianceAverages(NamedTuple):
 def check_temperature(
     temperature: Tensor | float, batch: Size | None = None, like: Tensor | None = None
 ) -> None:
-    """At least 1: below, members would move away from their mean.
+    """Check for at least 1: below it, members would move away from their mean.
 
     A tensor must broadcast to the batch; its values are looked at on the CPU only.
     """
@@ -131,7 +131,7 @@ def precision_averages(
 
 
 def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
-    """Pieces ``(n, *event)`` to ``(*batch, *event)``, each matrix entry contiguous."""
+    """Join pieces ``(n, *event)`` to ``(*batch, *event)``, each matrix entry contiguous."""
     event = columns[0].shape[1:]
     if len(columns) == 1:
         return columns[0].reshape(batch + event)
@@ -143,7 +143,7 @@ def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
 
 
 def _average(members: Tensor) -> Tensor:
-    """Mean over the members, the leading axis.
+    """Average over the members, the leading axis.
 
     Written out for the compiler: a sum of a few tensors fuses with everything around it into one
     kernel, a reduction does not.
@@ -156,7 +156,7 @@ def _average(members: Tensor) -> Tensor:
 def scalar_averages(
     means: Tensor, variances: Tensor, keep: Tensor | float, kernel: Kernel = plain_phi
 ) -> tuple[Tensor, ...]:
-    """The five averages for K = 1 in eager mode: over the leading axis, in place where that saves.
+    """Compute the averages for K = 1 in eager mode, in place where that saves memory.
 
     Args:
         means: Member means ``(M, *batch)``.

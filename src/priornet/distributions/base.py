@@ -50,7 +50,7 @@ class Decomposition(NamedTuple):
 
 
 def wants_check(validate_args: bool | None, *parameters: Tensor) -> bool:
-    """Whether to look at parameter values: as torch does by default, where they can be seen."""
+    """Decide on a look at parameter values: as torch does by default, where they can be read."""
     wanted = Distribution._validate_args if validate_args is None else validate_args  # pyright: ignore[reportPrivateUsage]
     return bool(wanted) and values_visible(*parameters)
 
@@ -60,7 +60,7 @@ def check_pair(
     value: tuple[Tensor, Tensor],
     *parts: tuple[str, Shape],
 ) -> tuple[Tensor, Tensor]:
-    """A mean with a precision or covariance, of batch shapes that fit together."""
+    """Check a mean with a precision or covariance: their batch shapes must fit together."""
     (first, first_event), (second, second_event) = parts
     if not isinstance(value, tuple) or len(value) != 2:
         raise TypeError(f"`value` must be a pair ({first}, {second}); got {type(value).__name__}.")
@@ -106,12 +106,12 @@ class BatchDistribution(Distribution):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Floating type of the parameters."""
+        """Return the floating type of the parameters."""
         return self._first.dtype
 
     @property
     def device(self) -> torch.device:
-        """Device of the parameters."""
+        """Return the device of the parameters."""
         return self._first.device
 
     @property
@@ -119,7 +119,7 @@ class BatchDistribution(Distribution):
         return getattr(self, next(iter(self._event_dims)))
 
     def checked_value(self, name: str, value: Tensor, event: Shape) -> Tensor:
-        """A value to evaluate at: half precision lifted, event shape and batch shape checked."""
+        """Check the shape of a value to evaluate at, and lift it from half precision."""
         if not isinstance(value, Tensor):
             raise TypeError(f"`{name}` must be a tensor; got {type(value).__name__}.")
         value = lifted(value)
@@ -142,7 +142,7 @@ class BatchDistribution(Distribution):
             return self.rsample(sample_shape, generator)  # pyright: ignore[reportCallIssue]
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
-        """The same distribution with its parameters expanded to ``batch_shape``."""
+        """Expand the parameters to ``batch_shape``."""
         batch = Size(batch_shape)
 
         def stretch(value: Tensor, event_dims: int) -> Tensor:
@@ -151,11 +151,11 @@ class BatchDistribution(Distribution):
         return self._rebatched(batch, stretch)
 
     def without_last_axis(self) -> Self:
-        """The same distribution without its last batch axis, which has size 1."""
+        """Drop the last batch axis, which has size 1."""
         return self._rebatched(self.batch_shape[:-1], lambda value, dims: value.squeeze(-1 - dims))
 
     def _rebatched(self, batch: Size, change: Callable[[Tensor, int], Tensor]) -> Self:
-        """The same distribution after a change to the batch axes of each parameter."""
+        """Copy the distribution with the batch axes of each parameter changed."""
         new = type(self).__new__(type(self))
         for name, event_dims in self._event_dims.items():
             setattr(new, name, change(getattr(self, name), event_dims))
@@ -172,11 +172,11 @@ class MarginalQuantiles(BatchDistribution, Generic[Marginal]):
     """A distribution over vectors whose coordinates have quantiles: exposes them for K = 1."""
 
     def marginals(self) -> Marginal:
-        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
         raise NotImplementedError
 
     def univariate(self) -> Marginal:
-        """For K = 1 the same distribution over numbers: batch ``(*batch,)``, event ``()``."""
+        """Return the distribution over numbers for K = 1: batch ``(*batch,)``, event ``()``."""
         if self.event_shape[0] != 1:
             raise ValueError(
                 f"a target of K = {self.event_shape[0]} coordinates is not one number; use "
@@ -185,12 +185,12 @@ class MarginalQuantiles(BatchDistribution, Generic[Marginal]):
         return self.marginals().without_last_axis()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Probability of a smaller value, K = 1; shape ``(*batch,)``."""
+        """Compute the probability of a smaller value, K = 1; shape ``(*batch,)``."""
         self._one_dimensional("cdf")
         return self.marginals().cdf(self.checked_value("value", value, (1,))).squeeze(-1)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Quantile ``(*batch, 1)`` at probabilities ``(*batch,)``, K = 1."""
+        """Compute the quantile ``(*batch, 1)`` at probabilities ``(*batch,)``, K = 1."""
         self._one_dimensional("icdf")
         return self.marginals().icdf(self.checked_value("value", value, ()).unsqueeze(-1))
 

@@ -90,7 +90,7 @@ class GaussianEnsemble(Distribution):
     def from_precision_tril(
         cls, means: Tensor, precision_tril: Tensor, validate_args: bool | None = None
     ) -> Self:
-        """From Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
+        """Build it from Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
         means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
         shape = _member_shape(means)
         if tuple(precision_tril.shape) != (*shape, shape[-1]):
@@ -113,7 +113,7 @@ class GaussianEnsemble(Distribution):
         Distribution.__init__(self, means.shape[1:-1], means.shape[-1:], validate_args=False)
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Self:
-        """The same ensemble with its batch expanded to ``batch_shape``."""
+        """Expand the batch to ``batch_shape``."""
         lead = (self.n_members, *batch_shape)
         k_dim = self.k_dim
 
@@ -137,17 +137,17 @@ class GaussianEnsemble(Distribution):
 
     @property
     def n_members(self) -> int:
-        """Number of members M."""
+        """Return the number of members M."""
         return self.means.shape[0]
 
     @property
     def k_dim(self) -> int:
-        """Target dimension K."""
+        """Return the target dimension K."""
         return self.means.shape[-1]
 
     @property
     def covariances(self) -> Tensor:
-        """Member covariances, ``(M, *batch, K, K)``."""
+        """Return the member covariances, ``(M, *batch, K, K)``."""
         if self._covariances is not None:
             return self._covariances
         covariances = triangular.inverse_outer(self.precision_tril)
@@ -157,7 +157,7 @@ class GaussianEnsemble(Distribution):
 
     @property
     def precision_tril(self) -> Tensor:
-        """Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
+        """Return the Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
         if self._tril is not None:
             return self._tril
         tril = triangular.precision_cholesky(self.covariances)
@@ -167,16 +167,16 @@ class GaussianEnsemble(Distribution):
 
     @property
     def has_precision_tril(self) -> bool:
-        """Whether the precision factors are at hand already."""
+        """Check for precision factors that are known already."""
         return self._tril is not None
 
     @property
     def members(self) -> Gaussian:
-        """The members as one Gaussian with batch ``(M, *batch)``."""
+        """Return the members as one Gaussian with batch ``(M, *batch)``."""
         return Gaussian(self.means, precision_tril=self.precision_tril, validate_args=False)
 
     def coordinates(self) -> GaussianEnsemble:
-        """Independent coordinates as one-dimensional ensembles with batch ``(*batch, K)``."""
+        """Return the coordinates as one-dimensional ensembles with batch ``(*batch, K)``."""
         if not self.is_diagonal:
             raise ValueError(
                 "the members have full covariances: coordinates are not independent; "
@@ -194,7 +194,7 @@ class GaussianEnsemble(Distribution):
     def sample(
         self, sample_shape: Shape = (), generator: Generator | None = None
     ) -> GaussianParameters:
-        """Members picked at random, independently per batch element."""
+        """Draw members at random, independently per batch element."""
         shape = (*sample_shape, *self.batch_shape)
         index = torch.randint(self.n_members, shape, device=self.means.device, generator=generator)
         with torch.no_grad():
@@ -204,7 +204,7 @@ class GaussianEnsemble(Distribution):
     # -- the target y -----------------------------------------------------------------------------
 
     def predictive(self) -> GaussianMixture:
-        """The mixture of the members."""
+        """Return the mixture of the members."""
         return GaussianMixture(self.means, self.precision_tril, validate_args=False)
 
     def _target(self, y: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ class GaussianEnsemble(Distribution):
         return y
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
-        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Exact: every member is moved; diagonal members stay diagonal.
 
@@ -244,11 +244,11 @@ class GaussianEnsemble(Distribution):
     # -- measures of uncertainty ------------------------------------------------------------------
 
     def expected_entropy(self) -> Tensor:
-        """Data uncertainty: average entropy of the members."""
+        """Compute data uncertainty: the average entropy of the members."""
         return self.members.entropy().mean(0)
 
     def expected_pairwise_kl(self) -> Tensor:
-        r"""Knowledge uncertainty: average KL over all ordered pairs of members, Eq. (6).
+        r"""Compute knowledge uncertainty: average KL over all ordered pairs of members, Eq. (6).
 
         :math:`\frac1{M^2}\sum_{ij} KL(i\|j)`; the log-determinants cancel, and the rest needs only
         averages over members:
@@ -267,21 +267,21 @@ class GaussianEnsemble(Distribution):
         return 0.5 * (own.mean(0) + cross - deviations.sum((-2, -1)).mean(0))
 
     def mutual_information(self) -> NoReturn:
-        """Not available in closed form for a mixture of Gaussians."""
+        """Raise: a mixture of Gaussians has no closed form of it."""
         raise NotImplementedError(
             "a mixture of Gaussians has no closed-form mutual information; use its upper bound "
             "`expected_pairwise_kl()`, or `mutual_information_mc(n, generator)`."
         )
 
     def predictive_entropy(self) -> NoReturn:
-        """Not available in closed form for a mixture of Gaussians."""
+        """Raise: a mixture of Gaussians has no closed form of it."""
         raise NotImplementedError(
             "a mixture of Gaussians has no closed-form entropy; use `predictive_entropy_mc(n, "
             "generator)`, or the variances `total_covariance()`."
         )
 
     def mutual_information_mc(self, n: int, generator: Generator | None = None) -> Tensor:
-        r"""Monte-Carlo mutual information, from ``n`` draws of each member.
+        r"""Estimate the mutual information from ``n`` draws of each member.
 
         Averages :math:`\ln \mathcal N_m(y) - \ln p(y)` over draws :math:`y \sim \mathcal N_m`:
         unbiased, and exactly zero where the members agree.
@@ -297,7 +297,7 @@ class GaussianEnsemble(Distribution):
         return total / n
 
     def predictive_entropy_mc(self, n: int, generator: Generator | None = None) -> Tensor:
-        """Monte-Carlo total uncertainty: exact data uncertainty plus sampled mutual information."""
+        """Estimate total uncertainty: exact data uncertainty plus sampled mutual information."""
         return self.expected_entropy() + self.mutual_information_mc(n, generator)
 
     def data_covariance(self) -> Tensor:
@@ -305,7 +305,7 @@ class GaussianEnsemble(Distribution):
         return self.covariances.mean(0)
 
     def knowledge_covariance(self) -> Tensor:
-        r"""Covariance of the member means, :math:`\frac1M\sum(\mu-\bar\mu)(\mu-\bar\mu)^\top`.
+        r"""Compute the covariance of means :math:`\frac1M\sum(\mu-\bar\mu)(\mu-\bar\mu)^\top`.
 
         Its rank is at most M - 1: for :math:`M \le K` the log-determinant is ``-inf``, use the
         trace.
@@ -314,7 +314,7 @@ class GaussianEnsemble(Distribution):
         return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
 
     def _centred(self) -> Tensor:
-        """Member means around their mean.
+        """Centre the member means around their mean.
 
         Differences first, average second: the mean of large, close numbers would be rounded to
         their size, and the spread with it.
@@ -323,7 +323,7 @@ class GaussianEnsemble(Distribution):
         return offsets - offsets.mean(0)
 
     def total_covariance(self) -> Tensor:
-        """Covariance of the mixture: data plus knowledge, Eq. (7)."""
+        """Compute the covariance of the mixture: data plus knowledge, Eq. (7)."""
         return self.data_covariance() + self.knowledge_covariance()
 
     def covariance_logdet(self) -> Decomposition:
@@ -351,7 +351,7 @@ class GaussianEnsemble(Distribution):
         return Decomposition(total=data + knowledge, data=data, knowledge=knowledge)
 
     def moment_matched(self) -> Gaussian:
-        """The Gaussian with the mixture's mean and covariance: the optimum of EnD, Eq. (12)."""
+        """Return the Gaussian with the mixture's moments: the optimum of EnD, Eq. (12)."""
         tril = triangular.precision_cholesky(self.total_covariance())
         return Gaussian(self.means.mean(0), precision_tril=tril, validate_args=False)
 
@@ -366,7 +366,7 @@ class GaussianEnsemble(Distribution):
 
 
 def _may_keep() -> bool:
-    """Whether a result may serve later calls: not if it was computed without its gradient."""
+    """Check that a result may serve later calls: not if it was computed without its gradient."""
     if not torch.is_grad_enabled():
         return False
     return torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()

@@ -22,15 +22,15 @@ class Factor(Protocol):
 
     @property
     def tril(self) -> Tensor:
-        """The stored factor."""
+        """Return the stored factor."""
         ...
 
     def whiten(self, v: Tensor) -> Tensor:
-        r"""A vector whose squared length is :math:`v^\top S^{-1} v`."""
+        r"""Transform a vector so that its squared length is :math:`v^\top S^{-1} v`."""
         ...
 
     def colour(self, z: Tensor) -> Tensor:
-        """White noise to noise with covariance S."""
+        """Transform white noise to noise with covariance S."""
         ...
 
     def logdet(self) -> Tensor:
@@ -38,23 +38,23 @@ class Factor(Protocol):
         ...
 
     def matrix(self) -> Tensor:
-        """S itself."""
+        """Return S itself."""
         ...
 
     def deviations(self) -> Tensor:
-        """Square roots of the diagonal of S."""
+        """Return the square roots of the diagonal of S."""
         ...
 
     def scaled(self, b: Tensor) -> Self:
-        r"""The factor of :math:`\mathrm{diag}(b)\,S\,\mathrm{diag}(b)`, for b ``(*batch, K)``."""
+        r"""Scale S to :math:`\mathrm{diag}(b)\,S\,\mathrm{diag}(b)`, for b ``(*batch, K)``."""
         ...
 
     def precision_tril(self) -> Tensor:
-        r"""Cholesky factor of :math:`S^{-1}`."""
+        r"""Return the Cholesky factor of :math:`S^{-1}`."""
         ...
 
     def covariance_tril(self) -> Tensor:
-        """Cholesky factor of S."""
+        """Return the Cholesky factor of S."""
         ...
 
 
@@ -65,37 +65,37 @@ class CovarianceFactor:
     tril: Tensor
 
     def whiten(self, v: Tensor) -> Tensor:
-        """See :class:`Factor`."""
+        r"""Transform a vector so that its squared length is :math:`v^\top S^{-1} v`."""
         return triangular.solve(self.tril, v)
 
     def colour(self, z: Tensor) -> Tensor:
-        """See :class:`Factor`."""
+        """Transform white noise to noise with covariance S."""
         return triangular.matvec(self.tril, z)
 
     def logdet(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return triangular.logdet(self.tril)
 
     def matrix(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Return S itself."""
         return triangular.outer(self.tril)
 
     def deviations(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         if self.tril.shape[-1] == 1:  # no square that could leave the range
             return self.tril[..., 0]
         return self.matrix().diagonal(dim1=-2, dim2=-1).sqrt()
 
     def scaled(self, b: Tensor) -> Self:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return type(self)(self.tril * b.unsqueeze(-1))
 
     def precision_tril(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return triangular.precision_cholesky(self.matrix())
 
     def covariance_tril(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return self.tril
 
 
@@ -106,35 +106,35 @@ class PrecisionFactor:
     tril: Tensor
 
     def whiten(self, v: Tensor) -> Tensor:
-        """See :class:`Factor`."""
+        r"""Transform a vector so that its squared length is :math:`v^\top S^{-1} v`."""
         return triangular.transpose_matvec(self.tril, v)
 
     def colour(self, z: Tensor) -> Tensor:
-        """See :class:`Factor`."""
+        """Transform white noise to noise with covariance S."""
         return triangular.transpose_solve(self.tril, z)
 
     def logdet(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return -triangular.logdet(self.tril)
 
     def matrix(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Return S itself."""
         return triangular.inverse_outer(self.tril)
 
     def deviations(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         if self.tril.shape[-1] == 1:
             return self.tril[..., 0].reciprocal()
         return self.matrix().diagonal(dim1=-2, dim2=-1).sqrt()
 
     def scaled(self, b: Tensor) -> Self:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return type(self)(self.tril / b.unsqueeze(-1))
 
     def precision_tril(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return self.tril
 
     def covariance_tril(self) -> Tensor:
-        """See :class:`Factor`."""
+        """Apply :class:`Factor`'s formula."""
         return triangular.cholesky(self.matrix())

@@ -107,32 +107,32 @@ class Gaussian(MarginalQuantiles[Normal]):
 
     @property
     def precision_tril(self) -> Tensor:
-        """Cholesky factor of the precision."""
+        """Return the Cholesky factor of the precision."""
         return self._factor.precision_tril()
 
     @property
     def scale_tril(self) -> Tensor:
-        """Cholesky factor of the covariance."""
+        """Return the Cholesky factor of the covariance."""
         return self._factor.covariance_tril()
 
     @property
     def covariance_matrix(self) -> Tensor:
-        """Covariance matrix."""
+        """Return the covariance matrix."""
         return self._factor.matrix()
 
     @property
     def mean(self) -> Tensor:
-        """Mean."""
+        """Return the mean."""
         return self.loc
 
     @property
     def mode(self) -> Tensor:
-        """Mode."""
+        """Return the mode."""
         return self.loc
 
     @property
     def variance(self) -> Tensor:
-        """Variance of each coordinate."""
+        """Return the variance of each coordinate."""
         return self.covariance_matrix.diagonal(dim1=-2, dim2=-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -143,22 +143,22 @@ class Gaussian(MarginalQuantiles[Normal]):
         return -0.5 * (square + self._factor.logdet() + constant)
 
     def entropy(self) -> Tensor:
-        """Differential entropy."""
+        """Compute the differential entropy."""
         constant = self.event_shape[0] * (1 + math.log(2 * math.pi))
         return 0.5 * (constant + self._factor.logdet())
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws."""
+        """Draw with reparameterised gradients."""
         shape = Size(sample_shape) + self.batch_shape + self.event_shape
         noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
         return self.loc + self._factor.colour(noise)
 
     def marginals(self) -> Normal:
-        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
         return Normal(self.loc, self._factor.deviations(), validate_args=False)
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
-        r"""The distribution of ``shift + scale * y``, per coordinate: the target in other units.
+        r"""Return the distribution of ``shift + scale * y`` per coordinate: y in other units.
 
         Args:
             shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
@@ -175,7 +175,7 @@ class Gaussian(MarginalQuantiles[Normal]):
     # -- the belief protocol: no knowledge uncertainty --------------------------------------------
 
     def predictive(self) -> Self:
-        """The distribution of the target: itself."""
+        """Return the distribution of the target: itself."""
         return self
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
@@ -183,31 +183,31 @@ class Gaussian(MarginalQuantiles[Normal]):
         return self.log_prob(y)
 
     def predictive_entropy(self) -> Tensor:
-        """Total uncertainty: the entropy."""
+        """Compute total uncertainty: the entropy."""
         return self.entropy()
 
     def expected_entropy(self) -> Tensor:
-        """Data uncertainty: the entropy."""
+        """Compute data uncertainty: the entropy."""
         return self.entropy()
 
     def mutual_information(self) -> Tensor:
-        """Knowledge uncertainty: zero."""
+        """Return knowledge uncertainty: zero."""
         return torch.zeros_like(self.loc[..., 0])
 
     def expected_pairwise_kl(self) -> Tensor:
-        """Knowledge uncertainty: zero."""
+        """Return knowledge uncertainty: zero."""
         return torch.zeros_like(self.loc[..., 0])
 
     def data_covariance(self) -> Tensor:
-        """Covariance."""
+        """Return the covariance."""
         return self.covariance_matrix
 
     def total_covariance(self) -> Tensor:
-        """Covariance."""
+        """Return the covariance."""
         return self.covariance_matrix
 
     def knowledge_covariance(self) -> Tensor:
-        """Zero."""
+        """Return zero."""
         return torch.zeros_like(self.covariance_matrix)
 
     def covariance_logdet(self) -> Decomposition:

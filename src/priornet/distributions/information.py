@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 200  # what fits the cache is twice as fast
 
 
 def ensemble_information(ensemble: GaussianEnsemble) -> NDArray[np.float64]:
-    """Knowledge uncertainty of an ensemble in nats, shape ``(N,)``.
+    """Compute knowledge uncertainty of an ensemble in nats, shape ``(N,)``.
 
     Args:
         ensemble: Batch shape ``(N,)``.
@@ -50,7 +50,7 @@ def ensemble_information(ensemble: GaussianEnsemble) -> NDArray[np.float64]:
 
 
 def _integrated(ensemble: GaussianEnsemble) -> Tensor:
-    """Entropy of the mixture, less the mean entropy of its members."""
+    """Integrate the entropy of the mixture, less the mean entropy of its members."""
     mean, precision = ensemble.means[..., 0], ensemble.precision_tril[..., 0, 0]  # (M, N)
     cuts = mean.new_tensor(_CUTS)[:, None, None]
     edges = (mean + cuts / precision).flatten(0, 1).sort(0).values  # (cuts M, N)
@@ -69,7 +69,7 @@ def _log_constant(n_members: int) -> float:
 
 
 def _rule() -> tuple[list[float], list[float]]:
-    """Gauss-Legendre nodes and weights on (0, 1)."""
+    """Return Gauss-Legendre nodes and weights on (0, 1)."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return (0.5 + 0.5 * nodes).tolist(), (0.5 * weights).tolist()
 

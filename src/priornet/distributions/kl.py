@@ -24,7 +24,7 @@ D = TypeVar("D", bound=Distribution)
 
 
 def _common(p: D, q: D) -> tuple[D, D]:
-    """Both expanded to one batch shape; refused when their events or batches do not fit."""
+    """Expand both to one batch shape; refuse events or batches that do not fit."""
     if p.event_shape != q.event_shape:
         raise ValueError(
             f"the two distributions must have one event shape; got {tuple(p.event_shape)} and "
@@ -36,7 +36,7 @@ def _common(p: D, q: D) -> tuple[D, D]:
 
 
 def _wishart_kl(p: Wishart | NormalWishart, q: Wishart | NormalWishart) -> Tensor:
-    """Eq. (28): divergence of the means, weighted by q's df, plus that of the df."""
+    """Compute Eq. (28): the divergence of the means, weighted by q's df, plus that of the df."""
     k_dim = p.event_shape[0]
     from_mean = triangular.logdet_divergence(p.precision_tril, q.precision_tril)
     return 0.5 * q.df * from_mean + stirling_bregman(q.excess, p.excess, k_dim)
@@ -44,7 +44,7 @@ def _wishart_kl(p: Wishart | NormalWishart, q: Wishart | NormalWishart) -> Tenso
 
 @register_kl(Wishart, Wishart)
 def kl_wishart(p: Wishart, q: Wishart) -> Tensor:
-    r"""KL between Wisharts, Eq. (28), arXiv:2006.11590v2.
+    r"""Compute the KL between Wisharts, Eq. (28), arXiv:2006.11590v2.
 
     .. math:: \tfrac{\nu_0}{2}\left[\mathrm{tr}(P_0^{-1}P) - K - \ln|P_0^{-1}P|\right] + B_F(n_0, n)
     """
@@ -55,7 +55,7 @@ def kl_wishart(p: Wishart, q: Wishart) -> Tensor:
 
 @register_kl(NormalWishart, NormalWishart)
 def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
-    r"""KL between Normal-Wisharts, Eqs. (27) and (28), arXiv:2006.11590v2.
+    r"""Compute the KL between Normal-Wisharts, Eqs. (27) and (28), arXiv:2006.11590v2.
 
     .. math:: \tfrac{\kappa_0}{2}(m-m_0)^\top P (m-m_0) + \tfrac K2\,\varphi(\kappa_0/\kappa)
         + KL[\mathcal W \| \mathcal W_0]
@@ -71,7 +71,7 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
 
 @register_kl(ProductNormalWishart, ProductNormalWishart)
 def kl_product_normal_wishart(p: ProductNormalWishart, q: ProductNormalWishart) -> Tensor:
-    """KL between products: the sum over coordinates."""
+    """Sum the KL over the coordinates of two products."""
     check_same_kind("p", p.belief, "q", q.belief)
     p, q = _common(p, q)
     return kl_normal_wishart(p.factors, q.factors).sum(-1)
@@ -79,7 +79,7 @@ def kl_product_normal_wishart(p: ProductNormalWishart, q: ProductNormalWishart) 
 
 @register_kl(Gaussian, Gaussian)
 def kl_gaussian(p: Gaussian, q: Gaussian) -> Tensor:
-    r"""KL between Gaussians.
+    r"""Compute the KL between Gaussians.
 
     .. math:: \tfrac12[\mathrm{tr}(\Lambda_q\Sigma_p) - K - \ln|\Lambda_q\Sigma_p|
         + (\mu_p-\mu_q)^\top\Lambda_q(\mu_p-\mu_q)]
@@ -92,7 +92,7 @@ def kl_gaussian(p: Gaussian, q: Gaussian) -> Tensor:
 
 
 def as_gaussian(distribution: Distribution) -> Gaussian:
-    """A torch Gaussian over vectors as ours."""
+    """Convert a torch Gaussian over vectors to a ``Gaussian``."""
     if isinstance(distribution, Gaussian):
         return distribution
     if isinstance(distribution, MultivariateNormal):

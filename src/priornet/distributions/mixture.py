@@ -45,7 +45,7 @@ class _Search(NamedTuple):
 
 
 def mixture_quantile(p: Tensor, means: Tensor, scales: Tensor) -> Tensor:
-    r"""The x with :math:`\frac1M\sum_m \Phi((x - \mu_m)/\sigma_m) = p`; no gradient.
+    r"""Solve :math:`\frac1M\sum_m \Phi((x - \mu_m)/\sigma_m) = p` for x; no gradient.
 
     Halley steps on :math:`\ln F(x) - \ln p`, kept between the extreme quantiles of the members by
     bisection. Rows leave the search when they have converged.
@@ -84,7 +84,7 @@ def _quantile(p: Tensor, means: Tensor, scales: Tensor) -> Tensor:
 
 
 def _begin(p: Tensor, means: Tensor, scales: Tensor) -> _Search:
-    """Between the extreme quantiles of the members, at that of a normal with the same moments."""
+    """Begin at the quantile of a normal with these moments, within the members' quantiles."""
     z = torch.special.ndtri(p)
     quantiles = torch.addcmul(means, scales, z)
     low, high = quantiles.amin(0), quantiles.amax(0)
@@ -95,7 +95,7 @@ def _begin(p: Tensor, means: Tensor, scales: Tensor) -> _Search:
 
 
 def _step(search: _Search) -> tuple[_Search, Tensor]:
-    """One step, and which rows had converged before it."""
+    """Take one step; tell which rows had converged before it."""
     p, means, rates, x, low, high, last = search
     z = (x - means) * rates
     # F(x) - p as whole members below x plus tails: between far members only tails differ.
@@ -137,7 +137,7 @@ class NormalMixture(BatchDistribution):
         tensor(2.)
     """
 
-    # The component axis leads the batch; it is stored last so that batches expand as usual.
+    # The component axis leads the batch; it is stored last so that batches expand.
     _event_dims: ClassVar[dict[str, int]] = {"_means": 1, "_scales": 1}
     arg_constraints: ClassVar[dict[str, Any]] = {}
     support = constraints.real
@@ -154,17 +154,17 @@ class NormalMixture(BatchDistribution):
 
     @property
     def n_components(self) -> int:
-        """Number of components M."""
+        """Return the number of components M."""
         return self._means.shape[-1]
 
     @property
     def mean(self) -> Tensor:
-        """Mean."""
+        """Return the mean."""
         return self._means.mean(-1)
 
     @property
     def variance(self) -> Tensor:
-        """Variance: mean of the variances plus variance of the means."""
+        """Return the variance: mean of the variances plus variance of the means."""
         centred = self._means - self.mean.unsqueeze(-1)
         return self._scales.square().mean(-1) + centred.square().mean(-1)
 
@@ -179,12 +179,12 @@ class NormalMixture(BatchDistribution):
         return components.logsumexp(-1) - constant
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Probability of a smaller value."""
+        """Compute the probability of a smaller value."""
         z = self._standardised(self.checked_value("value", value, ()))
         return normal_cdf(z).mean(-1)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Quantile at a probability, by bracketed Newton steps; differentiable."""
+        """Compute the quantile at a probability, by bracketed Newton steps; differentiable."""
         value = self.checked_value("value", value, ())
         root = self._root(value)
         if self._is_constant(value):
@@ -210,7 +210,7 @@ class NormalMixture(BatchDistribution):
         )
 
     def _is_constant(self, value: Tensor) -> bool:
-        """Whether nobody can ask for a derivative."""
+        """Check that no derivative can be asked for."""
         parts = (value, self._means, self._scales)
         wanted = torch.is_grad_enabled() and any(part.requires_grad for part in parts)
         return values_visible(*parts) and not wanted
@@ -267,19 +267,19 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
 
     @property
     def mean(self) -> Tensor:
-        """Mean."""
+        """Return the mean."""
         return self._means.mean(-2)
 
     @property
     def covariance_matrix(self) -> Tensor:
-        """Covariance: mean of the covariances plus covariance of the means."""
+        """Return the covariance: mean of the covariances plus covariance of the means."""
         centred = self._means - self.mean.unsqueeze(-2)
         between = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
         return PrecisionFactor(self._tril).matrix().mean(-3) + between
 
     @property
     def variance(self) -> Tensor:
-        """Variance of each coordinate."""
+        """Return the variance of each coordinate."""
         return self.covariance_matrix.diagonal(dim1=-2, dim2=-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -310,6 +310,6 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
             return mean + triangular.transpose_solve(tril, noise)
 
     def marginals(self) -> NormalMixture:
-        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
         scales = PrecisionFactor(self._tril).deviations()
         return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0), False)

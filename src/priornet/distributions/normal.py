@@ -63,16 +63,16 @@ class Normal(BatchDistribution, TorchNormal):
         return -0.5 * z * z - torch.log(self.scale) - 0.5 * math.log(2 * math.pi)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Probability of a smaller value."""
+        """Compute the probability of a smaller value."""
         return normal_cdf((self.checked_value("value", value, ()) - self.loc) / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Quantile at a probability."""
+        """Compute the quantile at a probability."""
         value = self.checked_value("value", value, ())
         return self.loc + self.scale * torch.special.ndtri(value)
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws."""
+        """Draw with reparameterised gradients."""
         shape = Size(sample_shape) + self.batch_shape
         noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
         return self.loc + self.scale * noise

@@ -119,7 +119,7 @@ class NormalWishart(BatchDistribution):
         excess: Tensor | float,
         validate_args: bool | None = None,
     ) -> Self:
-        r"""From the expected precision and the excess: what heads use.
+        r"""Build it from the expected precision and the excess, as heads do.
 
         A tiny excess keeps all its digits here; as ``df = K + 1 + excess`` it would be rounded
         away.
@@ -183,32 +183,32 @@ class NormalWishart(BatchDistribution):
 
     @property
     def k_dim(self) -> int:
-        """Target dimension K."""
+        """Return the target dimension K."""
         return self.event_shape[0]
 
     @property
     def df(self) -> Tensor:
-        r"""Degrees of freedom :math:`\nu`."""
+        r"""Return the degrees of freedom :math:`\nu`."""
         return self.excess + (self.k_dim + 1)
 
     @property
     def scale_tril(self) -> Tensor:
-        """Cholesky factor of the Wishart scale L."""
+        """Return the Cholesky factor of the Wishart scale L."""
         return self.precision_tril * self.df.rsqrt()[..., None, None]
 
     @property
     def wishart(self) -> Wishart:
-        """The marginal over the precision."""
+        """Return the marginal over the precision."""
         return Wishart.from_excess(self.precision_tril, self.excess, validate_args=False)
 
     @property
     def mean(self) -> GaussianParameters:
-        r"""Expected mean and precision, :math:`(m, \nu L)`."""
+        r"""Return the expected mean and precision, :math:`(m, \nu L)`."""
         return GaussianParameters(self.loc, triangular.outer(self.precision_tril))
 
     @property
     def mode(self) -> GaussianParameters:
-        r"""Joint mode :math:`(m, (\nu - K) L)`; precision ``nan`` where :math:`\nu \le K`."""
+        r"""Return the joint mode :math:`(m, (\nu - K) L)`; ``nan`` where :math:`\nu \le K`."""
         shrink = torch.where(self.excess > -1, self.excess + 1, torch.nan) / self.df
         return GaussianParameters(self.loc, self.mean.precision * shrink[..., None, None])
 
@@ -242,7 +242,7 @@ class NormalWishart(BatchDistribution):
         return 0.5 * (normal - self.belief * off) + self.wishart.log_prob_tril(tril)
 
     def entropy(self) -> Tensor:
-        """Differential entropy of the joint over mean and precision."""
+        """Compute the differential entropy of the joint over mean and precision."""
         wishart = self.wishart
         constant = self.k_dim * (math.log(2 * math.pi) + 1)
         normal = constant - self.k_dim * torch.log(self.belief) - wishart.expected_logdet()
@@ -251,7 +251,7 @@ class NormalWishart(BatchDistribution):
     def rsample(
         self, sample_shape: Shape = (), generator: Generator | None = None
     ) -> GaussianParameters:
-        """Reparameterised draws of Gaussians, differentiable in every parameter."""
+        """Draw with reparameterised gradients of Gaussians, differentiable in every parameter."""
         tril = self.wishart.rsample_tril(sample_shape, generator)
         shape = Size(sample_shape) + self.batch_shape + self.event_shape
         noise = torch.randn(shape, dtype=self.dtype, device=self.device, generator=generator)
@@ -261,7 +261,7 @@ class NormalWishart(BatchDistribution):
     # -- the target y -----------------------------------------------------------------------------
 
     def predictive(self) -> MultivariateStudentT:
-        r"""Posterior predictive of y: a Student-T, Eq. (4).
+        r"""Return the posterior predictive of y: a Student-T, Eq. (4).
 
         Degrees of freedom :math:`\nu - K + 1`, location m, scale matrix
         :math:`\frac{\kappa+1}{\kappa(\nu-K+1)} L^{-1}`. Its excess over 2 is this excess.
@@ -272,7 +272,7 @@ class NormalWishart(BatchDistribution):
         return MultivariateStudentT.from_excess(self.excess, self.loc, PrecisionFactor(tril))
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
-        r"""Expected log-likelihood of a target, minus Eq. (25).
+        r"""Compute the expected log-likelihood of a target, minus Eq. (25).
 
         .. math:: E[\ln p(y \mid \mu, \Lambda)] = -\tfrac12\left[(y-m)^\top P (y-m) + K/\kappa
             + K\ln 2\pi - E\ln|\Lambda|\right]
@@ -286,7 +286,7 @@ class NormalWishart(BatchDistribution):
         return -0.5 * (off + (spread - logdet))
 
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> NormalWishart:
-        r"""Belief after seeing ``y`` for ``beta`` times: tempered conjugate update, Eq. (9).
+        r"""Update the belief with ``y`` seen ``beta`` times: tempered conjugate update, Eq. (9).
 
         The update :math:`\hat L^{-1} = L^{-1} + \frac{\kappa\beta}{\kappa+\beta}(y-m)(y-m)^\top`
         is done on the factor: :math:`\hat L = C_L (I + a w w^\top)^{-1} C_L^\top` has a closed-form
@@ -319,7 +319,7 @@ class NormalWishart(BatchDistribution):
         return beta
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> NormalWishart:
-        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Exact: belief and excess stay, the rows of the precision factor are divided.
 
@@ -358,12 +358,12 @@ class NormalWishart(BatchDistribution):
     # -- measures of uncertainty ------------------------------------------------------------------
 
     def expected_entropy(self) -> Tensor:
-        r"""Data uncertainty: expected entropy of the Gaussians, Eq. (35)."""
+        r"""Compute data uncertainty: the expected entropy of the Gaussians, Eq. (35)."""
         constant = self.k_dim * (math.log(2 * math.pi) + 1)
         return 0.5 * (constant - self.wishart.expected_logdet())
 
     def mutual_information(self) -> Tensor:
-        r"""Knowledge uncertainty: mutual information of y and its Gaussian, Eqs. (5) and (36).
+        r"""Compute knowledge uncertainty: information of y and its Gaussian, Eqs. (5) and (36).
 
         It does not depend on the scale of the target.
         """
@@ -371,11 +371,11 @@ class NormalWishart(BatchDistribution):
         return from_mean + entropy_gap(self.excess, self.k_dim)
 
     def predictive_entropy(self) -> Tensor:
-        """Total uncertainty: entropy of the predictive, Eq. (33); data plus knowledge."""
+        """Compute total uncertainty: the predictive's entropy, Eq. (33); data plus knowledge."""
         return self.expected_entropy() + self.mutual_information()
 
     def expected_pairwise_kl(self) -> Tensor:
-        r"""Knowledge uncertainty: expected KL between two drawn Gaussians, Eqs. (6) and (40).
+        r"""Compute knowledge uncertainty: expected KL between two draws, Eqs. (6) and (40).
 
         .. math:: \tfrac K2\left[\tfrac{K+1}{d} + \left(2 +
         \tfrac{K+1}{d}\right)\tfrac1\kappa\right]
@@ -386,23 +386,23 @@ class NormalWishart(BatchDistribution):
         return 0.5 * self.k_dim * (ratio + (2 + ratio) / self.belief)
 
     def _inverse_excess(self) -> Tensor:
-        """1/d, and inf where the variances do not exist, without a stray gradient."""
+        """Compute 1/d, and inf where the variances do not exist, without a stray gradient."""
         proper = self.excess > 0
         return torch.where(proper, torch.where(proper, self.excess, 1.0).reciprocal(), torch.inf)
 
     def data_covariance(self) -> Tensor:
-        r"""Expected covariance :math:`E[\Lambda^{-1}] = L^{-1}/d`, Eq. (42).
+        r"""Compute the expected covariance :math:`E[\Lambda^{-1}] = L^{-1}/d`, Eq. (42).
 
         Where :math:`\nu \le K + 1` the variances are ``inf`` and the covariances ``nan``.
         """
         return self._covariance(torch.ones_like(self.belief))
 
     def knowledge_covariance(self) -> Tensor:
-        r"""Covariance of the mean :math:`V[\mu] = L^{-1}/(\kappa d)`, Eq. (43)."""
+        r"""Compute the covariance of the mean :math:`V[\mu] = L^{-1}/(\kappa d)`, Eq. (43)."""
         return self._covariance(self.belief.reciprocal())
 
     def total_covariance(self) -> Tensor:
-        r"""Covariance of the target :math:`V[y] = (1 + 1/\kappa) L^{-1}/d`, Eqs. (7) and (44)."""
+        r"""Compute the covariance :math:`V[y] = (1 + 1/\kappa) L^{-1}/d`, Eqs. (7) and (44)."""
         return self._covariance(1 + self.belief.reciprocal())
 
     def _covariance(self, factor: Tensor) -> Tensor:
@@ -413,7 +413,7 @@ class NormalWishart(BatchDistribution):
         return torch.where(infinite, undefined_covariance(covariance), covariance)
 
     def _mean_to_inverse(self) -> Tensor:
-        r"""The factor nu / d of :math:`E[\Lambda^{-1}] = (\nu/d)\,P^{-1}`."""
+        r"""Compute the factor nu / d of :math:`E[\Lambda^{-1}] = (\nu/d)\,P^{-1}`."""
         return 1 + (self.k_dim + 1) * self._inverse_excess()
 
     def covariance_logdet(self) -> Decomposition:

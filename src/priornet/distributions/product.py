@@ -70,39 +70,39 @@ class ProductStudentT(MarginalQuantiles[StudentT]):
 
     @classmethod
     def from_marginals(cls, marginals: StudentT) -> Self:
-        """From Student-Ts with batch ``(*batch, K)``."""
+        """Build it from Student-Ts with batch ``(*batch, K)``."""
         new = cls.__new__(cls)
         parts = {"loc": marginals.loc, "scale": marginals.scale, "excess": marginals.excess}
         new._set(marginals.batch_shape[-1:], **parts)
         return new
 
     def marginals(self) -> StudentT:
-        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
         return StudentT.from_excess(self.excess, self.loc, self.scale)
 
     @property
     def df(self) -> Tensor:
-        """Degrees of freedom, per coordinate."""
+        """Return the degrees of freedom, per coordinate."""
         return self.excess + 2
 
     @property
     def mean(self) -> Tensor:
-        """Mean; ``nan`` for df <= 1."""
+        """Return the mean; ``nan`` for df <= 1."""
         return self.marginals().mean
 
     @property
     def mode(self) -> Tensor:
-        """Mode."""
+        """Return the mode."""
         return self.loc
 
     @property
     def variance(self) -> Tensor:
-        """Variance of each coordinate; ``inf`` for 1 < df <= 2, ``nan`` below."""
+        """Return the variance of each coordinate; ``inf`` for 1 < df <= 2, ``nan`` below."""
         return self.marginals().variance
 
     @property
     def covariance_matrix(self) -> Tensor:
-        """Covariance, diagonal."""
+        """Return the covariance, diagonal."""
         return torch.diag_embed(self.variance)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -111,11 +111,11 @@ class ProductStudentT(MarginalQuantiles[StudentT]):
         return self.marginals().log_prob(value).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Differential entropy, Eq. (33) per coordinate."""
+        """Compute the differential entropy, Eq. (33) per coordinate."""
         return self.marginals().entropy().sum(-1)
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws, in the degrees of freedom too."""
+        """Draw with reparameterised gradients, in the degrees of freedom too."""
         return self.marginals().rsample(sample_shape, generator)
 
 
@@ -178,22 +178,22 @@ class ProductNormalWishart(BatchDistribution):
 
     @property
     def factors(self) -> NormalWishart:
-        """The coordinates as one Normal-Wishart with K = 1 and batch ``(*batch, K)``."""
+        """Return the coordinates as one Normal-Wishart with K = 1 and batch ``(*batch, K)``."""
         return NormalWishart.from_excess(*self._columns(), validate_args=False)
 
     @property
     def k_dim(self) -> int:
-        """Target dimension K."""
+        """Return the target dimension K."""
         return self.event_shape[0]
 
     @property
     def df(self) -> Tensor:
-        r"""Degrees of freedom :math:`\nu_k`, per coordinate."""
+        r"""Return the degrees of freedom :math:`\nu_k`, per coordinate."""
         return self.excess + 2
 
     @property
     def mean(self) -> GaussianParameters:
-        """Expected mean and (diagonal) precision."""
+        """Return the expected mean and (diagonal) precision."""
         return GaussianParameters(self.loc, torch.diag_embed(self.precision))
 
     def log_prob(self, value: tuple[Tensor, Tensor]) -> Tensor:
@@ -203,7 +203,7 @@ class ProductNormalWishart(BatchDistribution):
         return self.factors.log_prob((mean.unsqueeze(-1), precision[..., None, None])).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Differential entropy over means and precisions."""
+        """Compute the differential entropy over means and precisions."""
         return self.factors.entropy().sum(-1)
 
     def rsample(
@@ -216,21 +216,21 @@ class ProductNormalWishart(BatchDistribution):
     # -- the target y -----------------------------------------------------------------------------
 
     def marginals(self) -> StudentT:
-        """Predictive of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the predictive of each coordinate by itself: batch ``(*batch, K)``."""
         t = self.factors.predictive().marginals()
         return StudentT.from_excess(t.excess.squeeze(-1), t.loc.squeeze(-1), t.scale.squeeze(-1))
 
     def predictive(self) -> ProductStudentT:
-        """Predictive of y: a product of Student-Ts, Eq. (4) per coordinate."""
+        """Return the predictive of y: a product of Student-Ts, Eq. (4) per coordinate."""
         return ProductStudentT.from_marginals(self.marginals())
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
-        """Expected log-likelihood of a target, minus Eq. (25)."""
+        """Compute the expected log-likelihood of a target, minus Eq. (25)."""
         y = self.checked_value("y", y, self.event_shape)
         return self.factors.expected_log_prob(y.unsqueeze(-1)).sum(-1)
 
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> Self:
-        """Belief after seeing ``y`` for ``beta`` times, Eq. (9) per coordinate."""
+        """Update the belief with ``y`` seen ``beta`` times, Eq. (9) per coordinate."""
         y = self.checked_value("y", y, self.event_shape)
         if isinstance(beta, Tensor):  # one per target, for all of its coordinates
             broadcast_batch(y=y.shape[:-1], beta=beta.shape, belief=self.batch_shape)
@@ -242,7 +242,7 @@ class ProductNormalWishart(BatchDistribution):
         )
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
-        r"""The belief about ``shift + scale * y``, per coordinate: the target in other units.
+        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Exact: belief and excess stay.
 
@@ -259,31 +259,31 @@ class ProductNormalWishart(BatchDistribution):
     # -- measures of uncertainty: sums over coordinates -------------------------------------------
 
     def expected_entropy(self) -> Tensor:
-        """Data uncertainty, Eq. (35)."""
+        """Compute data uncertainty, Eq. (35)."""
         return self.factors.expected_entropy().sum(-1)
 
     def mutual_information(self) -> Tensor:
-        """Knowledge uncertainty, Eq. (36)."""
+        """Compute knowledge uncertainty, Eq. (36)."""
         return self.factors.mutual_information().sum(-1)
 
     def predictive_entropy(self) -> Tensor:
-        """Total uncertainty, Eq. (33)."""
+        """Compute total uncertainty, Eq. (33)."""
         return self.factors.predictive_entropy().sum(-1)
 
     def expected_pairwise_kl(self) -> Tensor:
-        """Knowledge uncertainty, Eq. (40)."""
+        """Compute knowledge uncertainty, Eq. (40)."""
         return self.factors.expected_pairwise_kl().sum(-1)
 
     def data_covariance(self) -> Tensor:
-        """Expected covariance, diagonal, Eq. (42)."""
+        """Compute the expected covariance, diagonal, Eq. (42)."""
         return torch.diag_embed(self.factors.data_covariance()[..., 0, 0])
 
     def knowledge_covariance(self) -> Tensor:
-        """Covariance of the mean, diagonal, Eq. (43)."""
+        """Compute the covariance of the mean, diagonal, Eq. (43)."""
         return torch.diag_embed(self.factors.knowledge_covariance()[..., 0, 0])
 
     def total_covariance(self) -> Tensor:
-        """Covariance of the target, diagonal, Eq. (44)."""
+        """Compute the covariance of the target, diagonal, Eq. (44)."""
         return torch.diag_embed(self.factors.total_covariance()[..., 0, 0])
 
     def covariance_logdet(self) -> Decomposition:

@@ -51,7 +51,7 @@ def _log_constant(excess: Tensor, k_dim: int) -> Tensor:
 
 
 def _entropy_constant(excess: Tensor, k_dim: int) -> Tensor:
-    """Entropy of the standard T, as that of a Gaussian plus terms that vanish as df grows."""
+    """Compute the entropy of the standard T: a Gaussian's plus terms that vanish as df grows."""
     x0 = 0.5 * excess + 1
     total = 0.5 * k_dim * (1 + math.log(2 * math.pi)) + entropy_gap(excess, k_dim)
     for j in range(k_dim):
@@ -62,7 +62,7 @@ def _entropy_constant(excess: Tensor, k_dim: int) -> Tensor:
 
 
 def _standard_t(excess: Tensor, shape: Size, event: Size, generator: Generator | None) -> Tensor:
-    """White T noise: a Gaussian vector over the root of one gamma draw per vector."""
+    """Draw white T noise: a Gaussian vector over the root of one gamma draw per vector."""
     half_df = (0.5 * excess + 1).expand(shape).contiguous()
     gamma = standard_gamma(half_df, generator)
     noise = torch.randn(
@@ -117,29 +117,29 @@ class StudentT(BatchDistribution):
 
     @classmethod
     def from_excess(cls, excess: Tensor, loc: Tensor, scale: Tensor) -> Self:
-        """From ``excess`` = df - 2, which keeps its digits where the variance diverges."""
+        """Build it from ``excess`` = df - 2, which keeps its digits where the variance diverges."""
         new = cls.__new__(cls)
         new._set((), loc=loc, scale=scale, excess=excess)
         return new
 
     @property
     def df(self) -> Tensor:
-        """Degrees of freedom."""
+        """Return the degrees of freedom."""
         return self.excess + 2
 
     @property
     def mean(self) -> Tensor:
-        """Mean; ``nan`` for df <= 1."""
+        """Return the mean; ``nan`` for df <= 1."""
         return torch.where(self.excess > -1, self.loc, torch.nan)
 
     @property
     def mode(self) -> Tensor:
-        """Mode."""
+        """Return the mode."""
         return self.loc
 
     @property
     def variance(self) -> Tensor:
-        """Variance; ``inf`` for 1 < df <= 2, ``nan`` below."""
+        """Return the variance; ``inf`` for 1 < df <= 2, ``nan`` below."""
         return self.scale * self.scale * _variance_factor(self.excess)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -151,21 +151,21 @@ class StudentT(BatchDistribution):
         return _log_constant(self.excess, 1) - torch.log(self.scale) - tail
 
     def entropy(self) -> Tensor:
-        """Differential entropy, Eq. (33)."""
+        """Compute the differential entropy, Eq. (33)."""
         return _entropy_constant(self.excess, 1) + torch.log(self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Probability of a smaller value."""
+        """Compute the probability of a smaller value."""
         value = self.checked_value("value", value, ())
         return student_t_cdf((value - self.loc) / self.scale, self.df)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Quantile at a probability."""
+        """Compute the quantile at a probability."""
         value = self.checked_value("value", value, ())
         return self.loc + self.scale * student_t_icdf(value, self.df)
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws, in the degrees of freedom too."""
+        """Draw with reparameterised gradients, in the degrees of freedom too."""
         shape = Size(sample_shape) + self.batch_shape
         return self.loc + self.scale * _standard_t(self.excess, shape, Size(), generator)
 
@@ -225,7 +225,7 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
     def from_excess(
         cls, excess: Tensor, loc: Tensor, factor: CovarianceFactor | PrecisionFactor
     ) -> Self:
-        """From ``excess`` = df - 2 and a factor of S or of its inverse."""
+        """Build it from ``excess`` = df - 2 and a factor of S or of its inverse."""
         new = cls.__new__(cls)
         new._init(excess, loc, factor)
         return new
@@ -242,12 +242,12 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
 
     @property
     def df(self) -> Tensor:
-        """Degrees of freedom."""
+        """Return the degrees of freedom."""
         return self.excess + 2
 
     @property
     def scale_tril(self) -> Tensor:
-        """Cholesky factor of the scale matrix."""
+        """Return the Cholesky factor of the scale matrix."""
         return self._factor.covariance_tril()
 
     @property
@@ -257,17 +257,17 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
 
     @property
     def mean(self) -> Tensor:
-        """Mean; ``nan`` for df <= 1."""
+        """Return the mean; ``nan`` for df <= 1."""
         return torch.where((self.excess > -1).unsqueeze(-1), self.loc, torch.nan)
 
     @property
     def mode(self) -> Tensor:
-        """Mode."""
+        """Return the mode."""
         return self.loc
 
     @property
     def covariance_matrix(self) -> Tensor:
-        """Covariance; for df <= 2 ``inf`` on the diagonal (``nan`` for df <= 1), ``nan`` off it."""
+        """Return the covariance; where it does not exist ``inf`` or ``nan``, as for variances."""
         factor = _variance_factor(self.excess)[..., None, None]
         finite = self.scale_matrix * torch.where(torch.isfinite(factor), factor, 1.0)
         undefined = torch.where(torch.isnan(factor), torch.nan, undefined_covariance(finite))
@@ -275,7 +275,7 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
 
     @property
     def variance(self) -> Tensor:
-        """Variance of each coordinate; ``inf`` for 1 < df <= 2, ``nan`` below."""
+        """Return the variance of each coordinate; ``inf`` for 1 < df <= 2, ``nan`` below."""
         return self.covariance_matrix.diagonal(dim1=-2, dim2=-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -288,29 +288,29 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
         return _log_constant(self.excess, k_dim) - 0.5 * self._factor.logdet() - tail
 
     def entropy(self) -> Tensor:
-        """Differential entropy, Eqs. (32) and (33)."""
+        """Compute the differential entropy, Eqs. (32) and (33)."""
         return _entropy_constant(self.excess, self.event_shape[0]) + 0.5 * self._factor.logdet()
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws, in the degrees of freedom too."""
+        """Draw with reparameterised gradients, in the degrees of freedom too."""
         shape = Size(sample_shape) + self.batch_shape
         noise = _standard_t(self.excess, shape, self.event_shape, generator)
         return self.loc + self._factor.colour(noise)
 
     def marginals(self) -> StudentT:
-        """The distribution of each coordinate by itself: batch ``(*batch, K)``."""
+        """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
         scale = self._factor.deviations()
         return StudentT.from_excess(self.excess.unsqueeze(-1).expand_as(scale), self.loc, scale)
 
 
 def _variance_factor(excess: Tensor) -> Tensor:
-    """The factor df / (df - 2); inf for 1 < df <= 2, nan below."""
+    """Return the factor df / (df - 2); inf for 1 < df <= 2, nan below."""
     proper = excess > 0
     finite = 1 + 2 / torch.where(proper, excess, 1.0)
     return finite.masked_fill(~proper, torch.inf).masked_fill(excess <= -1, torch.nan)
 
 
 def undefined_covariance(like: Tensor) -> Tensor:
-    """A covariance that does not exist: ``inf`` variances, ``nan`` covariances."""
+    """Return a covariance that does not exist: ``inf`` variances, ``nan`` covariances."""
     eye = torch.eye(like.shape[-1], dtype=torch.bool, device=like.device)
     return torch.full_like(like, torch.nan).masked_fill(eye, torch.inf)

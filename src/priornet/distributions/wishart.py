@@ -63,7 +63,7 @@ class Wishart(BatchDistribution):
     def from_excess(
         cls, precision_tril: Tensor, excess: Tensor | float, validate_args: bool | None = None
     ) -> Self:
-        r"""From the Cholesky factor of :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`."""
+        r"""Build it from the factor of :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`."""
         precision_tril, excess = common_tensors(precision_tril=precision_tril, excess=excess)
         k_dim = _check_square("precision_tril", precision_tril)
         if wants_check(validate_args, precision_tril, excess):
@@ -75,27 +75,27 @@ class Wishart(BatchDistribution):
 
     @property
     def df(self) -> Tensor:
-        r"""Degrees of freedom :math:`\nu`."""
+        r"""Return the degrees of freedom :math:`\nu`."""
         return self.excess + (self.event_shape[0] + 1)
 
     @property
     def scale_tril(self) -> Tensor:
-        """Cholesky factor of the scale L."""
+        """Return the Cholesky factor of the scale L."""
         return self.precision_tril * self.df.rsqrt()[..., None, None]
 
     @property
     def mean(self) -> Tensor:
-        r"""Expected precision :math:`\nu L`."""
+        r"""Return the expected precision :math:`\nu L`."""
         return triangular.outer(self.precision_tril)
 
     @property
     def mode(self) -> Tensor:
-        r"""Most likely precision :math:`(\nu-K-1) L`; ``nan`` where :math:`\nu \le K + 1`."""
+        r"""Return the mode :math:`(\nu-K-1) L`; ``nan`` where :math:`\nu \le K + 1`."""
         ratio = torch.where(self.excess > 0, self.excess, torch.nan) / self.df
         return self.mean * ratio[..., None, None]
 
     def expected_logdet(self) -> Tensor:
-        r"""Expectation :math:`E\ln|\Lambda| = \psi_K(\nu/2) + K\ln 2 + \ln|L|`."""
+        r"""Compute :math:`E\ln|\Lambda| = \psi_K(\nu/2) + K\ln 2 + \ln|L|`."""
         return triangular.logdet(self.precision_tril) + digamma_gap(
             self.excess, self.event_shape[0]
         )
@@ -124,18 +124,18 @@ class Wishart(BatchDistribution):
         return gap - 0.5 * self.df * from_mean - 0.5 * (k_dim + 1) * triangular.logdet(tril)
 
     def entropy(self) -> Tensor:
-        """Differential entropy."""
+        """Compute the differential entropy."""
         k_dim = self.event_shape[0]
         half = 0.5 * self.excess * digamma_gap(self.excess, k_dim)
         logdet = triangular.logdet(self.precision_tril)
         return 0.5 * (k_dim + 1) * logdet - stirling_gap(self.excess, k_dim) - half
 
     def rsample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Reparameterised draws, in the degrees of freedom too."""
+        """Draw with reparameterised gradients, in the degrees of freedom too."""
         return triangular.outer(self.rsample_tril(sample_shape, generator))
 
     def rsample_tril(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        r"""Cholesky factors of draws, by Bartlett's decomposition.
+        r"""Draw Cholesky factors by Bartlett's decomposition.
 
         :math:`\Lambda = C A A^\top C^\top / \nu` with :math:`A_{ii}^2 \sim \chi^2_{\nu-i}`
         (i = 0, ..., K-1) and standard normals below the diagonal.
@@ -160,11 +160,11 @@ def _check_square(name: str, tril: Tensor) -> int:
 
 
 def check_df(df: Tensor, k_dim: int) -> None:
-    """Degrees of freedom that make a Wishart proper."""
+    """Check for degrees of freedom that make a Wishart proper."""
     says = f"K - 1 = {k_dim - 1} so that the distribution is proper"
     check_greater("df", df, k_dim - 1, says)
 
 
 def check_excess(excess: Tensor) -> None:
-    """The same, said of the excess."""
+    """Check for an excess that makes a Wishart proper."""
     check_greater("excess", excess, -2.0, "-2, which is df = K - 1, so that it is proper")

@@ -24,7 +24,7 @@ _L1_WEIGHT = 0.1
 
 
 def inverse_depth(depth: Tensor, max_depth: float = 10.0) -> Tensor:
-    r"""What DenseDepth predicts for a depth: :math:`d_{max} / d`, kept between 1 and 100.
+    r"""Compute DenseDepth's target :math:`d_{max} / d`, kept between 1 and 100.
 
     Example:
         >>> inverse_depth(torch.tensor([0.5, 10.0]))
@@ -34,7 +34,7 @@ def inverse_depth(depth: Tensor, max_depth: float = 10.0) -> Tensor:
 
 
 def depth_of(prediction: Tensor, max_depth: float = 10.0) -> Tensor:
-    """The depth that a predicted inverse depth stands for, at most ``max_depth``.
+    """Convert a predicted inverse depth to a depth, at most ``max_depth``.
 
     Note:
         A prediction below 1, or even negative, is as far away as can be. DenseDepth divides first
@@ -50,7 +50,7 @@ def depth_of(prediction: Tensor, max_depth: float = 10.0) -> Tensor:
 def dense_depth(
     prediction: Tensor, depth: Tensor, *, max_depth: float = 10.0, mask: Tensor | None = None
 ) -> Tensor:
-    r"""DenseDepth's loss (Alhashim & Wonka, 2018) per image.
+    r"""Compute DenseDepth's loss (Alhashim & Wonka, 2018) per image.
 
     .. math:: 0.1\,|y-\hat y| + |\partial_x (y-\hat y)| + |\partial_y (y-\hat y)| +
         \tfrac12(1 - \mathrm{SSIM}(y, \hat y)), \qquad y = d_{max}/d
@@ -81,7 +81,7 @@ def dense_depth(
 def dense_depth_terms(
     prediction: Tensor, depth: Tensor, *, max_depth: float = 10.0, mask: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """The parts of :func:`dense_depth` per image, before they are weighted, ``(B,)`` each."""
+    """Compute the parts of :func:`dense_depth` per image, unweighted, ``(B,)`` each."""
     prediction, depth = lifted(prediction), lifted(depth)
     _check(prediction, depth, mask)
     if mask is None:
@@ -120,7 +120,7 @@ def _edges(difference: Tensor, mask: Tensor, axis: int) -> Tensor:
 
 
 def _dissimilarity(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """(1 - SSIM) / 2 per image, over the windows around pixels that count."""
+    """Compute (1 - SSIM) / 2 per image, over the windows around pixels that count."""
     share = mask.to(x.dtype)
     weight, *moments = _blurred(torch.stack([share, x, y, x * x, y * y, x * y]))
     margin = _WINDOW // 2
@@ -136,7 +136,7 @@ def _dissimilarity(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
 
 
 def _blurred(maps: Tensor) -> Tensor:
-    """Gaussian averages over windows that fit in the map, ``(..., H - 10, W - 10)``."""
+    """Compute the Gaussian averages over windows that fit in the map, ``(..., H - 10, W - 10)``."""
     if torch.compiler.is_compiling():  # the compiler fuses the sums, and those of their gradient
         return _Blur.forward(maps)
     return cast(Tensor, _Blur.apply(maps))
@@ -164,7 +164,7 @@ class _Blur(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
-        """Nothing to keep: it is linear."""
+        """Keep nothing: the operation is linear."""
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] (one gradient for one output)
@@ -177,7 +177,7 @@ class _Blur(torch.autograd.Function):
 
 
 def _gaussian(size: int, sigma: float) -> list[float]:
-    """Weights that sum to 1."""
+    """Return weights that sum to 1."""
     heights = [math.exp(-0.5 * ((i - size // 2) / sigma) ** 2) for i in range(size)]
     return [height / sum(heights) for height in heights]
 

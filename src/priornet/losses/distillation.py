@@ -42,7 +42,7 @@ def endd(
     tempering: Tempering = "paper",
     mask: Tensor | None = None,
 ) -> Tensor:
-    r"""Ensemble Distribution Distillation: likelihood of the members, Eqs. (15) to (17).
+    r"""Compute the EnD2 loss: the likelihood of a teacher's members, Eqs. (15) to (17).
 
     .. math:: -\frac1{TM}\sum_m \ln \mathcal{NW}(\mu_m^T, \Lambda_m^T \mid m, L_T, T\kappa, \nu_T)
 
@@ -104,7 +104,7 @@ def _scalar_endd(
     temperature: Tensor | float,
     tempering: Tempering,
 ) -> Tensor:
-    """K = 1: in closed form where possible, straight from the members if they are at hand."""
+    """Compute K = 1 in closed form where possible, from the members if they are known."""
     if isinstance(teacher, GaussianEnsemble):
         fixed = (teacher.means.squeeze(-1), teacher.covariances.squeeze((-2, -1)))
     else:
@@ -153,7 +153,7 @@ def _endd(
 def _likelihood(
     loc: Tensor, tril: Tensor, belief: Tensor, excess: Tensor, averages: PrecisionAverages
 ) -> Tensor:
-    """Negative log-likelihood of the members per element, from their averages, Eq. (15)."""
+    """Compute the members' negative log-likelihood per element from their averages, Eq. (15)."""
     k_dim = loc.shape[-1]
     to_teacher = (averages.anchor - loc) + averages.shift
     off = triangular.sum_of_squares(
@@ -174,7 +174,7 @@ def proxy(
     max_belief: float = 1e8,
     max_excess: float = 1e8,
 ) -> Tensor:
-    r"""Proxy-target distillation: KL from the student to the Normal-Wishart fitted to the members.
+    r"""Compute the KL from the student to the Normal-Wishart fitted to the members.
 
     .. math:: KL[q \| \hat p], \qquad \hat p = \arg\max \prod_m \hat p(\mu_m, \Lambda_m)
 
@@ -215,7 +215,7 @@ def end(
     teacher: GaussianEnsemble | CovarianceAverages,
     mask: Tensor | None = None,
 ) -> Tensor:
-    r"""Ensemble Distillation into one Gaussian, Eq. (12).
+    r"""Compute the loss of Ensemble Distillation into one Gaussian, Eq. (12).
 
     .. math:: \frac1M\sum_m KL[\mathcal N_m \| \mathcal N]
 
@@ -242,7 +242,7 @@ def end(
 
 
 def _end(loc: Tensor, tril: Tensor, teacher: CovarianceAverages) -> Tensor:
-    """Eq. (12) from the averages, for any K."""
+    """Compute Eq. (12) from the averages, for any K."""
     to_teacher = (teacher.anchor - loc) + teacher.shift
     off = triangular.sum_of_squares(triangular.transpose_matvec(tril, to_teacher))
     between = (triangular.outer(tril) * teacher.scatter).sum((-2, -1))
@@ -251,7 +251,7 @@ def _end(loc: Tensor, tril: Tensor, teacher: CovarianceAverages) -> Tensor:
 
 
 def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
-    """K = 1: in closed form where possible."""
+    """Compute K = 1 in closed form where possible."""
 
     def composed(loc: Tensor, root: Tensor, *given: Tensor) -> Tensor:
         anchor, shift, tril, scatter, gap = given
@@ -268,7 +268,7 @@ def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
 def md_end(
     mixture: GaussianEnsemble, teacher: GaussianEnsemble, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Mixture-density distillation: one head per member, in the teacher's order, Eq. (13).
+    r"""Compute the mixture-density loss: one head per member, in the teacher's order, Eq. (13).
 
     .. math:: \frac1M\sum_m KL[\mathcal N_m \| \mathcal N_m^{\text{head}}]
 

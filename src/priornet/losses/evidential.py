@@ -17,7 +17,7 @@ __all__ = ["evidential"]
 def evidential(
     nw: NormalWishart, y: Tensor, coefficient: Tensor | float, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Deep Evidential Regression (Amini et al., 2020).
+    r"""Compute the loss of Deep Evidential Regression (Amini et al., 2020).
 
     .. math:: -\ln\mathcal T(y) + c\,|y - \gamma|\,(2\upsilon + \alpha)
 

@@ -14,7 +14,7 @@ __all__ = ["beta_nll", "gaussian_nll"]
 
 
 def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = None) -> Tensor:
-    r"""Negative log-likelihood, constants kept.
+    r"""Compute the negative log-likelihood, constants kept.
 
     .. math:: \tfrac12[(y-\mu)^\top\Lambda(y-\mu) - \ln|\Lambda| + K\ln 2\pi]
 
@@ -46,7 +46,7 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
 
 
 def _scalar_nll(gaussian: Gaussian, y: Tensor) -> Tensor:
-    """K = 1: in closed form where possible."""
+    """Compute K = 1 in closed form where possible."""
 
     def composed(loc: Tensor, root: Tensor, y: Tensor) -> Tensor:
         same = Gaussian(loc.unsqueeze(-1), root[..., None, None], validate_args=False)
@@ -59,7 +59,7 @@ def _scalar_nll(gaussian: Gaussian, y: Tensor) -> Tensor:
 def beta_nll(
     gaussian: Gaussian, y: Tensor, beta: float = 0.5, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Gaussian NLL weighted by :math:`|\Sigma|^{\beta/K}` without gradient (Seitzer et al., 2022).
+    r"""Weight the Gaussian NLL by :math:`|\Sigma|^{\beta/K}`, no gradient (Seitzer et al., 2022).
 
     ``beta`` = 0 is the plain NLL; 1 gives the mean the gradient of a squared error. It keeps
     networks from giving up on points whose variance they have blown up.

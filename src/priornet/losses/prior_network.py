@@ -27,7 +27,7 @@ Explicit = NormalWishart | ProductNormalWishart
 
 
 def _check_prior(nw: Explicit, prior: Explicit) -> None:
-    """A prior broadcasts to the prediction's batch; never the other way round."""
+    """Check that the prior broadcasts to the prediction's batch, never the other way round."""
     if type(nw) is not type(prior):
         raise TypeError(
             f"`prior` must be a {type(nw).__name__}, like the prediction; got "
@@ -48,7 +48,7 @@ def _check_prior(nw: Explicit, prior: Explicit) -> None:
 
 
 def divergence(nw: NormalWishart, prior: NormalWishart) -> Tensor:
-    """KL from a belief to another, Eqs. (27) and (28)."""
+    """Compute the KL from one belief to another, Eqs. (27) and (28)."""
     if nw.k_dim != 1 or (prior.batch_shape, prior.event_shape) != (nw.batch_shape, nw.event_shape):
         return kl_divergence(nw, prior)
     check_same_kind("teacher", prior.belief, "the prediction", nw.belief)
@@ -58,7 +58,7 @@ def divergence(nw: NormalWishart, prior: NormalWishart) -> Tensor:
 def _scalar_reverse_kl(
     nw: NormalWishart, prior: NormalWishart, y: Tensor | None, beta: Tensor | float | None
 ) -> Tensor:
-    """K = 1: Eq. (11) in closed form where possible; only the divergence without a target."""
+    """Compute Eq. (11) for K = 1, in closed form where possible; the KL alone without a target."""
     constants = scalar_parameters(prior)
     if y is not None:
         constants = (*constants, y.squeeze(-1))
@@ -96,7 +96,7 @@ def reverse_kl(
     beta: Tensor | float,
     mask: Tensor | None = None,
 ) -> Tensor:
-    r"""Reverse KL to the tempered posterior of a prior, Eq. (11), arXiv:2006.11590v2.
+    r"""Compute the reverse KL to a prior's tempered posterior, Eq. (11), arXiv:2006.11590v2.
 
     .. math:: \beta\,E_{q}[-\ln p(y\mid\mu,\Lambda)] + KL[q \| p_0]
         \;=\; KL[q \| p_0(\cdot\mid y,\beta)] - Z
@@ -138,7 +138,7 @@ def reverse_kl(
 def forward_kl(
     nw: Explicit, y: Tensor, prior: Explicit, beta: float, mask: Tensor | None = None
 ) -> Tensor:
-    r"""Forward KL from the tempered posterior, :math:`KL[p_0(\cdot\mid y,\beta) \| q]`.
+    r"""Compute the forward KL from the tempered posterior, :math:`KL[p_0(\cdot\mid y,\beta) \| q]`.
 
     Kept for the comparison that shows why the paper reverses it: averaged over noisy targets this
     one asks for a belief wide enough to cover every single-target posterior, so that data
@@ -159,7 +159,7 @@ class MultiTaskLoss(NamedTuple):
 
 
 def multi_task(in_domain: Tensor, out_domain: Tensor, gamma: Tensor | float) -> MultiTaskLoss:
-    r"""Weighted sum of the mean in-domain and out-of-domain losses, Eq. (8).
+    r"""Add the mean losses in domain and, weighted, out of domain, Eq. (8).
 
     .. math:: E[\mathcal L_{in}] + \gamma\,E[\mathcal L_{out}]
 

@@ -49,7 +49,7 @@ class Coverage(NamedTuple):
 
 @torch.no_grad()
 def pit(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Probability integral transform :math:`F(y)`: where each target falls in its predictive.
+    r"""Compute the probability integral transform :math:`F(y)` of each target in its predictive.
 
     No unit, and no better or worse for one target: over many targets of right predictives it is
     uniform on [0, 1]. Too many values near 0 and 1 mean overconfidence, too many near 1/2 doubt
@@ -74,7 +74,7 @@ def pit(distribution: Distribution, y: Tensor) -> Tensor:
 def calibration_curve(
     distribution: Distribution, y: Tensor, levels: Tensor | None = None
 ) -> CalibrationCurve:
-    r"""Observed against expected probability, per coordinate (Kuleshov, Fenner and Ermon, 2018).
+    r"""Compute observed against expected probability per coordinate (Kuleshov et al., 2018).
 
     .. math:: \hat p(p) = \frac1N \#\{i : F_i(y_i) \le p\}
 
@@ -108,9 +108,9 @@ def calibration_curve(
 
 @torch.no_grad()
 def miscalibration_area(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Area between the calibration curve and the diagonal, :math:`\int_0^1 |\hat p(p) - p|\,dp`.
+    r"""Compute the area between curve and diagonal, :math:`\int_0^1 |\hat p(p) - p|\,dp`.
 
-    Lower is better; no unit. 0 is perfect, 1/2 the worst (every target beyond its predictive); N
+    Lower is better; no unit. 0 is perfect, 1/2 the worst (every target outside its predictive); N
     targets of right predictives score about :math:`0.31/\sqrt N`. Exact: the curve is a staircase,
     so its area is a sum, without a grid.
 
@@ -169,7 +169,7 @@ def coverage(lower: Tensor, upper: Tensor, y: Tensor) -> Coverage:
 
 
 def _ordered_pit(distribution: Distribution, y: Tensor) -> Tensor:
-    """Sorted transforms with the targets on the last axis, ``(*event, N)``."""
+    """Sort the transforms, with the targets on the last axis, ``(*event, N)``."""
     if len(distribution.batch_shape) != 1 or distribution.batch_shape[0] == 0:
         raise ValueError(
             "`distribution` must have one batch axis, one predictive per target, and one or more; "

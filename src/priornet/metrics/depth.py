@@ -60,7 +60,7 @@ class DepthErrors:
 
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
-        """The images of all parts in their order."""
+        """Join the images of all parts in their order."""
         means = {name: torch.cat([part.means[name] for part in parts]) for name in DEPTH_METRICS}
         return cls(torch.cat([part.n_pixels for part in parts]), means)
 
@@ -90,7 +90,7 @@ class DepthErrors:
 def depth_metrics(
     prediction: Tensor, target: Tensor, *, valid: Tensor | None = None, over: Over = "images"
 ) -> dict[str, Tensor]:
-    """Every score of depth maps, by name; see the module for their definitions.
+    """Compute every score of depth maps, by name; the module defines them.
 
     ``rel``, ``log10`` and ``rmse_log10`` have no unit, ``rmse`` has that of the depth. Perfect is 1
     for the deltas and 0 for the others.
@@ -125,7 +125,7 @@ def depth_metrics(
 
 
 def depth_errors(prediction: Tensor, target: Tensor, valid: Tensor) -> DepthErrors:
-    """Mean errors of each image, without a look at the values: nothing waits for the device.
+    """Compute the mean errors of each image without reading values: nothing waits for the device.
 
     Args:
         prediction: Predicted depths, positive where valid, shape ``(N, H, W)``.
@@ -137,7 +137,7 @@ def depth_errors(prediction: Tensor, target: Tensor, valid: Tensor) -> DepthErro
     off, log10 = p - t, torch.log(p / t) / math.log(10)
     ratio = torch.maximum(p / t, t / p)
     errors = {
-        # So far those beyond it; not a number is beyond everything.
+        # Those above the limit so far; nan counts as above every limit.
         **{f"delta{k}": (~(ratio < 1.25**k)).to(p.dtype) for k in (1, 2, 3)},
         "rel": off.abs() / t,
         "rmse": off.square(),

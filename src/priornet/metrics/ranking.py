@@ -90,7 +90,7 @@ def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
 
 @torch.no_grad()
 def rejection_curve(error: Tensor, uncertainty: Tensor) -> RejectionCurve:
-    r"""Error left after rejecting the k most uncertain examples, with the random and oracle curves.
+    r"""Compute the error left after rejecting the k most uncertain, with random and oracle curves.
 
     .. math:: R_k = \frac1N \sum_{i\ \mathrm{retained}} e_i, \qquad k = 0, \dots, N
 
@@ -151,7 +151,7 @@ def _centred_midranks(values: Tensor) -> Tensor:
 
 
 def _tie_bounds(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """For each place of a sorted vector, how many values are below and how many at most equal."""
+    """Count, for each place of a sorted vector, the values below and the values at most equal."""
     _, group, count = torch.unique_consecutive(ordered, return_inverse=True, return_counts=True)
     up_to = count.cumsum(0)
     return (up_to - count)[group], up_to[group]
@@ -168,7 +168,7 @@ def _check_pair(error: Tensor, uncertainty: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rankable(name: str, value: Tensor) -> Tensor:
-    """The vector, contiguous, once it is known to be one and to hold nothing without a rank."""
+    """Check for a vector that holds nothing without a rank; return it contiguous."""
     if value.ndim != 1:
         raise ValueError(
             f"`{name}` must have one axis, one value per example; got shape {tuple(value.shape)}. "
@@ -180,7 +180,7 @@ def rankable(name: str, value: Tensor) -> Tensor:
 
 @torch.no_grad()
 def ood_auroc(score_in: Tensor, score_out: Tensor) -> Tensor:
-    r"""Area under the ROC curve for telling out-of-domain from in-domain inputs by an uncertainty.
+    r"""Compute the area under the ROC curve of telling out-of-domain inputs by an uncertainty.
 
     The chance that a random out-of-domain input scores higher than a random in-domain one:
 
@@ -227,7 +227,7 @@ def _check_scores(score_in: Tensor, score_out: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def spearman(a: Tensor, b: Tensor) -> Tensor:
-    r"""Spearman's rank correlation along the last axis: Pearson's correlation of the ranks.
+    r"""Compute Spearman's rank correlation along the last axis.
 
     No unit. 1 where one rises whenever the other does, -1 where it falls, about 0 (give or take
     :math:`1/\sqrt N`) where they are strangers. Tied values share their average rank; infinite

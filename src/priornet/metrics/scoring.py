@@ -44,7 +44,7 @@ _EXPM1 = tuple(1 / math.factorial(k) for k in range(1, 14))
 
 
 def standard_student_t_crps(z: Tensor, excess: Tensor) -> Tensor:
-    """CRPS of a standard Student-T at ``z``; ``inf`` for df <= 1/2.
+    """Compute the CRPS of a standard Student-T at ``z``; ``inf`` for df <= 1/2.
 
     Args:
         z: Standardised target.
@@ -55,17 +55,17 @@ def standard_student_t_crps(z: Tensor, excess: Tensor) -> Tensor:
     proper = excess > -1.5
     # From eps^-2 degrees of freedom on the T is a Gaussian to the last digit, infinity included.
     excess = torch.where(proper, excess, 0.0).clamp(max=torch.finfo(z.dtype).eps ** -2)
-    df, beyond = excess + 2, excess + 1
+    df, shifted = excess + 2, excess + 1
     slope = _gamma_slope(excess)
     rate = slope + 0.5 * _growth(z / torch.sqrt(df))
     centre = torch.exp(log_gamma_gap(0.5 * df)) / math.sqrt(2 * math.pi)  # density at 0
-    spread = centre * df * torch.exp(beyond * slope) * rate * _relative(-beyond * rate)
+    spread = centre * df * torch.exp(shifted * slope) * rate * _relative(-shifted * rate)
     crps = z * (2 * student_t_cdf(z, df) - 1) - 2 * spread
     return torch.where(proper, crps, torch.inf)
 
 
 def _growth(r: Tensor) -> Tensor:
-    """ln(1 + r^2), without overflow."""
+    """Compute ln(1 + r^2) without overflow."""
     far = r.abs() > 1
     small, large = torch.where(far, 0.0, r), torch.where(far, r.abs(), 1.0)
     return torch.where(
@@ -74,17 +74,17 @@ def _growth(r: Tensor) -> Tensor:
 
 
 def _gamma_slope(excess: Tensor) -> Tensor:
-    """The slope ``a`` of the module's docstring: a series near df = 1, gamma functions beyond."""
-    beyond = excess + 1
-    near = beyond.abs() < _NEAR
-    series = horner(torch.where(near, beyond, 0.0), _SLOPE)
+    """Compute the slope ``a``: by a series near df = 1, by gamma functions away from it."""
+    shifted = excess + 1
+    near = shifted.abs() < _NEAR
+    series = horner(torch.where(near, shifted, 0.0), _SLOPE)
     df = torch.where(near, 3.0, excess + 2)  # where the series serves, any other df will do
     log_ratio = log_gamma_gap(0.5 * df) - log_gamma_gap(df - 0.5) - 0.5 * torch.log(2 - 1 / df)
     return torch.where(near, series, log_ratio / (df - 1))
 
 
 def _relative(w: Tensor) -> Tensor:
-    """(exp(w) - 1) / w, smooth through 0."""
+    """Compute (exp(w) - 1) / w, smooth through 0."""
     near = w.abs() < 0.25
     series = horner(torch.where(near, w, 0.0), _EXPM1)
     far = torch.where(near, 1.0, w)
@@ -92,7 +92,7 @@ def _relative(w: Tensor) -> Tensor:
 
 
 def crps(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Continuous ranked probability score of a predictive, in closed form.
+    r"""Compute the continuous ranked probability score of a predictive, in closed form.
 
     .. math:: \mathrm{CRPS}(F, y) = \int_{-\infty}^{\infty} (F(x) - 1_{x \ge y})^2\, dx
 
@@ -141,7 +141,7 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
 
 
 def nll(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Negative log-likelihood :math:`-\ln p(y)` of the targets, constants kept.
+    r"""Compute the negative log-likelihood :math:`-\ln p(y)` of the targets, constants kept.
 
     Lower is better, in nats per target (joint over the coordinates of a vector). There is no
     perfect score: the density has no upper bound, and a change of the target's unit shifts it.
@@ -162,7 +162,7 @@ def nll(distribution: Distribution, y: Tensor) -> Tensor:
 
 
 def rmse(prediction: Tensor, y: Tensor) -> Tensor:
-    r"""Root mean squared error over the first axis.
+    r"""Compute the root mean squared error over the first axis.
 
     .. math:: \sqrt{\tfrac1N \textstyle\sum_i (\hat y_i - y_i)^2}
 
@@ -187,7 +187,7 @@ def rmse(prediction: Tensor, y: Tensor) -> Tensor:
 
 
 def interval_score(lower: Tensor, upper: Tensor, y: Tensor, coverage: float) -> Tensor:
-    r"""Width of a central interval, plus a fine for each target outside (Gneiting and Raftery).
+    r"""Compute an interval's width plus a fine per target outside (Gneiting and Raftery, 2007).
 
     .. math:: (u - l) + \tfrac2\alpha (l - y)_+ + \tfrac2\alpha (y - u)_+, \qquad
         \alpha = 1 - \mathrm{coverage}
@@ -219,7 +219,7 @@ def interval_score(lower: Tensor, upper: Tensor, y: Tensor, coverage: float) -> 
 
 
 def coordinates(distribution: Distribution) -> Distribution:
-    """The distribution of each coordinate by itself: batch ``(*batch, *event)``, event ``()``."""
+    """Return each coordinate's distribution: batch ``(*batch, *event)``, event ``()``."""
     if not distribution.event_shape:
         return distribution
     marginals = getattr(distribution, "marginals", None)
@@ -232,7 +232,7 @@ def coordinates(distribution: Distribution) -> Distribution:
 
 
 def checked_target(distribution: Distribution, y: Tensor) -> Tensor:
-    """The targets, once they are known to fit the distribution."""
+    """Check that the targets fit the distribution."""
     if not isinstance(distribution, Distribution):
         raise TypeError(f"`distribution` must be one; got {type(distribution).__name__}.")
     if not isinstance(y, Tensor):
@@ -253,14 +253,14 @@ def _standard_normal_crps(z: Tensor) -> Tensor:
 
 
 def _absolute_moment(mean: Tensor, scale: Tensor) -> Tensor:
-    r"""Expected :math:`|X|` of a normal, :math:`\mu(2\Phi(z) - 1) + 2\sigma\phi(z)`."""
+    r"""Compute :math:`E|X|` of a normal, :math:`\mu(2\Phi(z) - 1) + 2\sigma\phi(z)`."""
     z = mean / scale
     density = torch.exp(-0.5 * z * z) * math.sqrt(2 / math.pi)  # twice the standard normal's
     return mean * torch.erf(math.sqrt(0.5) * z) + scale * density
 
 
 def _mixture_crps(mixture: NormalMixture, y: Tensor) -> Tensor:
-    r"""Expected distance :math:`E|X - y| - \frac12 E|X - X'|`, over every pair of components."""
+    r"""Compute :math:`E|X - y| - \frac12 E|X - X'|` over every pair of components."""
     # There is no public way to the components with their axis last.
     means, scales = mixture._means, mixture._scales  # pyright: ignore[reportPrivateUsage]
     m = means.shape[-1]

@@ -24,7 +24,7 @@ __all__ = [
 def elementwise(
     value: Callable[..., Tensor], *slopes: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
-    """A differentiable function from its value and its partial derivatives.
+    """Make a differentiable function from its value and its partial derivatives.
 
     The slopes are called as ordinary differentiable functions, so any order of derivative,
     ``vmap``, forward mode and ``torch.compile`` follow.
@@ -72,7 +72,7 @@ def elementwise(
 
 
 def horner(z: Tensor, coefficients: tuple[float, ...], terms: int | None = None) -> Tensor:
-    """c_1 + c_2 z + c_3 z^2 + ..., over the first ``terms`` coefficients or all of them."""
+    """Evaluate c_1 + c_2 z + c_3 z^2 + ..., over the first ``terms`` coefficients or all."""
     *first, last = coefficients[:terms]
     total = torch.full_like(z, last)
     for c in reversed(first):
@@ -81,7 +81,7 @@ def horner(z: Tensor, coefficients: tuple[float, ...], terms: int | None = None)
 
 
 def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
-    """Delta - ln(ratio), where ratio = 1 + delta is known better than that sum would give it.
+    """Compute delta - ln(ratio), where ratio = 1 + delta, without cancellation.
 
     No derivative of its own: for use inside closed-form backwards.
     """
@@ -89,14 +89,14 @@ def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
     near = delta.clamp(-2 / 5, 2 / 3)
     s = near / (near + 2)
     z = s * s
-    # Beyond: what is left of both, exactly 0 while nothing was cut off. No `where`: it would cost
+    # The rest of both, exactly 0 while nothing was clamped. No `where`: it would cost
     # more than everything else here.
     rest = torch.log(ratio / ratio.clamp(3 / 5, 5 / 3))
     return torch.addcmul(delta - near, s, _minus_artanh(near, z)) - rest
 
 
 def _minus_artanh(near: Tensor, z: Tensor) -> Tensor:
-    """Near - 2 z (c_0 + c_1 z + ...), where the series is that of (artanh s - s) / s^3 in z = s^2.
+    """Compute near - 2 z (c_0 + c_1 z + ...), the series of (artanh s - s) / s^3 in z = s^2.
 
     The coefficients stand in the code: torch.compile with ``dynamic=True`` makes inputs of floats
     it finds in a module, and cannot hand them to the graph of an ``autograd.Function``.
@@ -114,7 +114,7 @@ def _minus_artanh(near: Tensor, z: Tensor) -> Tensor:
 
 
 def phi(a: Tensor, b: Tensor) -> Tensor:
-    r"""Relative-entropy kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
+    r"""Compute the kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
 
     Exact to rounding also where a and b nearly agree. Both are positive and of the same shape.
     """
@@ -122,7 +122,7 @@ def phi(a: Tensor, b: Tensor) -> Tensor:
 
 
 def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
-    r"""Tail of a Student-T, :math:`\frac{df + K}{2} \ln(1 + q/df)`, both of one shape.
+    r"""Compute the tail of a Student-T, :math:`\frac{df + K}{2} \ln(1 + q/df)`, both of one shape.
 
     Its slope in df, :math:`\frac12[\varphi(df/(df+q)) - K q/(df(df+q))]`, is of order 1/df^2; the
     product rule would leave it to two terms of order 1/df.
@@ -131,7 +131,7 @@ def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
 
 
 def plain_phi(a: Tensor, b: Tensor) -> Tensor:
-    """The same kernel, straight from its definition: relative error of eps over t - 1."""
+    """Compute the kernel straight from its definition: relative error of eps over t - 1."""
     ratio = a / b
     return (ratio - 1) - torch.log(ratio)
 
@@ -154,7 +154,7 @@ _log_tail = elementwise(
 
 
 def normal_cdf(z: Tensor) -> Tensor:
-    r"""Probability :math:`\Phi(z)`, with full relative precision for negative z.
+    r"""Compute the probability :math:`\Phi(z)`, with full relative precision for negative z.
 
     ``torch.special.ndtr`` and ``torch.distributions.Normal`` form :math:`(1 + \mathrm{erf})/2`,
     which is 0 below -6 in float32; the complementary error function does not cancel.

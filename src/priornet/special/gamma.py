@@ -45,17 +45,17 @@ __all__ = [
 
 
 def _bernoulli() -> tuple[float, ...]:
-    """B_2, B_4, ..., B_16; also of h' - 1/(2y^2): y^-(2k+1)."""
+    """Return B_2, B_4, ..., B_16, which are also the coefficients of h' - 1/(2y^2) in y^-(2k+1)."""
     return (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 
 
 def _psi() -> tuple[float, ...]:
-    """Of h + 1/(2y): y^-2k."""
+    """Return the coefficients of h + 1/(2y) in y^-2k."""
     return tuple(-b / (2 * k) for k, b in enumerate(_bernoulli(), 1))
 
 
 def _binet() -> tuple[float, ...]:
-    """Of Binet's function: y^-(2k-1)."""
+    """Return the coefficients of Binet's function in y^-(2k-1)."""
     return tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_bernoulli(), 1))
 
 
@@ -69,12 +69,12 @@ _NEWTON_STEPS = 8
 
 
 def _plan(dtype: torch.dtype) -> tuple[int, int]:
-    """Unit steps up and series terms that reach the precision of ``dtype``."""
+    """Return the unit steps up and series terms that reach the precision of ``dtype``."""
     return (10, 8) if dtype == torch.float64 else (4, 4)
 
 
 def psi_gap(x: Tensor) -> Tensor:
-    r"""Digamma minus logarithm, :math:`h(x) = \psi(x) - \ln x`, for ``x > 0``."""
+    r"""Compute digamma minus logarithm, :math:`h(x) = \psi(x) - \ln x`, for ``x > 0``."""
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     z = inverse * inverse
@@ -91,7 +91,7 @@ def _reciprocal_sum(x: Tensor, steps: int) -> Tensor:
 
 
 def log_gamma_gap(x: Tensor) -> Tensor:
-    r"""Half-step log-gamma gap :math:`g(x) = \ln\Gamma(x+1/2) - \ln\Gamma(x) - \frac12\ln x`."""
+    r"""Compute the half-step gap :math:`g(x) = \ln\Gamma(x+1/2) - \ln\Gamma(x) - \frac12\ln x`."""
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     series = inverse * horner(inverse * inverse, _LOG_GAMMA, terms)
@@ -106,7 +106,7 @@ def log_gamma_gap(x: Tensor) -> Tensor:
 
 
 def delta_psi(x: Tensor) -> Tensor:
-    r"""Half-step digamma difference :math:`\Delta\psi(x) = \psi(x + 1/2) - \psi(x)`."""
+    r"""Compute the half-step difference :math:`\Delta\psi(x) = \psi(x + 1/2) - \psi(x)`."""
     steps, terms = _plan(x.dtype)
     inverse = (x + steps).reciprocal()
     z = inverse * inverse
@@ -117,7 +117,7 @@ def delta_psi(x: Tensor) -> Tensor:
 
 
 def _d_gap(x: Tensor) -> Tensor:
-    r"""D(x) = x Dpsi(x) - 1/2 + h(x)/2 - g(x), of order 1/x^2: what is left after cancellation."""
+    r"""Compute D(x) = x Dpsi(x) - 1/2 + h(x)/2 - g(x), of order 1/x^2, without cancellation."""
     steps, terms = _plan(x.dtype)
     # Direct for small x (no cancellation there yet), series for large x; both sides are evaluated
     # inside their own range, so that the unused one cannot poison the gradient.
@@ -131,7 +131,7 @@ def _d_gap(x: Tensor) -> Tensor:
 
 
 def entropy_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""The part of the mutual information that comes from the unknown precision.
+    r"""Compute the part of the mutual information that comes from the unknown precision.
 
     .. math:: f_K = \sum_{j<K} \left[\tfrac{K-j}{2}\,\Delta\psi(x_j) + D(x_j)\right]
         \to \frac{K(K+1)}{4\nu}
@@ -146,7 +146,7 @@ def entropy_gap(excess: Tensor, k_dim: int) -> Tensor:
 
 
 def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Slope of the digamma gap in n: :math:`\psi'_K(n) - K/n`, positive."""
+    r"""Compute the slope of the digamma gap in n: :math:`\psi'_K(n) - K/n`, positive."""
     steps, terms = _plan(excess.dtype)
     n = 0.5 * excess + 0.5 * (k_dim + 1)
     total = torch.zeros_like(excess)
@@ -177,7 +177,7 @@ def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
 
 
 def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Multivariate digamma minus logarithm, :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
+    r"""Compute the multivariate :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
 
     Negative, rising to 0 like :math:`-K(K+1)/(4n)`. It is what the expected log-determinant of a
     Wishart lacks to the log-determinant of its mean:
@@ -207,7 +207,7 @@ def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
 
 
 def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Normaliser of a Wishart seen from its own mean.
+    r"""Compute the normaliser of a Wishart relative to its own mean.
 
     .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2
 
@@ -237,7 +237,7 @@ def _stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
 
 
 def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
-    r"""Bregman divergence of the Binet series.
+    r"""Compute the Bregman divergence of the Binet series.
 
     A term :math:`y^{-p}` has :math:`(\delta/y)^2 S_p` with
     :math:`S_p = \sum_{i<p} (i + 1)\, y^{-i} y_0^{i-p}`, built up by
@@ -257,7 +257,7 @@ def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
 
 
 def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
-    r"""Bregman divergence :math:`B_F(n_0, n)` of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)`.
+    r"""Compute the Bregman divergence of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)` at n0 and n.
 
     This is the Kullback-Leibler divergence between two Wisharts with the same mean,
     :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`. Each piece of F (unit steps, Stirling, Binet)
@@ -268,7 +268,7 @@ def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
 
 
 def _bregman_slope(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
-    """Half the rise of the digamma gap from excess to excess0."""
+    """Compute half the rise of the digamma gap from excess to excess0."""
     rise = digamma_gap(excess0, k_dim) - digamma_gap(excess, k_dim)
     # Close together the difference cancels; Simpson's rule for the integral of its slope does not.
     step = 0.5 * (excess0 - excess)

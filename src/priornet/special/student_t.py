@@ -73,7 +73,7 @@ def _rule_of(x: Tensor) -> _Rule:
 
 
 def _growth(t: Tensor, df: Tensor) -> Tensor:
-    """ln(1 + t^2/df), without overflow."""
+    """Compute ln(1 + t^2/df) without overflow."""
     r = t.abs() / torch.sqrt(df)
     far = r > 1
     large, small = torch.where(far, r, 1.0), torch.where(far, 0.0, t)
@@ -82,18 +82,18 @@ def _growth(t: Tensor, df: Tensor) -> Tensor:
 
 
 def _one_minus_exp(z: Tensor) -> Tensor:
-    """1 - exp(-z) for z >= 0; `expm1` is exp - 1 in compiled CPU code (pytorch#189803)."""
+    """Compute 1 - exp(-z), z >= 0; compiled CPU code has `expm1` as exp - 1 (pytorch#189803)."""
     half = 0.5 * z.clamp(max=64.0)
     return 2 * torch.exp(-half) * torch.sinh(half)
 
 
 def _bend(z: Tensor) -> Tensor:
-    """q(z): 1 + z/4 + ... for small z, the root of z for large."""
+    """Compute q(z): 1 + z/4 + ... for small z, the root of z for large."""
     return torch.sqrt(z / _one_minus_exp(z))
 
 
 def _bend_slope(z: Tensor) -> Tensor:
-    """2 q'(z) / q(z) = 1/z - 1/(e^z - 1), falling from 1/2 to 0."""
+    """Compute 2 q'(z) / q(z) = 1/z - 1/(e^z - 1), falling from 1/2 to 0."""
     small, large = z.clamp(max=1.0), z.clamp(min=1.0)
     series = 0.5 + small * horner(small * small, _BERNOULLI)
     fall = torch.exp(-large)
@@ -101,18 +101,18 @@ def _bend_slope(z: Tensor) -> Tensor:
 
 
 def _top_weight(x: Tensor) -> Tensor:
-    """T_k, where x = df/2 + k."""
+    """Compute T_k, where x = df/2 + k."""
     inverse = x.reciprocal()
     return torch.exp(inverse * horner(inverse * inverse, _GAP)) / torch.sqrt(4 * math.pi * x)
 
 
 def _next_weight(weight: Tensor, half_df: Tensor, j: int) -> Tensor:
-    """T_j from T_(j+1)."""
+    """Compute T_j from T_(j+1)."""
     return weight * (half_df + (j + 1)) / (half_df + (j + 0.5))
 
 
 def _scale(df: Tensor) -> Tensor:
-    """C_nu, the density at 0."""
+    """Compute C_nu, the density at 0."""
     half_df, shift = 0.5 * df, _rule_of(df).shift
     weight = _top_weight(half_df + shift)
     for j in reversed(range(shift)):
@@ -121,7 +121,7 @@ def _scale(df: Tensor) -> Tensor:
 
 
 def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, list[Tensor]]:
-    r"""Integral of :math:`e^{-R^2/2} q(R^2/\nu)` over the centre, or over the tail after the shift.
+    r"""Integrate :math:`e^{-R^2/2} q(R^2/\nu)` over the centre, or over the tail after the shift.
 
     Returns:
         Which elements are central: they cover :math:`(0, \kappa)` at ``df``. The others cover
@@ -129,7 +129,7 @@ def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, l
         A list of the integral and, when asked for, the same with a factor :math:`2 z q'(z)/q(z)`.
     """
     rule = _rule_of(growth)
-    growth = growth.clamp(max=16.0)  # beyond, the integral is lost beside the recurrence's sum
+    growth = growth.clamp(max=16.0)  # above, the integral is lost beside the recurrence's sum
     central = (growth < 0.5) & (df * growth < 1)
     df = torch.where(central, df, df + 2 * rule.shift)
     kappa = torch.sqrt(df * growth)
@@ -156,7 +156,7 @@ def _integrate(growth: Tensor, df: Tensor, with_spread: bool) -> tuple[Tensor, l
 
 
 def _mass(growth: Tensor, df: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Where the centre is, the mass, and :math:`C_\nu`.
+    r"""Tell where the centre is; compute the mass and :math:`C_\nu`.
 
     The mass is :math:`P(0 < T < |t|)` in the centre and :math:`e^{\kappa^2/2} Q_\nu` in the tail.
     """
@@ -174,7 +174,7 @@ def _mass(growth: Tensor, df: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _df_slope(growth: Tensor, df: Tensor) -> Tensor:
-    r""":math:`e^{\kappa^2/2}\,\partial F(|t|) / \partial\nu` at fixed t.
+    r"""Compute :math:`e^{\kappa^2/2}\,\partial F(|t|) / \partial\nu` at fixed t.
 
     `_mass` is differentiated at fixed :math:`\kappa`, where each piece is of the order
     :math:`\nu^{-2}` of the result; the way from fixed :math:`\kappa` to fixed t is closed form.
@@ -213,7 +213,7 @@ def _cdf(t: Tensor, df: Tensor) -> Tensor:
 
 
 def _start(lower: Tensor, df: Tensor) -> Tensor:
-    r"""A first :math:`\kappa^2`: exact for df = 2, near for df -> 0 and df -> inf, fair between."""
+    r"""Compute a first :math:`\kappa^2`: exact for df = 2, near at both ends, fair between."""
     normal = torch.special.ndtri(lower) ** 2
     power = 1 + 0.5 * df.clamp(max=2.0)
     heavy = -2 * torch.log(_one_minus_exp(-power * torch.log1p(-2 * lower)))
@@ -221,7 +221,7 @@ def _start(lower: Tensor, df: Tensor) -> Tensor:
 
 
 def _icdf(p: Tensor, df: Tensor) -> Tensor:
-    r"""Halley steps on :math:`\ln Q_\nu(\kappa)`, which is concave and nearly a parabola."""
+    r"""Solve by Halley steps on :math:`\ln Q_\nu(\kappa)`, concave and nearly a parabola."""
     rule = _rule_of(p)
     nearest, gap = torch.minimum(p, 1 - p), (p - 0.5).abs()
     lower = nearest.clamp(min=torch.finfo(p.dtype).tiny)
@@ -243,21 +243,21 @@ def _icdf(p: Tensor, df: Tensor) -> Tensor:
 
 
 def _density(t: Tensor, df: Tensor) -> Tensor:
-    """Slope of the cdf in t."""
+    """Compute the slope of the cdf in t."""
     growth = _growth(torch.where(t.isinf(), 0.0, t), df)
     density = _scale(df) * torch.exp(-0.5 * (df + 1) * growth)
     return torch.where(t.isinf(), 0.0, density)
 
 
 def _cdf_df_slope(t: Tensor, df: Tensor) -> Tensor:
-    """Slope of the cdf in df."""
+    """Compute the slope of the cdf in df."""
     t = torch.where(t.isinf(), 0.0, t)  # where the slope is 0 too
     growth = _growth(t, df)
     return torch.sign(t) * torch.exp(-0.5 * df * growth) * _df_slope(growth, df)
 
 
 def _icdf_slope(p: Tensor, df: Tensor) -> Tensor:
-    """Slope of the quantile in p, one over the density; infinite at the ends."""
+    """Compute the slope of the quantile in p, one over the density; infinite at the ends."""
     quantile = _student_t_icdf(p, df)
     growth = _growth(torch.where(quantile.isinf(), 0.0, quantile), df)
     inverse_density = torch.exp(0.5 * (df + 1) * growth) / _scale(df)
@@ -265,7 +265,7 @@ def _icdf_slope(p: Tensor, df: Tensor) -> Tensor:
 
 
 def _icdf_df_slope(p: Tensor, df: Tensor) -> Tensor:
-    """Slope of the quantile in df: minus that of the cdf, over the density."""
+    """Compute the slope of the quantile in df: minus the cdf's slope, over the density."""
     quantile = _student_t_icdf(p, df)
     t = torch.where(quantile.isinf(), 0.0, quantile)
     growth = _growth(t, df)
@@ -273,7 +273,7 @@ def _icdf_df_slope(p: Tensor, df: Tensor) -> Tensor:
 
 
 def _in_pieces(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, df: Tensor) -> Tensor:
-    """An elementwise function of two tensors of one shape, in pieces that stay in cache."""
+    """Apply an elementwise function of two tensors in pieces that stay in cache."""
     flat, flat_df = x.flatten(), df.flatten()
     pieces = cache_pieces(x.numel(), _ROWS, x.device)
     return torch.cat([function(flat[s], flat_df[s]) for s in pieces]).reshape(x.shape)
@@ -284,7 +284,7 @@ _student_t_icdf = elementwise(lambda p, df: _in_pieces(_icdf, p, df), _icdf_slop
 
 
 def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
-    r"""Probability that a standard Student-T variable is below ``t``.
+    r"""Compute the probability that a standard Student-T variable is below ``t``.
 
     .. math:: F(t) = \frac{\Gamma(\frac{\nu+1}{2})}{\sqrt{\pi\nu}\,\Gamma(\frac\nu2)}
         \int_{-\infty}^t \left(1 + \frac{u^2}{\nu}\right)^{-(\nu+1)/2} du
@@ -308,7 +308,7 @@ def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
 
 
 def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
-    r"""Quantile of the standard Student-T: the t with :math:`F(t) = p`.
+    r"""Compute the quantile of the standard Student-T: the t with :math:`F(t) = p`.
 
     The gradient follows from the implicit function theorem,
     :math:`\partial t/\partial p = 1/f(t)` and :math:`\partial t/\partial\nu = -F_\nu(t)/f(t)`.

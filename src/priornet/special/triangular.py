@@ -43,12 +43,12 @@ _SUBSTITUTED = 8
 
 
 def _planes(c: Tensor) -> list[list[Tensor]]:
-    """The lower triangle as a list of rows of planes."""
+    """Split the lower triangle into rows of planes."""
     return [[c[..., i, j] for j in range(i + 1)] for i in range(c.shape[-1])]
 
 
 def _assemble(rows: list[list[Tensor]]) -> Tensor:
-    """Rows of planes (lower triangle, or full) to ``(*batch, K, K)`` in plane layout."""
+    """Join rows of planes (lower triangle, or full) to ``(*batch, K, K)`` in plane layout."""
     zero = torch.zeros_like(rows[0][0])
     planes = [plane for row in rows for plane in row + [zero] * (len(rows) - len(row))]
     stacked = torch.stack(planes)  # (K*K, *batch)
@@ -56,12 +56,12 @@ def _assemble(rows: list[list[Tensor]]) -> Tensor:
 
 
 def in_planes(a: Tensor) -> Tensor:
-    """The same matrices with each entry contiguous; a copy unless they are already."""
+    """Return the matrices with each entry contiguous; a copy unless they are already."""
     return a.movedim((-2, -1), (0, 1)).contiguous().movedim((0, 1), (-2, -1))
 
 
 def _vector(planes: list[Tensor]) -> Tensor:
-    """Planes to ``(*batch, K)`` in plane layout."""
+    """Join planes to ``(*batch, K)`` in plane layout."""
     return torch.stack(planes).movedim(0, -1)
 
 
@@ -73,7 +73,7 @@ def logdet(c: Tensor) -> Tensor:
 
 
 def sum_of_squares(v: Tensor) -> Tensor:
-    r"""Squared length :math:`v^\top v` over the last axis."""
+    r"""Compute the squared length :math:`v^\top v` over the last axis."""
     if v.shape[-1] > _UNROLLED:
         return (v * v).sum(-1)
     first, *rest = v.unbind(-1)
@@ -84,7 +84,7 @@ def sum_of_squares(v: Tensor) -> Tensor:
 
 
 def matvec(c: Tensor, v: Tensor) -> Tensor:
-    """Product :math:`C v`."""
+    """Compute the product :math:`C v`."""
     if c.shape[-1] == 1:
         return c[..., 0] * v
     if c.shape[-1] > _UNROLLED:
@@ -101,7 +101,7 @@ def _dot(left: list[Tensor], right: tuple[Tensor, ...] | list[Tensor]) -> Tensor
 
 
 def transpose_matvec(c: Tensor, v: Tensor) -> Tensor:
-    r"""Product :math:`C^\top v`; its squared length is :math:`v^\top C C^\top v`."""
+    r"""Compute the product :math:`C^\top v`; its squared length is :math:`v^\top C C^\top v`."""
     k_dim = c.shape[-1]
     if k_dim == 1:
         return c[..., 0] * v
@@ -113,7 +113,7 @@ def transpose_matvec(c: Tensor, v: Tensor) -> Tensor:
 
 
 def _by_coordinate(c: Tensor) -> bool:
-    """Whether to solve a coordinate at a time, elementwise; as fast up to K = 8 or so.
+    """Decide to solve a coordinate at a time, elementwise; as fast up to K = 8 or so.
 
     The backward pass of ``torch.linalg.solve_triangular`` multiplies matrices, which autocast
     would round to half precision.
@@ -122,7 +122,7 @@ def _by_coordinate(c: Tensor) -> bool:
 
 
 def _forward_solve(c: Tensor, b: Tensor) -> Tensor:
-    """:math:`C^{-1} B`, for B ``(*batch, K, N)``."""
+    """Compute :math:`C^{-1} B`, for B ``(*batch, K, N)``."""
     if not _by_coordinate(c):
         return torch.linalg.solve_triangular(c, b, upper=False)
     rows: list[Tensor] = []
@@ -133,7 +133,7 @@ def _forward_solve(c: Tensor, b: Tensor) -> Tensor:
 
 
 def _transpose_solve(c: Tensor, b: Tensor) -> Tensor:
-    r""":math:`C^{-\top} B`, from the last coordinate up."""
+    r"""Compute :math:`C^{-\top} B`, from the last coordinate up."""
     if not _by_coordinate(c):
         return torch.linalg.solve_triangular(c.mT, b, upper=True)
     rows: list[Tensor] = []
@@ -144,7 +144,7 @@ def _transpose_solve(c: Tensor, b: Tensor) -> Tensor:
 
 
 def solve(c: Tensor, v: Tensor) -> Tensor:
-    """Forward substitution :math:`C^{-1} v`."""
+    """Solve by forward substitution: :math:`C^{-1} v`."""
     if c.shape[-1] == 1:
         return v / c[..., 0]
     if c.shape[-1] > _UNROLLED:
@@ -157,7 +157,7 @@ def solve(c: Tensor, v: Tensor) -> Tensor:
 
 
 def transpose_solve(c: Tensor, v: Tensor) -> Tensor:
-    r"""Back substitution :math:`C^{-\top} v`."""
+    r"""Solve by back substitution: :math:`C^{-\top} v`."""
     k_dim = c.shape[-1]
     if k_dim == 1:
         return v / c[..., 0]
@@ -173,7 +173,7 @@ def transpose_solve(c: Tensor, v: Tensor) -> Tensor:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """Product A B of two lower-triangular matrices."""
+    """Compute the product A B of two lower-triangular matrices."""
     k_dim = a.shape[-1]
     if k_dim == 1:
         return a * b
@@ -189,7 +189,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def outer(c: Tensor) -> Tensor:
-    r"""The matrix itself, :math:`C C^\top`."""
+    r"""Compute the matrix itself, :math:`C C^\top`."""
     k_dim = c.shape[-1]
     if k_dim == 1:
         return c * c
@@ -206,7 +206,7 @@ def _symmetric(lower: list[list[Tensor]]) -> Tensor:
 
 
 def inverse(c: Tensor) -> Tensor:
-    """Inverse :math:`C^{-1}`, lower triangular."""
+    """Compute the inverse :math:`C^{-1}`, lower triangular."""
     k_dim = c.shape[-1]
     if k_dim == 1:
         return c.reciprocal()
@@ -226,7 +226,7 @@ def _inverse_planes(rows: list[list[Tensor]]) -> list[list[Tensor]]:
 
 
 def inverse_outer(c: Tensor) -> Tensor:
-    r"""Inverse of the matrix, :math:`(C C^\top)^{-1}`, symmetric."""
+    r"""Compute the inverse of the matrix, :math:`(C C^\top)^{-1}`, symmetric."""
     k_dim = c.shape[-1]
     if k_dim > _UNROLLED:
         root = inverse(c)
@@ -247,7 +247,7 @@ def inverse_trace(c: Tensor) -> Tensor:
 
 
 def cholesky(a: Tensor) -> Tensor:
-    """Cholesky factor; ``nan`` where the matrix is not positive definite."""
+    """Compute the Cholesky factor; ``nan`` where the matrix is not positive definite."""
     k_dim = a.shape[-1]
     if k_dim == 1:
         return a.sqrt()
@@ -271,7 +271,7 @@ def _cholesky_planes(rows: list[list[Tensor]]) -> list[list[Tensor]]:
 
 
 def precision_cholesky(covariance: Tensor) -> Tensor:
-    r"""Cholesky factor of :math:`\Sigma^{-1}` straight from :math:`\Sigma`.
+    r"""Compute the Cholesky factor of :math:`\Sigma^{-1}` straight from :math:`\Sigma`.
 
     Factor :math:`\Sigma = U U^\top` from the last row up (U upper triangular); then
     :math:`\Sigma^{-1} = U^{-\top} U^{-1}` and :math:`U^{-\top}` is lower triangular.
@@ -292,7 +292,7 @@ def precision_cholesky(covariance: Tensor) -> Tensor:
 
 
 def rank_one_inverse(a: Tensor, w: Tensor) -> Tensor:
-    r"""Cholesky factor of :math:`(I + a w w^\top)^{-1}`, for ``a`` of the batch shape.
+    r"""Compute the Cholesky factor of :math:`(I + a w w^\top)^{-1}`, for ``a`` of the batch shape.
 
     With :math:`t_j = 1 + a\sum_{k>j} w_k^2` the factor has diagonal :math:`\sqrt{t_j/t_{j-1}}` and
     entries :math:`-a w_i w_j/\sqrt{t_j t_{j-1}}` below it: sums of squares, no cancellation.

@@ -67,7 +67,7 @@ class _ClosedForm(torch.autograd.Function):
 def _evaluate(
     kernel: Kernel, parameters: Sequence[Tensor], constants: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Loss, and gradients ``(n, *batch)``; one cache-sized piece after the other."""
+    """Compute a loss and its gradients ``(n, *batch)``, one cache-sized piece after the other."""
     first = parameters[0]
     loss = torch.empty_like(first, memory_format=torch.contiguous_format)
     gradients = loss.new_empty((len(parameters), *loss.shape))
@@ -89,7 +89,7 @@ def _evaluate(
 
 
 def _flat(constant: Tensor, like: Tensor) -> Tensor:
-    """A constant ``(*lead, *batch)`` as ``(*lead, n)``; one number for everyone stays a number."""
+    """Reshape a constant ``(*lead, *batch)`` to ``(*lead, n)``; one number stays one."""
     lead = constant.shape[: max(constant.dim() - like.dim(), 0)]
     if constant.numel() == 1 and not lead:
         return constant.reshape(())
@@ -103,7 +103,7 @@ def closed_form(
     parameters: tuple[Tensor, ...],
     constants: tuple[Tensor, ...],
 ) -> Tensor:
-    """A loss per element from a kernel where that is possible, else from its composed formula.
+    """Compute a loss per element by a kernel where possible, else by its composed formula.
 
     Args:
         kernel: Writes value and gradients, see :data:`Kernel`.
@@ -120,7 +120,7 @@ def closed_form(
 
 
 def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
-    """Gradient of a loss in the parameters of its prediction, if a kernel has written it.
+    """Return a loss's gradient in the parameters of its prediction, if a kernel has written it.
 
     It is given away, as to the engine, and can be had once.
 
@@ -140,12 +140,12 @@ def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
 
 
 def scalar_parameters(nw: NormalWishart) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Mean, root of the expected precision, belief and excess for K = 1: views ``(*batch,)``."""
+    """Return loc, root of the mean precision, belief and excess, K = 1: views ``(*batch,)``."""
     return nw.loc.squeeze(-1), nw.precision_tril.squeeze((-2, -1)), nw.belief, nw.excess
 
 
 def scalar_belief(loc: Tensor, root: Tensor, belief: Tensor, excess: Tensor) -> NormalWishart:
-    """The Normal-Wishart with those parameters, for composed formulas."""
+    """Build the Normal-Wishart with those parameters, for composed formulas."""
     return NormalWishart.from_excess(
         loc.unsqueeze(-1), root[..., None, None], belief, excess, validate_args=False
     )

@@ -27,7 +27,7 @@ class Leaf(NamedTuple):
     """Derivative of all parameters but the first, the mean; None where they are the outputs."""
 
     def gradient(self, loss: Tensor, weight: Tensor) -> Tensor:
-        """Gradient in the outputs of the weighted sum of a loss, ``(*batch, n)``.
+        """Compute the gradient in the outputs of the weighted sum of a loss, ``(*batch, n)``.
 
         Args:
             loss: Of the prediction, ``(*batch,)``.

@@ -51,7 +51,7 @@ _FOUR_PI = 4 * math.pi
 
 
 def gamma_gaps(excess: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Digamma gap, :math:`\nu`, and what the Stirling gap adds to its logarithm, at K = 1.
+    r"""Compute the digamma gap, :math:`\nu`, and the Stirling gap less its logarithm, at K = 1.
 
     Returns:
         :math:`\psi(n) - \ln n`, :math:`\nu = 2n`, and :math:`\ln(\nu/4\pi) + 2 - 2R(n)`; the caller
@@ -79,13 +79,13 @@ def gamma_gaps(excess: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _below_one(*excesses: Tensor) -> bool:
-    """Whether n falls below 1 somewhere; taken for granted where looking would synchronise."""
+    """Check for an n below 1; assume one where looking would synchronise."""
     return any(e.device.type != "cpu" or (e.numel() > 0 and e.amin().item() < 0) for e in excesses)
 
 
 @functools.cache
 def _pole_columns(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Twice the poles and twice their weights, kept per device: a copy there would synchronise."""
+    """Return twice the poles and twice their weights, kept per device: a copy would synchronise."""
     p, c = zip(*((2 * p, 2 * c) for p, c in _BINET), strict=True)
     with torch.inference_mode(False):
         return tuple(torch.tensor(v, dtype=torch.float32, device=device) for v in (p, c))  # pyright: ignore[reportReturnType] (two of them)
@@ -94,7 +94,7 @@ def _pole_columns(device: torch.device) -> tuple[Tensor, Tensor]:
 def wishart_divergence(
     excess0: Tensor, excess: Tensor, *others: tuple[Tensor, Tensor]
 ) -> tuple[list[Tensor], Tensor, Tensor]:
-    r"""Divergence of two Wisharts with one mean, at K = 1, and what its slopes need.
+    r"""Compute the divergence of two Wisharts with one mean, K = 1, and the parts of its slopes.
 
     Eq. (28) leaves :math:`B_F(n_0, n) = \frac12\varphi(n_0/n) + B_\mu(n_0, n)`, and with
     :math:`\delta = n_0 - n` a pole of :math:`\mu` has :math:`c\,\delta^2/((n_0+p)(n+p)^2)`. After a
@@ -175,14 +175,14 @@ _LOG_2PI = math.log(2 * math.pi)
 
 
 def _precision_divergence(c: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Divergence :math:`t - 1 - \ln t` of precisions at :math:`t = c^2/c_0^2`, and t - 1."""
+    r"""Compute :math:`t - 1 - \ln t` of precisions at :math:`t = c^2/c_0^2`, and t - 1."""
     x = (c - c0).div_(c0)  # t = (1 + x)^2
     value = phi_value(x, c / c0).mul_(2).addcmul_(x, x)
     return value, x.mul_(x + 2)
 
 
 def gaussian_nll(parameters: Tensors, constants: Tensors, loss: Tensor, grads: Tensors) -> None:
-    """Gaussian negative log-likelihood, Eq. (19): loc and root of the precision; target."""
+    """Compute the Gaussian NLL, Eq. (19): loc and root of the precision; target."""
     (loc, c), (y,) = parameters, constants
     off = loc - y
     z = off * c
@@ -192,7 +192,7 @@ def gaussian_nll(parameters: Tensors, constants: Tensors, loss: Tensor, grads: T
 
 
 def end(parameters: Tensors, constants: Tensors, loss: Tensor, grads: Tensors) -> None:
-    """Mean KL of the members to one Gaussian, Eq. (12): loc, c; averages of the members.
+    """Compute the mean KL of the members to one Gaussian, Eq. (12): loc, c; members' averages.
 
     Constants are anchor, shift, root of the inverse mean variance, scatter of the means and gap.
     """
@@ -213,7 +213,7 @@ def reverse_kl(
     grads: Tensors,
     beta: Tensor | float | None = None,
 ) -> None:
-    r"""Reverse KL, Eq. (11): divergence from the prior plus ``beta`` expected likelihoods.
+    r"""Compute the reverse KL, Eq. (11): KL to the prior plus ``beta`` expected likelihoods.
 
     Constants are the prior's four parameters, then the target, then ``beta`` if it is a tensor.
     Without a target only the divergence is left.
@@ -262,7 +262,7 @@ def evidential(
     grads: Tensors,
     coefficient: float = 0.0,
 ) -> None:
-    r"""Deep Evidential Regression: Student-T likelihood, Eqs. (4) and (21), plus the regulariser.
+    r"""Compute Deep Evidential Regression: Student-T likelihood, Eqs. (4), (21), and regulariser.
 
     Constants are the target, then the coefficient if it is a tensor.
     """
@@ -277,11 +277,11 @@ def evidential(
     share = belief / (belief + 1)
     pull = (off * c).mul_(c).mul_(share)
     square = pull * off
-    beyond = df + square
+    total = df + square
     # Tail (df + 1)/2 ln(1 + q/df): slopes (df + 1)/(2 (df + q)) in q; in df see `log_tail`.
-    steep = (df + 1).div_(beyond)
-    fraction = square / beyond
-    tail_slope = phi_value(-fraction, df / beyond).sub_(fraction.div_(df))
+    steep = (df + 1).div_(total)
+    fraction = square / total
+    tail_slope = phi_value(-fraction, df / total).sub_(fraction.div_(df))
 
     evidence = torch.add(0.5 * df, belief, alpha=2).mul_(weight)
     torch.addcmul(steep * pull, off.sign(), evidence, out=grads[0])
@@ -338,7 +338,7 @@ def endd(
 
 
 def _likelihood(parameters: Tensors, averages: Tensors, loss: Tensor, grads: Tensors) -> None:
-    """Eq. (15) from the averages: anchor, shift, root of the mean precision, spread and gap."""
+    """Compute Eq. (15) from averages: anchor, shift, root of the mean precision, spread and gap."""
     loc, c, belief, excess = parameters
     anchor, shift, mean_tril, spread, gap = averages
     psi, df, rest = gamma_gaps(excess)
