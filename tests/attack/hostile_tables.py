@@ -20,9 +20,9 @@ import pandas as pd
 
 from attack.trial import Attack, Counts
 from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.inputs import check_columns, read_labelled
+from priornet.cli.inputs import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.read import TableError, TableReader, located, spelled_as
+from priornet.tables.read import TableError, TableReader, check_columns, located, spelled_as
 
 __all__ = ["ATTACKS"]
 

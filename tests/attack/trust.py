@@ -22,8 +22,8 @@ from numpy.random import Generator
 
 import priornet
 from attack.trial import Attack, Counts
-from priornet.cli.errors import InputError
-from priornet.cli.predict import Request, score_file
+from priornet.estimators import ModelError
+from priornet.evaluation import score_file
 from priornet.export import to_onnx
 from priornet.export.exported import GraphFile
 
@@ -165,7 +165,7 @@ def _words_in_python(model: Any, rows: pd.DataFrame, folder: Path) -> list[str]:
 def _words_of_commands(model: Any, rows: pd.DataFrame, folder: Path) -> list[str]:
     model.save(folder / "model")
     rows.to_csv(folder / "rows.csv", index=False)
-    score_file(Request(folder / "model", str(folder / "rows.csv"), str(folder / "out.csv")))
+    score_file(priornet.load(folder / "model"), folder / "rows.csv", folder / "out.csv")
     return pd.read_csv(folder / "out.csv")["verdict"].tolist()
 
 
@@ -188,7 +188,7 @@ def _refused(ask: Callable[[], list[str]]) -> list[str]:
     """Words, or none where the model, or its folder, is refused."""
     try:
         return ask()
-    except (ArithmeticError, InputError):
+    except (ArithmeticError, ModelError):
         return []
 
 

@@ -7,7 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from priornet.cli.inputs import read_features, read_labelled
+from priornet import DeepEnsembleRegressor, DistilledRegressor
+from priornet.cli.errors import InputError
+from priornet.cli.inputs import check_interval, read_features, read_labelled
+from priornet.cli.options import Interval
 from priornet.estimators import EvidentialRegressor, load
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import TableReader, spelled_as
@@ -162,3 +165,25 @@ def test_too_little_memory_is_one_line(call, models, csv, tmp_path, monkeypatch)
         "Error: not enough memory (Unable to allocate 6.5 GiB); use fewer"
     )
     assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def ensemble(table):
+    model = DeepEnsembleRegressor(2, hidden=(4,), epochs=1, random_state=0)
+    return model.fit(table[["x"]], table["strength"])
+
+
+def test_enough_rows_pass_and_the_predictive_needs_none(ensemble, tmp_path):
+    check_interval(tmp_path, ensemble, Interval.CONFORMAL, 0.9)
+    check_interval(tmp_path, ensemble, Interval.PREDICTIVE, 0.999)
+
+
+def test_the_way_out_is_an_option_of_fit(ensemble, tmp_path):
+    with pytest.raises(InputError, match=r"12 were held out; fit again .* larger --calibration\.$"):
+        check_interval(tmp_path, ensemble, Interval.CONFORMAL, 0.99)
+
+
+def test_a_student_without_targets_needs_them(ensemble, table, tmp_path):
+    student = DistilledRegressor(ensemble, student_epochs=1, n_transfer=200).fit(table[["x"]])
+    with pytest.raises(InputError, match=r"0 were held out; .*`priornet distill`: with --target"):
+        check_interval(tmp_path, student, Interval.CONFORMAL, 0.9)

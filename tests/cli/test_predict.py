@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from priornet import GaussianRegressor
-from priornet.cli.predict import Request, score_file
 from priornet.estimators import load
+from priornet.evaluation import score_file
 
 ADDED = [
     "prediction",
@@ -290,9 +290,7 @@ def test_batches_do_not_change_the_scores(models, table, tmp_path):
     """More rows than a batch holds, some of them twice: equal rows, equal scores."""
     long = pd.concat([table] * 1200, ignore_index=True)
     long.to_parquet(tmp_path / "long.parquet")
-    summary = score_file(
-        Request(models / "one", str(tmp_path / "long.parquet"), str(tmp_path / "out.parquet"))
-    )
+    summary = score_file(load(models / "one"), tmp_path / "long.parquet", tmp_path / "out.parquet")
     assert summary["n_rows"] == len(long)
     scored = pq.read_table(tmp_path / "out.parquet", columns=["prediction"])["prediction"]
     by_copy = scored.to_numpy().reshape(1200, 120)
@@ -477,7 +475,7 @@ def test_predictions_that_overflow_end_with_one_line(
     model, path = load(models / "single"), tmp_path / "data.csv"
     with torch.no_grad():
         model.fitted_.stack.weights.mul_(1e15)
-    monkeypatch.setattr(sys.modules[f"priornet.cli.{command}"], "load_model", lambda _: model)
+    monkeypatch.setattr(f"priornet.cli.{command}.load_model", lambda _: model)
     table.assign(x=[*table["x"][:70], 1e300, *table["x"][71:]]).to_csv(path, index=False)
     out = ("--out", tmp_path / "out.csv") if command == "predict" else ()
     done = call(command, models / "single", path, *out)

@@ -10,10 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on, one_line
 from priornet.cli.export_depth import is_network, parse_size, refuse_conformal, write_depth
-from priornet.cli.inputs import load_model
+from priornet.cli.inputs import check_interval, load_model
 from priornet.cli.kinds import ONNX, PROGRAM
 from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Overwrite
 from priornet.cli.outputs import check_outputs, still_written

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called, one_line
+from priornet.cli.options import Interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Labelled",
-    "check_columns",
+    "check_interval",
     "check_stdin",
     "load_model",
     "model_columns",
@@ -78,14 +78,14 @@ def read_labelled(
     import numpy as np
 
     from priornet.tables.frames import unnamed_indices
-    from priornet.tables.read import read_frame
+    from priornet.tables.read import check_columns, check_present, read_frame
 
     frame = read_frame(path, known)
     path = called(path)
     index: tuple[str, ...] = ()
     for names, what in ((targets, "target"), (ignored, "column to ignore")):
         for name in names:
-            _check_present(path, name, list(frame.columns), what)
+            check_present(path, name, list(frame.columns), what)
     if len(set(targets)) < len(targets):
         raise InputError(f"a target is named twice: {', '.join(targets)}.")
     for name in targets:
@@ -113,7 +113,7 @@ def read_features(
     path: str, features: Sequence[str], known: Sequence[RawColumn] | None = None
 ) -> pd.DataFrame:
     """The columns of a model from a file that need not have targets."""
-    from priornet.tables.read import read_frame
+    from priornet.tables.read import check_columns, read_frame
 
     frame = read_frame(path, known)
     check_columns(path, features, list(frame.columns))
@@ -124,26 +124,6 @@ def check_stdin(*paths: str | None) -> None:
     """Refuse to read standard input twice: the second time nothing is left."""
     if paths.count("-") > 1:
         raise InputError("standard input is named twice; name a file in one of its places.")
-
-
-def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
-    """Refuse a table without some of a model's columns."""
-    known = set(given)
-    missing = [name for name in wanted if name not in known]
-    if len(missing) == 1:
-        _check_present(path, missing[0], given, "column")
-    if missing:
-        listing = ", ".join(f'"{name}"' for name in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise InputError(f"{path}: columns are missing that the model needs: {listing}{more}.")
-
-
-def _check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
-    if name in given:
-        return
-    close = get_close_matches(name, list(given), 1)
-    hint = f'did you mean "{close[0]}"' if close else f"it has: {', '.join(list(given)[:10])}"
-    raise InputError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
 
 
 def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
@@ -202,3 +182,20 @@ def load_model(path: Path) -> Any:
     for warning in heard:
         typer.echo(f"Warning: {one_line(str(warning.message))}", err=True)
     return model
+
+
+def check_interval(path: Path, model: Any, interval: Interval, coverage: float) -> None:
+    """Refuse a coverage between 0 and 1 that a model's held-out rows are too few for."""
+    if interval is not Interval.CONFORMAL:
+        return
+    from priornet.estimators import DistilledRegressor
+    from priornet.estimators.conformal import conformal_quantile
+
+    try:
+        conformal_quantile(model.fitted_.calibration_scores, coverage)
+    except ValueError as error:
+        reason = one_line(error).partition(": ")[0]
+        way = "fit again with more rows, or with a larger --calibration"
+        if isinstance(model, DistilledRegressor):  # of `fit`, or of `distill`
+            way += "; a student of `priornet distill`: with --target and more rows"
+        raise InputError(f"{path}: {reason}; {way}.") from error

@@ -94,7 +94,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _is_predictions(path: Path) -> bool:
-    from priornet.cli.scoring import is_scored
+    from priornet.estimators.prediction import is_scored
 
     return is_scored(_columns(path))
 

@@ -100,8 +100,11 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 @contextmanager
-def progress(total: int | None, unit: str, *, shown: bool) -> Generator[Callable[[int], None]]:
-    """How many are done and the time left, on standard error."""
+def progress(total: int | None, unit: str, *, shown: bool) -> Generator[Callable[..., None]]:
+    """Show how many are done and the time left, on standard error.
+
+    Yields a function to call with the number of new ones, and with their total once it is known.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -114,7 +117,11 @@ def progress(total: int | None, unit: str, *, shown: bool) -> Generator[Callable
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:
         task = bar.add_task("", total=total)
-        yield lambda count: bar.update(task, advance=count)
+
+        def advance(count: int, total: int | None = None) -> None:
+            bar.update(task, advance=count, total=total)
+
+        yield advance
 
 
 def method_table(title: str, headers: Iterable[str]) -> Table:

@@ -6,18 +6,15 @@ Of a depth network: photographs in, maps out.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.conformal import check_interval
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.export_depth import is_network, refuse_conformal
-from priornet.cli.inputs import check_columns, load_model, model_columns
+from priornet.cli.inputs import check_interval, load_model
 from priornet.cli.kinds import PREDICTIONS
 from priornet.cli.options import (
     AsJson,
@@ -31,25 +28,7 @@ from priornet.cli.output import counted, progress, unseen_rows
 from priornet.cli.outputs import check_outputs, check_standard_output
 from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
 
-if TYPE_CHECKING:
-    from priornet.cli.scoring import Scorer
-    from priornet.tables.preprocessing import Tally
-    from priornet.tables.read import TableReader
-
-__all__ = ["Request", "predict", "score_file"]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to score, and where to put it."""
-
-    model: Path
-    data: str
-    out: str = "-"
-    coverage: float = 0.9
-    interval: Interval = Interval.PREDICTIVE
-    entropies: bool = False
-    overwrite: bool = False
+__all__ = ["predict"]
 
 
 def predict(
@@ -67,17 +46,17 @@ def predict(
             help='CSV or Parquet file to write; "-" writes CSV to stdout. A folder for maps of '
             "photographs."
         ),
-    ] = Request.out,
-    coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = Request.coverage,
-    interval: IntervalMethod = Request.interval,
+    ] = "-",
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.9,
+    interval: IntervalMethod = Interval.PREDICTIVE,
     entropies: Annotated[
         bool, typer.Option("--entropies", help="Add the uncertainties as entropies, in nats.")
-    ] = Request.entropies,
+    ] = False,
     familiar: Annotated[
         Path | None,
         typer.Option(help="Images that a depth network knows, to tell strange ones by."),
     ] = None,
-    overwrite: Overwrite = Request.overwrite,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -119,8 +98,14 @@ def predict(
         raise InputError("--familiar is for depth networks, which are files of weights.")
     if as_json and out == "-":
         raise InputError("--json and --out - both write to standard output; name a file.")
-    request = Request(model, data, out, coverage, interval, entropies, overwrite)
-    summary = score_file(request, quiet=quiet)
+    if not 0 < coverage < 1:
+        raise InputError(f"--coverage must lie between 0 and 1; got {coverage:g}.")
+    written = None if out == "-" else Path(out)
+    check_outputs([(written, PREDICTIONS)], (data, model), overwrite=overwrite, quiet=quiet)
+    if written is None:
+        check_standard_output((data, model))
+    paths: dict[str, Any] = {"model": str(model), "data": data, "out": out}
+    summary = paths | _score_table(model, data, out, interval, coverage, entropies, not quiet)
     if not quiet:
         n_read, n_written = summary["n_rows_read"], summary["n_rows_written"]
         typer.echo(f"{counted(n_read)} read, {counted(n_written)} written.", err=True)
@@ -148,99 +133,25 @@ def _predict_photographs(
             typer.echo(line)
 
 
-def score_file(request: Request, *, quiet: bool = True) -> dict[str, Any]:
-    """Read, score and write in batches.
+def _score_table(
+    model: Path,
+    data: str,
+    out: str,
+    interval: Interval,
+    coverage: float,
+    entropies: bool,
+    shown: bool,
+) -> dict[str, Any]:
+    from priornet.evaluation import score_file
+    from priornet.tables import TableReader, TableWriter
 
-    Returns:
-        What ``--json`` prints.
-    """
-    if not 0 < request.coverage < 1:
-        raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
-
-    written = None if request.out == "-" else Path(request.out)
-    read = (request.data, request.model)
-    check_outputs([(written, PREDICTIONS)], read, overwrite=request.overwrite, quiet=quiet)
-    if written is None:
-        check_standard_output(read)
-
-    from priornet.cli.parallel import in_parallel
-    from priornet.cli.scoring import Scorer
-    from priornet.estimators.verdict import WORDS
-    from priornet.tables.preprocessing import Tally
-    from priornet.tables.read import TableReader
-    from priornet.tables.write import TableWriter
-
-    tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
-    with TableReader(request.data) as reader, TableWriter(request.out) as writer:
-        model = load_model(request.model)
-        check_interval(request.model, model, request.interval, request.coverage)
-        columns = model_columns(model)
-        check_columns(reader.path, columns, reader.names)
-        scorer = Scorer(
-            model,
-            request.coverage,
-            request.interval,
-            entropies=request.entropies,
-            taken=reader.names,
-        )
-
-        def score(batch: Any, first_row: int) -> tuple[Any, Tally]:
-            return _score(batch, first_row, reader, columns, scorer, writer.has_types)
-
-        start = time.perf_counter()
-        with blamed_on(reader.path), progress(reader.n_rows, "rows", shown=not quiet) as advance:
-            for scored, met in in_parallel(score, reader):
-                writer.write(scored)
-                tally.merge(met)
-                for entry in scored.column(f"{scorer.prefix}verdict").value_counts().to_pylist():
-                    verdicts[entry["values"]] += entry["counts"]
-                advance(scored.num_rows)
-    seconds = time.perf_counter() - start
-    return {
-        "model": str(request.model),
-        "data": request.data,
-        "out": request.out,
-        "n_rows": tally.n_rows,
-        "n_rows_read": reader.n_read,
-        "n_rows_written": writer.n_rows,
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(tally.n_rows / seconds),
-        "added_columns": list(scorer.names),
-        "ignored_columns": [n for n in reader.names if n not in {*columns, *scorer.targets}],
-        "verdicts": verdicts,
-        "unknown_labels": tally.unknown,
-        "unexpected_holes": tally.imputed,
-        "far_numbers": tally.far,
-        "n_bare": tally.bare,
-        "n_unseen": tally.unseen,
-    }
-
-
-def _score(
-    batch: Any,
-    first_row: int,
-    reader: TableReader,
-    columns: list[str],
-    scorer: Scorer,
-    has_types: bool,
-) -> tuple[Any, Tally]:
-    """A batch with the added columns; text that the model read as numbers is numbers in Parquet."""
-    import pyarrow as pa
-
-    from priornet.tables.preprocessing import Tally
-    from priornet.tables.read import located, spelled_as
-
-    tally = Tally()
-    rows = spelled_as(batch.select(columns), scorer.columns)
-    with blamed_on(reader.path, first_row), located(reader.path, first_row):
-        added = scorer.score(rows, tally)
-    if reader.is_text and has_types:
-        for name in scorer.plain:
-            batch = batch.set_column(batch.schema.get_field_index(name), name, rows.column(name))
-    schema = batch.schema
-    for name, values in zip(scorer.names, added, strict=True):
-        schema = schema.append(pa.field(name, values.type))
-    return pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema), tally
+    TableReader(data)  # paths that cannot be used are refused before the model is loaded
+    TableWriter(out)
+    loaded = load_model(model)
+    check_interval(model, loaded, interval, coverage)
+    options: Any = {"coverage": coverage, "method": interval.value, "entropies": entropies}
+    with blamed_on(data), progress(None, "rows", shown=shown) as advance:
+        return score_file(loaded, data, out, **options, progress=advance)
 
 
 def _sentences(summary: dict[str, Any]) -> Generator[str]:

@@ -13,7 +13,7 @@ import typer
 from priornet.cli.agreement import agreement_sentence, check_outputs, summarise
 from priornet.cli.errors import InputError, blamed_on, called
 from priornet.cli.export_depth import compare_depth, depth_sentence, is_network
-from priornet.cli.inputs import check_columns, load_model, model_columns
+from priornet.cli.inputs import load_model, model_columns
 from priornet.cli.options import AsJson, ModelOrWeights
 from priornet.cli.output import counted
 
@@ -84,7 +84,7 @@ def _check_interval(path: Path, model: Any, exported: Path, about: Mapping[str, 
 
 def _compare(path: Path, model: Any, exported: Path, data: str) -> Comparison:
     from priornet.export import Comparison, open_exported, outputs_of
-    from priornet.tables.read import TableReader, located, spelled_as
+    from priornet.tables.read import TableReader, check_columns, located, spelled_as
 
     comparison = Comparison()
     known = model.fitted_.preprocessor.columns_

@@ -30,6 +30,7 @@ __all__ = [
     "RowUncertainty",
     "added_names",
     "in_units",
+    "is_scored",
     "refuse",
     "row_variances",
 ]
@@ -89,6 +90,22 @@ def added_names(
         if name in taken or found.count(name) > 1:
             raise ValueError(f'the column "{name}", to be added, is there already; rename it.')
     return found
+
+
+def is_scored(names: Sequence[str]) -> bool:
+    """Tell if the columns of a table end in added ones; older files lack ``unseen``."""
+    for prefix in (PREFIX, ""):
+        added = [name.removeprefix(prefix) if name.startswith(prefix) else "" for name in names]
+        for last in ((), ENTROPIES):
+            for per_row in (PER_ROW, PER_ROW[:-1]):
+                end = [*per_row, *last]
+                start = len(added) - len(end) - len(PER_TARGET)
+                if start < 0 or added[start + len(PER_TARGET) :] != end:
+                    continue
+                suffix = added[start].removeprefix(PER_TARGET[0])  # of the last target, or none
+                if added[start : -len(end)] == [f"{name}{suffix}" for name in PER_TARGET]:
+                    return True
+    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +211,7 @@ class Prediction:
         """In-domain score of each row, ``(N,)``; nan for models without knowledge uncertainty."""
         return self.reference.familiarity(self._row_variances[0])
 
-    @property
+    @cached_property
     def verdict(self) -> NDArray[np.object_]:
         """Word for each row, ``(N,)``: see :mod:`priornet.estimators.verdict`."""
         words = self.reference.words(*self._row_variances, self.unseen.rows)
@@ -221,12 +238,18 @@ class Prediction:
         return self.targets.shaped(lower), self.targets.shaped(upper)
 
     def columns(self, *, entropies: bool = False) -> list[NDArray[Any] | None]:
-        """Return the columns of :func:`added_names`; None for measures without a closed form."""
+        """Return the columns of :func:`added_names`.
+
+        A measure without a closed form is None; ``unseen`` is None in rows without such columns.
+        """
         parts = (self.mean, self.lower, self.upper, self.total, self.data, self.knowledge)
         matrices = [part.reshape(len(part), -1) for part in parts]
         n_targets = len(self.targets.names)
         found: list[Any] = [matrix[:, k] for k in range(n_targets) for matrix in matrices]
-        found += [self.in_domain, self.verdict, self.unseen.columns]
+        found += [self.in_domain, self.verdict]
+        unseen = self.unseen.columns
+        unseen[~self.unseen.rows] = None
+        found.append(unseen)
         if entropies:
             found += [getattr(self.uncertainty, name) for name in ENTROPIES]
         return found
@@ -249,9 +272,7 @@ class Prediction:
                 strict=True,
             )
         }
-        frame = pd.DataFrame(columns, index=self.index)
-        unseen = next(name for name in columns if name.endswith("unseen"))
-        return frame.assign(**{unseen: frame[unseen].where(self.unseen.rows, None)})
+        return pd.DataFrame(columns, index=self.index)
 
     @cached_property
     def _bounds(self) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,7 @@ import sys
 import zlib
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "TableError",
     "TableReader",
+    "check_columns",
+    "check_present",
     "first_line",
     "format_of",
     "has_tabs",
@@ -365,6 +368,27 @@ def _check_names(path: str, names: Sequence[str]) -> None:
         if name in seen:
             raise TableError(f'{path}: two columns are called "{name}"; rename one of them.')
         seen.add(name)
+
+
+def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse a table without some of a model's columns."""
+    known = set(given)
+    missing = [name for name in wanted if name not in known]
+    if len(missing) == 1:
+        check_present(path, missing[0], given, "column")
+    if missing:
+        listing = ", ".join(f'"{name}"' for name in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise TableError(f"{path}: columns are missing that the model needs: {listing}{more}.")
+
+
+def check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
+    """Refuse a table without a column; ``what`` says what it is for."""
+    if name in given:
+        return
+    close = get_close_matches(name, list(given), 1)
+    hint = f'did you mean "{close[0]}"' if close else f"it has: {', '.join(list(given)[:10])}"
+    raise TableError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
 
 
 def first_line(error: Exception) -> str:
