@@ -5,7 +5,7 @@ import numpy as np
 from priornet.evaluation.results import summary
 from priornet_paper.depth import config_for
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.page.depth.numbers import FOREIGN, published_depth
+from priornet_paper.page.numbers import OOD_SETS, published_depth
 
 MEASURES = ("total_entropy", "total_variance", "expected_entropy")
 KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
@@ -44,7 +44,7 @@ def scores(dataset, method, n):
         "spearman_error": {m: {"rmse": seeds(0.4, n), "rel": seeds(0.3, n)} for m in measures},
     }
     aucs = {}
-    for other in FOREIGN[dataset]:
+    for other in OOD_SETS[dataset]:
         printed = {m: paper.get(dataset, method, "ood_auc", other, m) for m in measures}
         if any(printed.values()):
             aucs[other] = {m: seeds(v.mean if v else 0.5, n) for m, v in printed.items()}
@@ -71,7 +71,7 @@ def depth_content(dataset, n_seeds=None, **more):
         "protocol": PROTOCOLS[dataset].record((preset.height, preset.width)),
         "n_train": 795,
         "n_test": 654,
-        "foreign": dict.fromkeys(FOREIGN[dataset], 300),
+        "foreign": dict.fromkeys(OOD_SETS[dataset], 300),
         "methods": {method: {**scores(dataset, method, n), **SIGNED} for method in methods},
         "variants": {
             "EnD2-T1": scores(dataset, "EnD2", n),

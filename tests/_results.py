@@ -4,7 +4,7 @@ import pytest
 
 from priornet.evaluation.results import provenance, summary
 from priornet.evaluation.summaries import signature_of
-from priornet_paper.page.numbers import MEASURES, METHODS, Key, published
+from priornet_paper.page.numbers import MEASURES, PAPER_METHODS, published
 
 CONFIG = {"seed": 0, "n_folds": 2, "grids": {"Single": {"learning_rate": [0.001, 0.01]}}}
 
@@ -18,13 +18,11 @@ def paper_methods(dataset, shift=0.0):
     """The paper's own numbers as if we had measured them, all worse by ``shift``."""
     paper = published()
     methods = {}
-    for method in METHODS:
-        own = {
-            m: around(paper.numbers[Key(dataset, m, method)].mean + shift) for m in ("rmse", "nll")
-        }
+    for method in PAPER_METHODS:
+        own = {m: around(paper.numbers[dataset, method, m].mean + shift) for m in ("rmse", "nll")}
         own |= {"crps": around(0.5), "coverage90": around(0.9)}
         for metric in ("prr", "ood_auc"):
-            found = {m: paper.get(dataset, metric, method, m) for m in MEASURES}
+            found = {m: paper.get(dataset, method, metric, m) for m in MEASURES}
             own[metric] = {m: n and around(n.mean - shift) for m, n in found.items()}
         methods[method] = own
     return methods

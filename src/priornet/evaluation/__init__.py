@@ -1,4 +1,4 @@
-"""Scores of a model on rows, as arrays and plain numbers; nothing is drawn here.
+"""Scores of a model on rows and results files, as arrays and plain numbers; nothing is drawn here.
 
 Each name is imported when it is first used.
 """
@@ -9,17 +9,33 @@ from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
     from priornet.evaluation.evaluate_model import Evaluation, evaluate
+    from priornet.evaluation.results import provenance, provenance_of, read_results, write_results
     from priornet.evaluation.scored_files import score_file
+    from priornet.evaluation.summaries import (
+        check_scores,
+        check_summaries,
+        signature_of,
+        summary,
+    )
 
 __all__ = [
     "Evaluation",
+    "check_scores",
+    "check_summaries",
     "evaluate",
+    "provenance",
+    "provenance_of",
+    "read_results",
     "score_file",
+    "signature_of",
+    "summary",
+    "write_results",
 ]
 
 _HOMES = {
-    "Evaluation": "evaluate_model",
-    "evaluate": "evaluate_model",
+    **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
+    **dict.fromkeys(("provenance", "provenance_of", "read_results", "write_results"), "results"),
     "score_file": "scored_files",
+    **dict.fromkeys(("check_scores", "check_summaries", "signature_of", "summary"), "summaries"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

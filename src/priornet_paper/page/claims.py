@@ -6,26 +6,31 @@ own, which shows how strict they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from priornet_paper.page.numbers import KNOWLEDGE, METHODS, Number, Scores
-
-__all__ = ["CLAIMS", "NOT_MEASURED", "Claim", "Part", "verdict"]
+from priornet_paper.page.goals import ROUNDING
+from priornet_paper.page.numbers import (
+    DEPTH_MEASURES,
+    DEPTH_METHODS,
+    KNOWLEDGE,
+    OOD_SETS,
+    PAPER_METHODS,
+    TITLES,
+    Number,
+    Scores,
+    shown,
+)
 
 CONFIRMED, PARTLY = "confirmed", "partly"
 NOT_CONFIRMED, NOT_MEASURED = "not confirmed", "not measured"
 MOST, HALF = 0.8, 0.5
-_BELIEFS = ("ENSM", "EnD2", "NWPN")
-# I and K do not depend on the scale of the noise, V[mu] does: they are counted apart.
-_KNOWLEDGE = {"I or K": ("mutual_information", "epkl"), "V[mu]": ("variance_of_mean",)}
-_TIE = 1.01  # RMSE within one per cent
-_CLOSE_RMSE, _CLOSE_NLL = 1.05, 0.05
 
 
 class Part(NamedTuple):
-    """Part of a claim: in how many of its cells it held."""
+    """Part of a claim: the number of its cells in which it held."""
 
     what: str
     held: int
@@ -36,15 +41,22 @@ class Part(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What the paper says, and how it is judged from scores."""
+    """A claim of the paper, the rule that counts its parts, and the numbers behind them."""
 
     name: str
     text: str
-    parts: Callable[[Scores], list[Part]]
+    parts: Callable[[Any], list[Part]]
+    numbers: Callable[[Any], list[str]] = lambda _: []
+
+
+def counted(what: str, cells: Iterable[bool]) -> Part:
+    """Count the cells in which a part held."""
+    listed = list(cells)
+    return Part(what, sum(listed), len(listed))
 
 
 def verdict(parts: Sequence[Part]) -> str:
-    """Confirmed when every part holds in 80 % of its cells, not when none does in half of them.
+    """Return confirmed if every part holds in 80 % of its cells, not if none does in half of them.
 
     Example:
         >>> verdict([Part("a", 5, 5), Part("b", 1, 5)])
@@ -58,36 +70,36 @@ def verdict(parts: Sequence[Part]) -> str:
     return NOT_CONFIRMED if max(shares) < HALF else PARTLY
 
 
-def _part(what: str, cells: Sequence[bool]) -> Part:
-    return Part(what, sum(cells), len(cells))
+def _known(scores: Scores, dataset: str, methods: Sequence[str], *path: str) -> dict[str, float]:
+    """Collect the means of those methods that have one."""
+    found = {method: scores.mean(dataset, method, *path) for method in methods}
+    return {method: value for method, value in found.items() if value is not None}
+
+
+# -- UCI tables -----------------------------------------------------------------------------------
+
+_WITH_KNOWLEDGE = ("ENSM", "EnD2", "NWPN")
+# I and K do not depend on the scale of the noise, V[mu] does: they are counted apart.
+_BY_KNOWLEDGE = {"I or K": ("mutual_information", "epkl"), "V[mu]": ("variance_of_mean",)}
+_TIE = 1.01  # RMSE within one per cent
+_CLOSE_RMSE, _CLOSE_NLL = 1.05, 0.05
 
 
 def _best_rmse(scores: Scores) -> list[Part]:
-    cells: list[bool] = []
-    for dataset in scores.datasets:
-        found = {method: scores.get(dataset, "rmse", method) for method in METHODS}
-        means = {method: value.mean for method, value in found.items() if value is not None}
-        if len(means) == len(METHODS):
-            cells.append(means["ENSM"] <= _TIE * min(means.values()))
-    return [_part("data sets where the ensemble's RMSE is lowest, or within 1 % of it", cells)]
+    found = [_known(scores, dataset, PAPER_METHODS, "rmse") for dataset in scores.datasets]
+    whole = [means for means in found if len(means) == len(PAPER_METHODS)]
+    cells = [means["ENSM"] <= _TIE * min(means.values()) for means in whole]
+    return [counted("data sets where the ensemble's RMSE is lowest, or within 1 % of it", cells)]
 
 
 def _gaps(scores: Scores) -> list[tuple[float, float]]:
-    """RMSE ratio and NLL difference of EnD2 to ENSM, from the smallest table to the largest."""
+    """Compute RMSE ratio and NLL difference of EnD2 to ENSM, from the smallest table on."""
     gaps: list[tuple[float, float]] = []
     for dataset in scores.datasets:
-        student, teacher = (
-            [scores.get(dataset, metric, method) for metric in ("rmse", "nll")]
-            for method in ("EnD2", "ENSM")
-        )
-        if None not in student and None not in teacher:
-            (rmse, nll), (rmse0, nll0) = _means(student), _means(teacher)
-            gaps.append((rmse / rmse0, nll - nll0))
+        rmse, nll = (_known(scores, dataset, ("EnD2", "ENSM"), m) for m in ("rmse", "nll"))
+        if len(rmse) == len(nll) == 2:
+            gaps.append((rmse["EnD2"] / rmse["ENSM"], nll["EnD2"] - nll["ENSM"]))
     return gaps
-
-
-def _means(values: Sequence[Number | None]) -> list[float]:
-    return [value.mean for value in values if value is not None]
 
 
 def _close_to_ensemble(scores: Scores) -> list[Part]:
@@ -95,12 +107,14 @@ def _close_to_ensemble(scores: Scores) -> list[Part]:
     close = [ratio <= _CLOSE_RMSE and gap <= _CLOSE_NLL for ratio, gap in gaps]
     pairs = list(combinations(gaps, 2))  # the second of a pair is the larger table
     return [
-        _part("data sets where EnD2's RMSE is within 5 % and its NLL within 0.05 of ENSM's", close),
-        _part(
+        counted(
+            "data sets where EnD2's RMSE is within 5 % and its NLL within 0.05 of ENSM's", close
+        ),
+        counted(
             "pairs of data sets where the larger one has the smaller RMSE gap",
             [large[0] <= small[0] for small, large in pairs],
         ),
-        _part(
+        counted(
             "pairs where it has the smaller NLL gap",
             [large[1] <= small[1] for small, large in pairs],
         ),
@@ -110,14 +124,14 @@ def _close_to_ensemble(scores: Scores) -> list[Part]:
 def _by_measure(
     scores: Scores, metric: str, measures: Sequence[str]
 ) -> list[tuple[Number, Number]]:
-    """Scores by each measure beside that of the same model by total variance."""
+    """Pair the score by each measure with that of the same model by total variance."""
     found = [
         (
-            scores.get(dataset, metric, method, measure),
-            scores.get(dataset, metric, method, "total_variance"),
+            scores.get(dataset, method, metric, measure),
+            scores.get(dataset, method, metric, "total_variance"),
         )
         for dataset in scores.datasets
-        for method in _BELIEFS
+        for method in _WITH_KNOWLEDGE
         for measure in measures
     ]
     return [(value, total) for value, total in found if value is not None and total is not None]
@@ -130,33 +144,33 @@ def _beats(value: Number, chance: float) -> bool:
 def _errors_by_total(scores: Scores) -> list[Part]:
     total = _by_measure(scores, "prr", ["total_variance"])
     return [
-        _part(
+        counted(
             "PRR by V[y] above 0 by more than two standard errors",
             [_beats(value, 0.0) for value, _ in total],
         ),
         *(
-            _part(
+            counted(
                 f"PRR by {title} less than half of that by V[y]",
                 [v.mean < 0.5 * t.mean for v, t in _by_measure(scores, "prr", measures)],
             )
-            for title, measures in _KNOWLEDGE.items()
+            for title, measures in _BY_KNOWLEDGE.items()
         ),
     ]
 
 
-def _foreign_by_knowledge(scores: Scores) -> list[Part]:
+def _ood_by_knowledge(scores: Scores) -> list[Part]:
     known = _by_measure(scores, "ood_auc", KNOWLEDGE)
     return [
-        _part(
+        counted(
             "AUC by I, K or V[mu] above 0.5 by more than two standard errors",
             [_beats(value, 0.5) for value, _ in known],
         ),
         *(
-            _part(
+            counted(
                 f"AUC by {title} above that by V[y]",
                 [v.mean > t.mean for v, t in _by_measure(scores, "ood_auc", measures)],
             )
-            for title, measures in _KNOWLEDGE.items()
+            for title, measures in _BY_KNOWLEDGE.items()
         ),
     ]
 
@@ -176,6 +190,242 @@ CLAIMS = (
     Claim(
         "foreign-by-knowledge",
         "Knowledge uncertainty detects out-of-domain rows",
-        _foreign_by_knowledge,
+        _ood_by_knowledge,
+    ),
+)
+
+# -- depth ----------------------------------------------------------------------------------------
+
+_ALL = tuple(name for name in DEPTH_METHODS if name != "DD")
+_ONE_NETWORK = tuple(name for name in _ALL if name != "ENSM")
+_TRAINED_WITHOUT_OOD = tuple(name for name in _ALL if name != "NWPN")
+# Metric, its name, and the sign that turns less into better.
+_ACCURACY = (("delta1", "δ1", -1), ("rel", "rel", 1), ("rmse", "rmse", 1))
+_LOW_DELTA, _HIGH_ERROR = 0.01, 1.02
+_HEAVY, _LIGHT = ("EnD2", "NWPN", "DER"), ("Single", "ENSM", "EnD", "MD-EnD")
+_STEADY = (("delta1", "δ1"), ("rmse", "rmse"), ("nll", "NLL"))
+_TOTAL, _SCALE_FREE = ("total_entropy", "total_variance"), ("mutual_information", "epkl")
+_PAPER_MEASURES = tuple(name for name in DEPTH_MEASURES if name != "expected_entropy")
+
+
+def _line(title: str, values: dict[str, float], digits: int = 3) -> list[str]:
+    texts = ", ".join(f"{name} {shown(value, digits)}" for name, value in values.items())
+    return [f"{title}: {texts}"] if values else []
+
+
+def _by_method(methods: Sequence[str], *metrics: tuple[str, str]) -> Callable[[Scores], list[str]]:
+    """Make a line for each set and metric, with the means of several methods."""
+    return lambda scores: [
+        line
+        for dataset in scores.datasets
+        for metric, title in metrics
+        for line in _line(
+            f"{TITLES[dataset]}, {title}",
+            _known(scores, dataset, methods, metric),
+            2 if metric == "nll" else 3,
+        )
+    ]
+
+
+def _match_dd(scores: Scores) -> list[Part]:
+    parts: list[Part] = []
+    for metric, title, sign in _ACCURACY:
+        cells: list[bool] = []
+        for dataset in scores.datasets:
+            found = _known(scores, dataset, ("DD", *_ALL), metric)
+            plain = found.pop("DD", None)
+            if plain is None:
+                continue
+            worst = plain - _LOW_DELTA if sign < 0 else _HIGH_ERROR * plain
+            cells += [sign * value <= sign * worst + ROUNDING for value in found.values()]
+        limit = f"at most {_LOW_DELTA} below DD's" if sign < 0 else "at most 2 % above DD's"
+        parts.append(counted(f"models whose {title} is {limit}", cells))
+    return parts
+
+
+def _closest(scores: Scores) -> list[Part]:
+    cells: list[bool] = []
+    for dataset in scores.datasets:
+        for metric, _, sign in (*_ACCURACY, ("log10", "log10", 1)):
+            found = _known(scores, dataset, _ONE_NETWORK, metric)
+            if "EnD2" in found and len(found) > 1:
+                best = min(sign * value for value in found.values())
+                cells.append(sign * found["EnD2"] <= best + ROUNDING)
+    return [counted("of δ1, rel, rmse and log10, where EnD2 is the best single network", cells)]
+
+
+def _best_nll(scores: Scores) -> list[Part]:
+    parts: list[Part] = []
+    for method in _HEAVY:
+        found = [_known(scores, dataset, (method, *_LIGHT), "nll") for dataset in scores.datasets]
+        cells = [
+            own < value
+            for means in found
+            if (own := means.pop(method, None)) is not None
+            for value in means.values()
+        ]
+        parts.append(counted(f"NLL of {method} below that of {', '.join(_LIGHT)}", cells))
+    return parts
+
+
+def _pairs(scores: Scores, *methods: str) -> list[tuple[str, dict[str, float]]]:
+    """Collect AUCs by V[y], by method, for each pair of sets and its title."""
+    return [
+        (
+            f"{TITLES[dataset]} against {TITLES[other]}",
+            _known(scores, dataset, methods, "ood_auc", other, "total_variance"),
+        )
+        for dataset in scores.datasets
+        for other in OOD_SETS[dataset]
+    ]
+
+
+def _gaussians_worse(scores: Scores) -> list[Part]:
+    parts: list[Part] = []
+    for method in ("EnD", "MD-EnD"):
+        found = [means for _, means in _pairs(scores, method, "Single") if len(means) == 2]
+        cells = [means[method] < means["Single"] for means in found]
+        parts.append(
+            counted(f"pairs of sets where {method}'s AUC by V[y] is below Single's", cells)
+        )
+    return parts
+
+
+def _gaussians_numbers(scores: Scores) -> list[str]:
+    found = _pairs(scores, "Single", "EnD", "MD-EnD")
+    return [line for title, means in found for line in _line(title, means)]
+
+
+def _kitti(
+    scores: Scores, methods: Sequence[str], measures: Sequence[str]
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Collect AUCs of KITTI's models, by method, for each OOD set and measure."""
+    return {
+        (other, measure): _known(scores, "kitti", methods, "ood_auc", other, measure)
+        for other in OOD_SETS["kitti"]
+        for measure in measures
+    }
+
+
+def _inverted(scores: Scores) -> list[Part]:
+    total, free = (
+        [value for means in _kitti(scores, methods, measures).values() for value in means.values()]
+        for methods, measures in ((_TRAINED_WITHOUT_OOD, _TOTAL), (("ENSM", "EnD2"), _SCALE_FREE))
+    )
+    return [
+        counted("AUC by H[E] or V[y] below 0.5, all models but NWPN", (v < 0.5 for v in total)),
+        counted("AUC by I or K above 0.5, of ENSM and EnD2", (v > 0.5 for v in free)),
+    ]
+
+
+def _inverted_numbers(scores: Scores) -> list[str]:
+    found = _kitti(scores, _TRAINED_WITHOUT_OOD, _TOTAL[1:])
+    found |= _kitti(scores, ("ENSM", "EnD2"), _SCALE_FREE)
+    return [
+        line
+        for name in OOD_SETS["kitti"]
+        for (other, measure), means in found.items()
+        if other == name
+        for line in _line(f"{TITLES[other]}, {DEPTH_MEASURES[measure]}", means)
+    ]
+
+
+def _der_fails(scores: Scores) -> list[Part]:
+    found = _kitti(scores, ("DER",), _PAPER_MEASURES).values()
+    cells = [value < 0.5 for means in found for value in means.values()]
+    return [counted("DER's AUC below 0.5, by each measure on each set", cells)]
+
+
+def _der_numbers(scores: Scores) -> list[str]:
+    lines: list[str] = []
+    for name in OOD_SETS["kitti"]:
+        found = _kitti(scores, ("DER",), _PAPER_MEASURES).items()
+        means = {DEPTH_MEASURES[m]: v["DER"] for (other, m), v in found if other == name and v}
+        lines += _line(TITLES[name], means)
+    return lines
+
+
+def _steadier(scores: Scores) -> list[Part]:
+    spreads = [_spreads(scores, name, metric) for name in scores.datasets for metric, _ in _STEADY]
+    calmer = [warm < cold for warm, cold in filter(None, spreads)]
+    parts = [counted("spread over seeds of δ1, rmse and NLL smaller with T = 10", calmer)]
+    for title, path in (
+        ("NLL", ("nll",)),
+        ("NLL's 99.9 % quantile", ("nll_quantiles", "99.9")),
+        ("C-AUC of normal intervals", ("c_auc", "normal_intervals")),
+    ):
+        pairs = [
+            [scores.mean(dataset, name, *path) for name in _warm_and_cold(scores, dataset)]
+            for dataset in scores.datasets
+        ]
+        cells = [warm < cold for warm, cold in pairs if warm is not None and cold is not None]
+        parts.append(counted(f"{title} lower with T = 10", cells))
+    return parts
+
+
+def _warm_and_cold(scores: Scores, dataset: str) -> tuple[str, str]:
+    """Return the names of EnD2 with T = 10 and with T = 1, one of which is a variant."""
+    is_variant = scores.get(dataset, "EnD2-T10", "nll") is not None
+    return ("EnD2-T10", "EnD2") if is_variant else ("EnD2", "EnD2-T1")
+
+
+def _spreads(scores: Scores, dataset: str, metric: str) -> tuple[float, float] | None:
+    """Compute standard deviations over seeds, with T = 10 and with T = 1."""
+    warm, cold = (scores.get(dataset, n, metric) for n in _warm_and_cold(scores, dataset))
+    if warm is None or cold is None or min(len(warm.values), len(cold.values)) < 2:
+        return None
+    return statistics.stdev(warm.values), statistics.stdev(cold.values)
+
+
+def _steadier_numbers(scores: Scores) -> list[str]:
+    lines: list[str] = []
+    for dataset in scores.datasets:
+        for metric, title in _STEADY:
+            spreads = _spreads(scores, dataset, metric)
+            if spreads is not None:
+                means = _known(scores, dataset, _warm_and_cold(scores, dataset), metric).values()
+                pairs = zip(("T = 10", "T = 1"), means, spreads, strict=True)
+                texts = [f"{t} {shown(mean, 3)} (sd {shown(sd, 4)})" for t, mean, sd in pairs]
+                lines.append(f"{TITLES[dataset]}, {title}: {', '.join(texts)}")
+    return lines
+
+
+DEPTH_CLAIMS = (
+    Claim(
+        "depth-match-dd",
+        "Depth: probabilistic models match DenseDepth (DD)",
+        _match_dd,
+        _by_method(("DD", *_ALL), ("delta1", "δ1"), ("rmse", "rmse")),
+    ),
+    Claim(
+        "depth-closest",
+        "Depth: EnD2 comes closest to the ensemble",
+        _closest,
+        _by_method(("ENSM", *_ONE_NETWORK), ("rel", "rel")),
+    ),
+    Claim(
+        "depth-nll",
+        "Depth: NLL of EnD2, NWPN and DER is best",
+        _best_nll,
+        _by_method((*_HEAVY, *_LIGHT), ("nll", "NLL")),
+    ),
+    Claim(
+        "depth-gaussians",
+        "Depth: EnD and MD-EnD tell foreign images worse than Single",
+        _gaussians_worse,
+        _gaussians_numbers,
+    ),
+    Claim(
+        "depth-inverted",
+        "Depth: on KITTI entropy and variance are inverted, I and K are not",
+        _inverted,
+        _inverted_numbers,
+    ),
+    Claim("depth-der", "Depth: DER fails on KITTI", _der_fails, _der_numbers),
+    Claim(
+        "depth-temperature",
+        "Depth: EnD2 is steadier with T = 10 than with T = 1",
+        _steadier,
+        _steadier_numbers,
     ),
 )

@@ -7,11 +7,16 @@ from typing import Annotated
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.kinds import PAGE
-from priornet.cli.options import Overwrite
-from priornet.cli.output import print_lines
-from priornet.cli.outputs import check_outputs, figure_paths
+from priornet.cli import (
+    PAGE,
+    InputError,
+    Overwrite,
+    blamed_on,
+    check_outputs,
+    figure_paths,
+    print_lines,
+)
+from priornet_paper.page import drawn_figures, write_page
 
 __all__ = ["page"]
 
@@ -33,8 +38,6 @@ def page(
     beside the page; it shows the other figures that are there, such as those
     of `reproduce depth-maps`.
     """
-    from priornet_paper.page import drawn_figures, write_page
-
     if not results.is_dir():
         raise InputError(f"{results}: no such folder; `--results` names the folder of results.")
     written = [(out, PAGE), *figure_paths(out.parent / "images", *drawn_figures())]

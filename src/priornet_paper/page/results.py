@@ -1,95 +1,85 @@
-"""The results folder: one file per data set and preset, read whole or refused by name."""
+"""Sources of the page: the results folder, read whole or refused by name, and notes by hand."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from priornet.evaluation.summaries import check_summaries
-from priornet_paper.page.numbers import Key, Number, Scores, read_methods
-
-__all__ = ["Results", "ResultsError", "Run", "read_folder"]
+from priornet.evaluation import check_summaries
+from priornet_paper.page.numbers import DEPTH_SETS, Content, Number, Scores, read_scores
 
 PRESETS = {"": "paper", ".beyond": "beyond", ".splits": "beyond"}
-"""What stands between the name of a data set and ``.json``, and the preset it promises."""
-_DEPTH_SETS = ("nyu", "kitti")
-_DEPTH_TOP = (
-    "dataset",
-    "preset",
-    "config",
-    "protocol",
-    "n_train",
-    "n_test",
-    "foreign",
-    "methods",
-    "variants",
-    "seconds",
-    "device",
-)
-_TOP = ("dataset", "preset", "complete", "n_rows", "config", "methods", "seconds", "device")
+"""The preset that a file promises, by the text between the data set's name and ``.json``."""
+_UCI_SCORES = ("rmse", "nll", "crps", "coverage90", "prr", "ood_auc")
+_FIELDS = ("dataset", "preset", "config", "methods", "seconds", "device")
+_UCI_FIELDS = (*_FIELDS, "complete", "n_rows")
+_DEPTH_FIELDS = (*_FIELDS, "protocol", "n_train", "n_test", "foreign", "variants")
 
 
 class ResultsError(ValueError):
-    """A results file that cannot be used; the message names it."""
+    """A file that cannot be used; the message names it."""
 
 
 @dataclass(frozen=True)
 class Run:
     """One results file."""
 
-    content: Mapping[str, Any]
-    numbers: Mapping[Key, Number]
+    content: Content
+    scores: Scores = field(default_factory=lambda: Scores({}))
+
+    def get(self, method: str, *path: str) -> Number | None:
+        """Return a number, on whatever rows it ran."""
+        return self.scores.get(self.content["dataset"], method, *path)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the table was whole."""
+        """Tell if the table was whole."""
         return self.content["complete"]
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a folder holds: runs by kind (``paper``, ``beyond``, ``splits``) and data set."""
+    """A results folder: runs by kind (``paper``, ``beyond``, ``splits``) and data set."""
 
     runs: Mapping[tuple[str, str], Run] = field(default_factory=dict[tuple[str, str], Run])
-    synthetic: Mapping[str, Any] | None = None
-    depth: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    synthetic: Content | None = None
+    depth: Mapping[str, Content] = field(default_factory=dict[str, Content])
     """Files of the depth experiment by data set."""
-    recipes: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(
-        default_factory=dict[str, Mapping[str, Mapping[str, Any]]]
+    recipes: Mapping[str, Mapping[str, Content]] = field(
+        default_factory=dict[str, Mapping[str, Content]]
     )
-    """Earlier files of the depth experiment by data set and name, in the order of their runs."""
-    new_seeds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """Depth files of earlier configurations by data set and name, in the order of their runs."""
+    new_seeds: Mapping[str, Content] = field(default_factory=dict[str, Content])
     """The files of ``depth`` once more, with other seeds."""
     draws: Mapping[str, list[Run]] = field(default_factory=dict[str, list[Run]])
     """``beyond`` with other folds, by data set."""
 
     def get(self, kind: str, dataset: str) -> Run | None:
-        """A run, or None where there is none."""
+        """Return a run, or None."""
         return self.runs.get((kind, dataset))
 
     def datasets(self, kind: str) -> list[str]:
-        """Data sets that have a run of this kind, smallest first."""
+        """List the data sets that have a run of this kind, smallest first."""
         found = [(run.content["n_rows"], name) for (k, name), run in self.runs.items() if k == kind]
         return [name for _, name in sorted(found)]
 
     def scores(self, kind: str) -> Scores:
-        """Numbers of the complete tables."""
-        whole = [run for (k, _), run in self.runs.items() if k == kind and run.is_complete]
-        return Scores(
-            {key: value for run in whole for key, value in run.numbers.items()},
-            {run.content["dataset"]: run.content["n_rows"] for run in whole},
-        )
+        """Join the numbers of the complete tables."""
+        runs = [run for (k, _), run in self.runs.items() if k == kind and run.is_complete]
+        numbers = {path: value for run in runs for path, value in run.scores.numbers.items()}
+        return Scores(numbers, self.datasets(kind))
 
 
 def read_folder(folder: Path) -> Results:
     """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent.
 
     Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``;
-    earlier recipes of the depth experiment in ``depth/again``, whose ``order.json`` says in what
-    order they were run; the present ones with other seeds in ``depth/new-seeds``.
+    depth files of earlier configurations in ``depth/again``, whose ``order.json`` lists them in
+    the order of their runs; the present ones with other seeds in ``depth/new-seeds``.
     """
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
@@ -99,26 +89,26 @@ def read_folder(folder: Path) -> Results:
             kind = suffix[1:] or "paper"
             runs[kind, dataset] = _read_run(path, dataset, kind, PRESETS[suffix])
     synthetic = folder / "synthetic.json"
-    found = {name: folder / "depth" / f"{name}.json" for name in _DEPTH_SETS}
+    found = {name: folder / "depth" / f"{name}.json" for name in DEPTH_SETS}
     depth = {name: _read_depth(path, name) for name, path in found.items() if path.exists()}
     return Results(
         runs,
         _read_synthetic(synthetic) if synthetic.exists() else None,
         depth,
-        _read_recipes(folder / "depth" / "again"),
+        _read_earlier(folder / "depth" / "again"),
         _read_new_seeds(folder / "depth" / "new-seeds", depth),
         _read_draws(folder / "uci" / "again", runs),
     )
 
 
-def _read_recipes(folder: Path) -> dict[str, dict[str, Any]]:
-    """Files by data set and name, in the order that is written beside them: none says when."""
+def _read_earlier(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read files by data set and name, in the order of ``order.json``: no file has its date."""
     path = folder / "order.json"
     found = {file.stem: file for file in sorted(folder.glob("*.json")) if file != path}
-    order = _read(path) if path.exists() else {}
+    order = _read_json(path) if path.exists() else {}
     named = [str(name) for names in order.values() if isinstance(names, list) for name in names]
     is_whole = all(isinstance(names, list) for names in order.values())
-    if not is_whole or sorted(named) != sorted(found) or not set(order) <= set(_DEPTH_SETS):
+    if not is_whole or sorted(named) != sorted(found) or not set(order) <= set(DEPTH_SETS):
         raise ResultsError(
             f"{path}: must name every file beside it once, under its data set; there are: "
             f"{', '.join(found) or 'none'}."
@@ -129,9 +119,9 @@ def _read_recipes(folder: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _read_new_seeds(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs with settings that are there, on the same images, with seeds of their own."""
-    found: dict[str, Any] = {}
+def _read_new_seeds(folder: Path, first: Mapping[str, Content]) -> dict[str, Content]:
+    """Read runs with the same settings and images as the first, with seeds of their own."""
+    found: dict[str, Content] = {}
     for dataset, known in first.items():
         path = folder / f"{dataset}.json"
         if not path.exists():
@@ -143,17 +133,14 @@ def _read_new_seeds(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
         if set(was["seeds"]) & set(now["seeds"]):
             raise ResultsError(f"{path}: it shares seeds with {dataset}.json.")
         for name in ("train", "test", *known["foreign"]):
-            if _digest(content, name) != _digest(known, name):
+            digests = [c.get("digests", {}).get(name) for c in (known, content)]
+            if digests[0] != digests[1]:
                 raise ResultsError(f"{path}: its {name} images are not those of {dataset}.json.")
     return found
 
 
-def _digest(content: Mapping[str, Any], name: str) -> str | None:
-    return content.get("digests", {}).get(name)
-
-
 def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:
-    """Further draws of runs that are there, each with folds of its own and the same settings."""
+    """Read further draws of the folds, each with the settings of a run that is there."""
     found: dict[str, list[Run]] = {}
     for path in sorted(folder.glob("*/*.beyond.json")):
         dataset = path.name.partition(".")[0]
@@ -177,18 +164,14 @@ def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, 
 
 
 def _read_synthetic(path: Path) -> dict[str, Any]:
-    content = _read(path)
+    content = _read_json(path)
     if content.get("preset") != "paper" or "methods" not in content:
         raise ResultsError(f'{path}: not the results of preset "paper"; run it again.')
     return content
 
 
 def _read_depth(path: Path, dataset: str) -> dict[str, Any]:
-    content = _read(path)
-    missing = [name for name in _DEPTH_TOP if name not in content]
-    if missing:
-        raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
-    _check_promise(path, content, {"dataset": dataset, "preset": "fast"})
+    content = _read_checked(path, _DEPTH_FIELDS, {"dataset": dataset, "preset": "fast"})
     for group in ("methods", "variants"):
         _check_numbers(path, content[group])
     for name in ("n_images", "n_test", "holdout"):
@@ -199,26 +182,41 @@ def _read_depth(path: Path, dataset: str) -> dict[str, Any]:
 
 
 def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
-    content = _read(path)
-    missing = [name for name in _TOP if name not in content]
-    if missing:
-        raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
-    _check_promise(path, content, {"dataset": dataset, "preset": preset})
-    folds = content["config"].get("folds")
+    content = _read_checked(path, _UCI_FIELDS, {"dataset": dataset, "preset": preset})
+    config = content["config"]
+    folds = config.get("folds")
     if folds is not None:
         raise ResultsError(f"{path}: ran only folds {', '.join(map(str, folds))}; run all of them.")
-    if kind == "splits" and content["config"].get("splits") != "canonical":
+    is_canonical = config.get("splits") == "canonical"
+    if kind == "splits" and not is_canonical:
         raise ResultsError(f'{path}: its config does not say splits "canonical".')
-    _check_numbers(path, content["methods"], _n_folds(content["config"]))
-    try:
-        return Run(content, read_methods(dataset, content["methods"]))
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path}: its methods are not in the form of results.") from error
+    # The number of published splits varies with the data set.
+    _check_numbers(path, content["methods"], None if is_canonical else config.get("n_folds"))
+    methods = content["methods"]
+    if not isinstance(methods, dict) or not all(map(_has_scores, methods.values())):
+        raise ResultsError(f"{path}: its methods are not in the form of results.")
+    return Run(content, read_scores({dataset: content}, (dataset,)))
 
 
-def _n_folds(config: Mapping[str, Any]) -> int | None:
-    """Values that every score must have; None for published splits, whose number varies."""
-    return None if config.get("splits") == "canonical" else config.get("n_folds")
+def _has_scores(method: Any) -> bool:
+    scores = [method.get(name) for name in _UCI_SCORES] if isinstance(method, dict) else [method]
+    return all(score is None or isinstance(score, dict) for score in scores)
+
+
+def _read_checked(
+    path: Path, fields: tuple[str, ...], promised: Mapping[str, str]
+) -> dict[str, Any]:
+    """Read a results file with all its fields, for the data set and preset that its name tells."""
+    content = _read_json(path)
+    missing = [name for name in fields if name not in content]
+    if missing:
+        raise ResultsError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
+    for name, value in promised.items():
+        if content[name] != value:
+            raise ResultsError(
+                f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
+            )
+    return content
 
 
 def _check_numbers(path: Path, methods: Any, n_values: int | None = None) -> None:
@@ -228,19 +226,58 @@ def _check_numbers(path: Path, methods: Any, n_values: int | None = None) -> Non
         raise ResultsError(f"{path}: {error}; run it again.") from error
 
 
-def _check_promise(path: Path, content: Mapping[str, Any], promised: Mapping[str, str]) -> None:
-    for name, value in promised.items():
-        if content[name] != value:
-            raise ResultsError(
-                f'{path}: its {name} is "{content[name]}", its name promises "{value}".'
-            )
-
-
-def _read(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ResultsError(f"{path}: cannot be read as JSON; run it again.") from error
     if not isinstance(content, dict):
         raise ResultsError(f"{path}: not a results file; run it again.")
-    return content
+    return cast("dict[str, Any]", content)
+
+
+Text = str | list[str]
+"""A paragraph, or several."""
+
+
+@dataclass
+class Notes:
+    """Explanations written by hand, by key or by pattern such as ``paper/*/prr/EnD2/epkl``."""
+
+    texts: Mapping[str, Text] = field(default_factory=dict[str, Text])
+    used: set[str] = field(default_factory=set[str])
+
+    def about(self, key: str) -> list[str]:
+        """Return the paragraphs for a key; the exact key comes before patterns."""
+        patterns = [key, *self.texts] if key in self.texts else list(self.texts)
+        found = next((pattern for pattern in patterns if fnmatchcase(key, pattern)), None)
+        if found is None:
+            return []
+        self.used.add(found)
+        text = self.texts[found]
+        return [text] if isinstance(text, str) else list(text)
+
+    @property
+    def unused(self) -> list[str]:
+        """List the keys that matched nothing so far: their subject is no longer there."""
+        return [key for key in self.texts if key not in self.used]
+
+
+def read_notes(path: Path) -> Notes:
+    """Read notes from a JSON object of texts or lists of paragraphs; none if there is no file."""
+    if not path.exists():
+        return Notes()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultsError(f"{path}: cannot be read as JSON.") from error
+    if not isinstance(content, dict):
+        raise ResultsError(f"{path}: must be a JSON object from keys to texts.")
+    texts = cast("dict[str, Any]", content)
+    for key, text in texts.items():
+        paragraphs = cast("list[Any]", text) if isinstance(text, list) else [text]
+        if not paragraphs or not all(isinstance(one, str) and one.strip() for one in paragraphs):
+            raise ResultsError(
+                f"{path}: `{key}` must be a text or a list of paragraphs, and none of them empty."
+            )
+    return Notes(texts)

@@ -1,19 +1,21 @@
-"""The paper's numbers in the package, and ours, in one form."""
+"""Published numbers in the package, and ours, in one form."""
 
 import pytest
 
+from _depth_results import depth_content
 from _results import around
+from priornet.evaluation.results import summary
 from priornet_paper.page.numbers import (
     MEASURES,
-    METHODS,
+    PAPER_METHODS,
     SETS,
-    Key,
     Number,
-    Scores,
+    ablation,
     number,
     peers,
     published,
-    read_methods,
+    published_depth,
+    read_scores,
 )
 
 
@@ -21,14 +23,14 @@ from priornet_paper.page.numbers import (
     ("key", "value"),
     [
         # Copied by eye from the tables of the paper's appendix.
-        (Key("boston", "rmse", "Single"), Number(3.54, 0.32)),
-        (Key("energy", "nll", "EnD2"), Number(1.72, 0.04)),
-        (Key("power", "rmse", "NWPN"), Number(4.09, 0.07)),
-        (Key("msd", "nll", "ENSM"), Number(3.39, 0.0)),
-        (Key("energy", "prr", "ENSM", "epkl"), Number(-0.80, 0.02)),
-        (Key("wine", "prr", "NWPN", "mutual_information"), Number(-0.19, 0.03)),
-        (Key("boston", "ood_auc", "ENSM", "variance_of_mean"), Number(0.86, 0.02)),
-        (Key("power", "ood_auc", "NWPN", "variance_of_mean"), Number(0.31, 0.02)),
+        (("boston", "Single", "rmse"), Number(3.54, 0.32)),
+        (("energy", "EnD2", "nll"), Number(1.72, 0.04)),
+        (("power", "NWPN", "rmse"), Number(4.09, 0.07)),
+        (("msd", "ENSM", "nll"), Number(3.39, 0.0)),
+        (("energy", "ENSM", "prr", "epkl"), Number(-0.80, 0.02)),
+        (("wine", "NWPN", "prr", "mutual_information"), Number(-0.19, 0.03)),
+        (("boston", "ENSM", "ood_auc", "variance_of_mean"), Number(0.86, 0.02)),
+        (("power", "NWPN", "ood_auc", "variance_of_mean"), Number(0.31, 0.02)),
     ],
 )
 def test_numbers_are_those_the_paper_prints(key, value):
@@ -37,17 +39,17 @@ def test_numbers_are_those_the_paper_prints(key, value):
 
 def test_five_sets_have_forty_cells_of_accuracy_and_130_of_detection():
     numbers = published().numbers
-    accuracy = [k for k in numbers if k.dataset in SETS and k.metric in ("rmse", "nll")]
-    detection = [k for k in numbers if k.dataset in SETS and k.metric in ("prr", "ood_auc")]
+    accuracy = [k for k in numbers if k[0] in SETS and k[2] in ("rmse", "nll")]
+    detection = [k for k in numbers if k[0] in SETS and k[2] in ("prr", "ood_auc")]
     assert len(accuracy) == 40
     assert len(detection) == 130
-    assert {k.method for k in accuracy} == set(METHODS)
-    assert {k.measure for k in detection} == set(MEASURES)
+    assert {k[1] for k in accuracy} == set(PAPER_METHODS)
+    assert {k[3] for k in detection} == set(MEASURES)
 
 
 def test_paper_gives_no_entropy_of_an_ensemble():
-    assert published().get("boston", "prr", "ENSM", "total_entropy") is None
-    assert published().get("boston", "prr", "ENSM", "mutual_information") is None
+    assert published().get("boston", "ENSM", "prr", "total_entropy") is None
+    assert published().get("boston", "ENSM", "prr", "mutual_information") is None
 
 
 def test_data_sets_come_by_size():
@@ -70,11 +72,44 @@ def test_summary_becomes_a_number():
 
 def test_methods_are_read_by_key():
     methods = {"ENSM": {"nll": around(1.0), "prr": {"epkl": around(0.2), "total_entropy": None}}}
-    found = Scores(read_methods("boston", methods), {"boston": 506})
+    found = read_scores({"boston": {"methods": methods}}, ["boston"])
     assert set(found.numbers) == {
-        Key("boston", "nll", "ENSM"),
-        Key("boston", "prr", "ENSM", "epkl"),
+        ("boston", "ENSM", "nll"),
+        ("boston", "ENSM", "prr", "epkl"),
     }
-    value = found.get("boston", "prr", "ENSM", "epkl")
+    value = found.get("boston", "ENSM", "prr", "epkl")
     assert value is not None
     assert value.mean == pytest.approx(0.2)
+
+
+def test_numbers_are_found_by_their_path():
+    ours = read_scores({"nyu": depth_content("nyu")})
+    assert ours.datasets == ["nyu"]
+    nll = ours.get("nyu", "EnD2", "nll")
+    assert nll is not None
+    assert len(nll.values) == 3
+    assert ours.mean("nyu", "EnD2", "nll_quantiles", "99") == pytest.approx(99 / 20)
+    found = ours.mean("nyu", "NWPN-g0", "ood_auc", "lsun_bedroom", "epkl")
+    assert found == pytest.approx(0.199)
+    assert ours.get("nyu", "EnD2", "calibration", "normal_intervals") is None  # a curve
+    assert ours.get("nyu", "DD", "nll") is None
+
+
+def test_a_failed_model_has_no_number_and_is_said_to_have_failed():
+    content = depth_content("kitti")
+    content["methods"]["DER"]["nll"] = summary([1.0, float("nan")])
+    ours = read_scores({"kitti": content})
+    assert ours.get("kitti", "DER", "nll") is None
+    assert ours.text(3, "kitti", "DER", "nll") == "not finite"
+    assert ours.text(3, "kitti", "DD", "nll") == "&ndash;"
+
+
+def test_the_papers_tables_are_whole():
+    paper = published_depth()
+    # Read off the paper's tables: EnD2 on KITTI, and the NYU models against LSUN church.
+    assert paper.mean("kitti", "EnD2", "rmse") == 3.367
+    assert paper.mean("nyu", "EnD2", "ood_auc", "lsun_church", "mutual_information") == 0.964
+    assert paper.get("kitti", "DD", "log10") is None
+    gammas, measure = ablation("nyu")
+    assert gammas["0.05"]["delta1"] == 0.556
+    assert measure == "total_entropy"

@@ -7,9 +7,8 @@ import pytest
 from _depth_results import depth_content
 from _results import around, paper_methods
 from priornet_paper.page import ResultsError, make_page, write_page
-from priornet_paper.page.notes import Notes
 from priornet_paper.page.numbers import SETS
-from priornet_paper.page.results import read_folder
+from priornet_paper.page.results import Notes, read_folder
 
 
 def page(folder, notes=None):

@@ -3,9 +3,10 @@
 import pytest
 
 from _depth_results import depth_content, seeds
-from priornet_paper.page.compare import FAILS, HOLDS, NOT_RUN, UNFINISHED
-from priornet_paper.page.depth.goals import find_goals
-from priornet_paper.page.depth.numbers import read_depth
+from priornet_paper.page.depth_goals import find_goals
+from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
+from priornet_paper.page.markdown import NOT_RUN
+from priornet_paper.page.numbers import read_scores
 
 
 def contents():
@@ -21,7 +22,7 @@ def contents():
 
 
 def judged(given):
-    goals, misses = find_goals(read_depth(given), given)
+    goals, misses = find_goals(read_scores(given), given)
     states = {goal.wanted.removeprefix("Depth, "): goal.state for goal in goals}
     return states, goals, [miss.key for miss in misses]
 

@@ -5,22 +5,23 @@ import statistics
 
 import pytest
 
-from priornet_paper.page.compare import (
+from priornet_paper.page.goals import (
     FAILS,
     HOLDS,
-    NOT_RUN,
     UNFINISHED,
     Goal,
     Tally,
     difference_in_errors,
     is_far_below,
     is_worse,
+    over_draws,
     paired,
     paired_ratio,
     pooled,
     state_of,
     tally,
 )
+from priornet_paper.page.markdown import NOT_RUN, in_part
 from priornet_paper.page.numbers import Number
 
 
@@ -87,3 +88,21 @@ def test_tally_leaves_out_what_was_not_measured():
 def test_goal_fails_only_when_it_can_no_longer_be_reached(count, state):
     assert state_of(count, 8) == state
     assert Goal.counted("eight of ten", count, 8).state == state
+
+
+@pytest.mark.parametrize(
+    ("cells", "first", "found"),
+    [
+        ([True, True], [True, True], "2 of 2"),
+        ([True, True], [True, False], "2 of 2 over all folds, 1 with those of the first draw"),
+        ([None, None], [True, True], ""),
+    ],
+)
+def test_draws_are_told_of_where_the_first_differs(cells, first, found):
+    goal = over_draws("both", cells, first)
+    assert goal.found == found
+    assert bool(goal.caveat) == ("first draw" in found)
+
+
+def test_cells_of_a_part_say_so_unless_they_are_empty():
+    assert in_part(["1.5", "", "not run"]) == ["1.5<br>not run on the full table", "", "not run"]

@@ -1,3 +1,0 @@
-"""The parts of the page of results."""
-
-__all__: list[str] = []
