@@ -2,9 +2,9 @@
 
 A student (EnD2, defaults) and its ten-member teacher learn a table of ten columns. Each contender
 turns one raw row into mean, 90 % interval and uncertainty; all on one thread, taking turns, so that
-a busy moment of the machine hits all of them. "PyTorch" is the same numeric part in eager mode:
-network, interval and measures of preprocessed inputs, without the columns that the ONNX graph
-prepares too. Where CatBoost is installed: virtual ensembles of 1000 trees, ten members (mean,
+a busy moment of the machine hits all of them. "PyTorch" is the program of ``to_torch_export`` in
+eager mode: columns, network, interval and measures. Where CatBoost is installed: virtual
+ensembles of 1000 trees, ten members (mean,
 knowledge and data uncertainty, no interval).
 
     python benchmarks/latency.py [--calls 3000] [--json out.json]
@@ -29,10 +29,10 @@ import torch
 from priornet import DeepEnsembleRegressor, DistilledRegressor
 from priornet.evaluation.results import provenance, write_results
 from priornet.export import Comparison, feeds, outputs_of, to_onnx
-from priornet.export.onnx.graph import Graph
-from priornet.export.onnx.model import LEAST_OPSET, interval_of, make_model
-from priornet.export.onnx.network import perceptron
-from priornet.export.torch_export.program import NumericPart
+from priornet.export.interface import interval_of, numbers
+from priornet.export.onnx.graph import LEAST_OPSET, Graph
+from priornet.export.onnx.table_graph import perceptron
+from priornet.export.torch_export import Program
 
 SEED = 0
 N_COLUMNS, N_TRAINING, N_MEMBERS = 10, 2000, 10
@@ -71,7 +71,7 @@ def bare_onnx_call(model: Any, rows: pd.DataFrame) -> Call:
     x = graph.input("x", np.float32, ["rows", model.fitted_.network.n_inputs])
     raw = perceptron(graph, model.fitted_.stack, x)
     graph.output("raw", raw, ["rows", model.fitted_.stack.head.n_outputs])
-    session = _session(make_model(graph, LEAST_OPSET, {}).SerializeToString())
+    session = _session(graph.model(LEAST_OPSET, {}).SerializeToString())
     inputs = model.fitted_.preprocessor.transform(rows, dtype=np.float32)
     return lambda i: session.run(["raw"], {"x": inputs[i : i + 1]})
 
@@ -83,9 +83,9 @@ def _session(model: Any) -> onnxruntime.InferenceSession:
 
 
 def torch_call(model: Any, rows: pd.DataFrame) -> Call:
-    """One preprocessed row through the same numbers in PyTorch."""
-    part = NumericPart(model.fitted_, interval_of(model.fitted_, 0.9, "predictive"))
-    inputs = torch.from_numpy(model.fitted_.preprocessor.transform(rows))
+    """One raw row through the module of ``to_torch_export``."""
+    part = Program(model.fitted_, interval_of(model.fitted_, 0.9, "predictive"))
+    inputs = torch.from_numpy(numbers(model.fitted_.preprocessor, rows))
     return lambda i: part(inputs[i : i + 1])
 
 

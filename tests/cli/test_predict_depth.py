@@ -218,7 +218,7 @@ def test_weights_without_uncertainty_are_refused(call, photos, tmp_path):
     weights = saved(tmp_path / "dd.safetensors", None)
     done = call("predict", weights, photos, "--out", tmp_path / "out")
     assert done.exit_code == 2
-    assert "the network says no uncertainty" in done.stderr
+    assert "the network has no uncertainty" in done.stderr
     assert str(weights) in done.stderr
 
 

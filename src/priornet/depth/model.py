@@ -19,7 +19,7 @@ from priornet.nn.dense_depth.network import ENCODERS, DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.nn.tensor_files import read_tensors, write_tensors
 
-__all__ = ["SavedDepth", "depth_record", "load_depth", "save_depth"]
+__all__ = ["SavedDepth", "check_units", "depth_record", "load_depth", "save_depth"]
 
 _HEADS = {
     "gaussian": GaussianHead,
@@ -109,15 +109,20 @@ def save_depth(
 def depth_record(
     net: nn.Module, size: tuple[int, int], shift: float = 0.0, scale: float = 1.0
 ) -> dict[str, Any]:
-    """What :func:`save_depth` writes beside the weights, ready for JSON."""
-    if len(size) != 2 or not all(side >= 1 and side == int(side) for side in size):
-        raise ValueError(f"`size` must be a height and a width in pixels; got {size}.")
-    if not (math.isfinite(shift) and 0 < scale < math.inf):
-        raise ValueError(
-            f"`shift` must be finite and `scale` positive; got {shift:g} and {scale:g}."
-        )
+    """Return the record that :func:`save_depth` writes beside the weights, ready for JSON."""
+    check_units(size, shift, scale)
     size = (int(size[0]), int(size[1]))
     return {"network": _described(net), "size": [*size], "shift": shift, "scale": scale}
+
+
+def check_units(
+    size: tuple[int, ...], shift: float, scale: float, error: type[ValueError] = ValueError
+) -> None:
+    """Refuse a size or units of depth that no network can have."""
+    if len(size) != 2 or not all(side >= 1 and side == int(side) for side in size):
+        raise error(f"`size` must be a height and a width in pixels; got {size}.")
+    if not (math.isfinite(shift) and 0 < scale < math.inf):
+        raise error(f"`shift` must be finite and `scale` positive; got {shift:g} and {scale:g}.")
 
 
 def load_depth(path: str | os.PathLike[str]) -> SavedDepth:

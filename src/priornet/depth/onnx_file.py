@@ -1,8 +1,7 @@
-"""Networks with a prediction per pixel as ONNX: images in, depth and its uncertainty out."""
+"""Depth networks as ONNX files, images in, depth and its uncertainty out; and their comparison."""
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from priornet._version import __version__
-from priornet.depth.model import SavedDepth
+from priornet.depth.model import SavedDepth, check_units
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
-from priornet.export.errors import ExportError, need
 from priornet.export.exported import GraphFile, Outputs
-from priornet.export.onnx.beliefs import Interval, measures
-from priornet.export.onnx.graph import Graph
-from priornet.export.onnx.model import (
-    LEAST_OPSET,
-    check_opset,
-    describe,
-    give_out,
-    make_model,
-)
-from priornet.export.onnx.series import check_coverage
-from priornet.export.quiet import quiet
+from priornet.export.interface import ExportError, Interval, check_coverage, need, quiet
+from priornet.export.onnx.beliefs import add_outputs, measures
+from priornet.export.onnx.graph import LEAST_OPSET, Graph, check_opset, set_origin
 from priornet.nn import DenseDepth, GaussianMixtureHead
 from priornet.tables.target_columns import Scaling
 from priornet.uncertainty import uncertainty
@@ -37,6 +27,8 @@ from priornet.writing import write_bytes
 __all__ = ["LEAST_KNOWLEDGE", "DepthGraph", "depth_outputs", "depth_to_onnx"]
 
 _IMAGES, _FEATURES, _RAW, _BATCH = "images", "features", "raw", "batch"
+LEAST_KNOWLEDGE = 1e-6
+"""Relative resolution of single precision, after a hundred convolutions, for members that agree."""
 
 
 class _Body(nn.Module):
@@ -47,8 +39,7 @@ class _Body(nn.Module):
         self.net = net
 
     def forward(self, images: Tensor) -> Tensor:
-        """Raw outputs ``(B, H / 2, W / 2, n)``."""
-        return self.net.raw(images)
+        return self.net.raw(images)  # (B, H / 2, W / 2, n)
 
 
 def depth_to_onnx(
@@ -67,12 +58,12 @@ def depth_to_onnx(
     of :func:`~priornet.export.to_onnx` per pixel, ``(batch, H / 2, W / 2)``.
 
     Args:
-        net: With a head of one target that says its uncertainty.
+        net: With a head of one target that has uncertainty.
         size: Height and width of the images.
         path: File to write; None to return the model only.
-        coverage: Of the interval from ``lower`` to ``upper``.
-        shift: Depth that the network's 0 stands for.
-        scale: Depth that a step of 1 stands for.
+        coverage: Coverage of the interval from ``lower`` to ``upper``.
+        shift: Depth of the network's output 0.
+        scale: Depth of a step of 1 in the network's output.
         opset: Version of the operators.
 
     Returns:
@@ -80,46 +71,39 @@ def depth_to_onnx(
     """
     check_opset(opset)
     check_coverage(coverage)
-    _check_units(size, shift, scale)
-    height, width = (-(-side // 2) for side in size)
+    check_units(size, shift, scale, ExportError)
+    name = type(net).__name__
+    origin = {"version": __version__, "network": name, "coverage": coverage}
+    origin["interval"] = "predictive"
     graph = Graph()
-    raw = graph.input(_RAW, np.float32, [_BATCH, height, width, net.head.n_outputs])
-    # Members that nearly agree differ in digits that the logarithms of single precision lose.
-    exact = raw.cast(np.float64) if isinstance(net.head, GaussianMixtureHead) else raw
-    found = measures(graph, net.head, exact, 4, Interval(coverage))
-    scaling = Scaling(np.full(1, shift), np.full(1, scale))
-    shape = [_BATCH, height, width]
-    give_out(graph, found, scaling, shape, is_vector=True, dtype=np.float32)
-    about = {
-        "version": __version__,
-        "network": type(net).__name__,
-        "coverage": coverage,
-        "interval": "predictive",
-    }
-    tail = make_model(graph, opset, about)
+    _add_head(graph, net, size, Interval(coverage), Scaling(np.full(1, shift), np.full(1, scale)))
+    tail = graph.model(opset, origin)
     body = _traced(net, size, opset)
     tail.ir_version = body.ir_version
     compose = graph.onnx.compose
     body = compose.add_prefix(body, "body/", rename_inputs=False, rename_outputs=False)
     whole = compose.merge_models(body, tail, io_map=[(_FEATURES, _RAW)])
     whole.producer_name, whole.producer_version = tail.producer_name, tail.producer_version
-    describe(graph.onnx, whole, about)
+    set_origin(graph.onnx, whole, origin)
     if path is not None:
         write_bytes(Path(path), whole.SerializeToString())
     return whole
 
 
-def _check_units(size: tuple[int, ...], shift: float, scale: float) -> None:
-    if len(size) != 2 or not all(side >= 1 and side == int(side) for side in size):
-        raise ExportError(f"`size` must be a height and a width in pixels; got {size}.")
-    if not (math.isfinite(shift) and 0 < scale < math.inf):
-        raise ExportError(
-            f"`shift` must be finite and `scale` positive; got {shift:g} and {scale:g}."
-        )
+def _add_head(
+    graph: Graph, net: DenseDepth, size: tuple[int, int], interval: Interval, scaling: Scaling
+) -> None:
+    """Add the nodes from the head's raw outputs to the outputs of the graph."""
+    shape = [_BATCH, *(-(-side // 2) for side in size)]
+    raw = graph.input(_RAW, np.float32, [*shape, net.head.n_outputs])
+    # Members that nearly agree differ in digits that the logarithms of single precision lose.
+    exact = raw.cast(np.float64) if isinstance(net.head, GaussianMixtureHead) else raw
+    found = measures(graph, net.head, exact, 4, interval)
+    add_outputs(graph, found, scaling, shape, is_vector=True, dtype=np.float32)
 
 
 def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
-    """The body as torch exports it, without notes about where its code lies."""
+    """Export the body by torch, without the paths of its source code."""
     need("onnxscript", "export a depth network")
     was_training = net.training
     weight = next(net.parameters())
@@ -146,10 +130,6 @@ def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:
     return model
 
 
-LEAST_KNOWLEDGE = 1e-6
-"""What single precision keeps of members that nearly agree, after a hundred convolutions."""
-
-
 class DepthGraph:
     """A file of :func:`~priornet.depth.depth_to_onnx`.
 
@@ -157,8 +137,8 @@ class DepthGraph:
         path: The file.
 
     Attributes:
-        coverage: Of its intervals.
-        size: Height and width of the images that it takes.
+        coverage: Coverage of its intervals.
+        size: Height and width of its input images.
     """
 
     def __init__(self, path: Path) -> None:
@@ -170,15 +150,15 @@ class DepthGraph:
         self.size = (int(shape[2]), int(shape[3]))
 
     def score(self, images: NDArray[np.float32]) -> Outputs:
-        """Outputs ``(batch, h, w)`` for images ``(batch, 3, H, W)`` in [0, 1]."""
+        """Return the outputs ``(batch, h, w)`` for images ``(batch, 3, H, W)`` in [0, 1]."""
         return self._file.run({"images": images})
 
 
 def depth_outputs(saved: SavedDepth, images: Tensor, coverage: float) -> dict[str, Any]:
-    """What the network says of images ``(batch, 3, H, W)``: the outputs of its graph."""
+    """Compute by the network what its graph computes for images ``(batch, 3, H, W)``."""
     belief = saved.belief(images)
     if isinstance(belief, Tensor):
-        raise ExportError("the network says no uncertainty.")
+        raise ExportError("the network has no uncertainty.")
     predictive = belief.predictive()
     marginals = predictive.marginals()
     upper = marginals.icdf(torch.full_like(predictive.mean, (1 + coverage) / 2))

@@ -1,11 +1,18 @@
-"""Fitted models as files that need nothing of ours: ONNX, and torch.export."""
+"""Fitted models as files that run without priornet: ONNX graphs and ``torch.export`` programs.
 
-from priornet.export.errors import ExportError
-from priornet.export.exported import open_exported
-from priornet.export.onnx.feeds import feeds
-from priornet.export.onnx.model import to_onnx
-from priornet.export.torch_export.program import to_torch_export
-from priornet.export.verify import TOLERANCE, Comparison, outputs_of
+Each name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from priornet._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from priornet.export.agreement import TOLERANCE, Comparison, outputs_of
+    from priornet.export.exported import open_exported
+    from priornet.export.interface import ExportError, feeds
+    from priornet.export.onnx.table_graph import to_onnx
+    from priornet.export.torch_export import to_torch_export
 
 __all__ = [
     "TOLERANCE",
@@ -17,3 +24,15 @@ __all__ = [
     "to_onnx",
     "to_torch_export",
 ]
+
+_HOMES = {
+    "TOLERANCE": "agreement",
+    "Comparison": "agreement",
+    "ExportError": "interface",
+    "feeds": "interface",
+    "open_exported": "exported",
+    "outputs_of": "agreement",
+    "to_onnx": "onnx.table_graph",
+    "to_torch_export": "torch_export",
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""Files that score rows: exported graphs and programs, opened again."""
+"""Open exported graphs and programs again, and score rows with them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.verdict import WORDS
-from priornet.export.errors import ExportError, need
-from priornet.export.onnx.columns import INPUT, input_names
-from priornet.export.onnx.feeds import feeds, numbers
-from priornet.export.onnx.model import LEAST_OPSET
-from priornet.export.quiet import quiet
+from priornet.export.interface import (
+    INPUT,
+    ExportError,
+    describe_columns,
+    feeds,
+    input_names,
+    need,
+    numbers,
+    quiet,
+)
+from priornet.export.onnx.graph import LEAST_OPSET
 
 __all__ = ["Exported", "GraphFile", "Outputs", "open_exported"]
 
 Outputs = Mapping[str, NDArray[Any]]
-"""By name; texts are objects."""
+"""Outputs by name; texts are objects."""
 
 
 class Exported(Protocol):
@@ -29,29 +35,29 @@ class Exported(Protocol):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Coverage and method of its interval."""
+        """The file's metadata, with coverage and method of its interval."""
         ...
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Its outputs for rows of a table that the model can read."""
+        """Score the rows of a table that the model can read."""
         ...
 
 
 def open_exported(path: Path) -> Exported:
-    """A file that :func:`to_onnx` or :func:`to_torch_export` wrote, whatever its name."""
+    """Open a file that :func:`to_onnx` or :func:`to_torch_export` wrote, whatever its name."""
     try:
         with path.open("rb") as file:
             start = file.read(2)
     except OSError as error:
         raise ExportError(f"{path}: {error.strerror}.") from error
-    return _Program(path) if start == b"PK" else GraphFile(path)  # torch writes a zip archive
+    return _ProgramFile(path) if start == b"PK" else GraphFile(path)  # torch writes a zip archive
 
 
 class GraphFile:
     """An ONNX file.
 
     Args:
-        path: That one of our functions wrote.
+        path: A file that this package wrote.
     """
 
     def __init__(self, path: Path) -> None:
@@ -60,7 +66,7 @@ class GraphFile:
         self._path = path
         try:
             model = onnx.load_model(path)
-        except Exception as error:  # whatever protobuf makes of such bytes
+        except Exception as error:  # protobuf has many
             raise ExportError(f"{path}: it is no ONNX model.") from error
         versions = {entry.domain: entry.version for entry in model.opset_import}
         if not versions or not model.graph.node:
@@ -70,13 +76,13 @@ class GraphFile:
                 f"{path}: its opset {versions.get('', 0)} is too old; export the model again, with "
                 f"opset {LEAST_OPSET} or newer."
             )
-        self.about = _about(path, {p.key: p.value for p in model.metadata_props}.get("priornet"))
+        self.about = _metadata(path, {p.key: p.value for p in model.metadata_props}.get("priornet"))
         try:
             self._session = runtime.InferenceSession(
                 model.SerializeToString(), providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has a class of its own for every kind
-            raise ExportError(f"{path}: {_why_not(error, versions[''])}") from error
+            raise ExportError(f"{path}: {_refusal(error, versions[''])}") from error
 
     @property
     def input_shapes(self) -> dict[str, list[Any]]:
@@ -84,68 +90,65 @@ class GraphFile:
         return {one.name: list(one.shape) for one in self._session.get_inputs()}
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Run the graph on raw columns."""
-        names = input_names(model.fitted_.preprocessor) or (INPUT,)
-        given = [one.name for one in self._session.get_inputs()]
-        _check_same(self._path, "columns", names, given)
-        fed = feeds(model.fitted_.preprocessor, rows)
+        """Run the graph on the raw columns of a table."""
         kinds = {one.name: one.type for one in self._session.get_inputs()}
+        wanted = input_names(model.fitted_.preprocessor) or (INPUT,)
+        _check_columns(self._path, wanted, list(kinds))
+        fed = feeds(model.fitted_.preprocessor, rows)
         for name, values in fed.items():
             if kinds[name] != ("tensor(string)" if values.dtype == object else "tensor(double)"):
                 raise ExportError(
-                    f'{self._path}: the column "{name}" is a {kinds[name]} there, but not in the '
-                    "model; export it again."
+                    f'{self._path}: the column "{name}" is a {kinds[name]} in the file, but not in '
+                    "the model; export it again."
                 )
         return self.run(fed)
 
     def run(self, fed: Mapping[str, NDArray[Any]]) -> Outputs:
-        """Its outputs for its inputs, both by name."""
+        """Return the outputs for given inputs, both by name."""
         prefix = self.about.get("prefix", "")
         outputs = [one.name.removeprefix(prefix) for one in self._session.get_outputs()]
         return dict(zip(outputs, self._session.run(None, dict(fed)), strict=True))
 
 
-class _Program:
+class _ProgramFile:
     """A file of ``torch.export``."""
 
     def __init__(self, path: Path) -> None:
         import torch
 
-        from priornet.export.torch_export.program import METADATA
+        from priornet.export.torch_export import METADATA
 
         self._path = path
         texts = {METADATA: ""}
         try:
             with quiet("torch.export"):
                 self._program: Any = torch.export.load(path, extra_files=texts).module()
-        except Exception as error:  # torch raises what its parts do
+        except Exception as error:  # torch has many
             raise ExportError(f"{path}: it is no program of torch.export.") from error
-        self.about = _about(path, texts[METADATA])
+        self.about = _metadata(path, texts[METADATA])
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
-        """Run the program on raw columns."""
+        """Run the program on the raw columns of a table."""
         import torch
-
-        from priornet.export.torch_export.columns import describe_columns
 
         prep = model.fitted_.preprocessor
         wanted, given = describe_columns(prep), self.about.get("columns", [])
-        _check_same(self._path, "columns", *([c["name"] for c in side] for side in (wanted, given)))
-        for mine, theirs in zip(wanted, given, strict=True):
-            if mine != theirs:
+        _check_columns(self._path, *([c["name"] for c in side] for side in (wanted, given)))
+        for in_model, in_file in zip(wanted, given, strict=True):
+            if in_model != in_file:
                 raise ExportError(
-                    f'{self._path}: the column "{mine["name"]}" is not there what it is in the '
-                    "model; export it again."
+                    f'{self._path}: the column "{in_model["name"]}" differs between file and model '
+                    "in its kind or its labels; export the model again."
                 )
-        inputs = torch.from_numpy(numbers(prep, rows))
-        found = {name: value.numpy() for name, value in self._program(inputs).items()}
-        if "verdict" in found:  # a program has numbers only
-            found["verdict"] = np.array(WORDS, object)[found["verdict"]]
-        return found
+        found = self._program(torch.from_numpy(numbers(prep, rows)))
+        outputs = {name: value.numpy() for name, value in found.items()}
+        if "verdict" in outputs:  # a program has only numbers
+            outputs["verdict"] = np.array(WORDS, object)[outputs["verdict"]]
+        return outputs
 
 
-def _why_not(error: Exception, opset: int) -> str:
-    """Why onnxruntime refuses a model: operators or a format that it does not know yet, mostly."""
+def _refusal(error: Exception, opset: int) -> str:
+    """Explain onnxruntime's refusal: mostly operators or a format that it does not know yet."""
     if "supported IR version" in str(error) or "till opset" in str(error):
         return (
             f"its opset {opset} is too new for the installed onnxruntime; export the model again, "
@@ -154,7 +157,7 @@ def _why_not(error: Exception, opset: int) -> str:
     return f"onnxruntime cannot load it: {error}"
 
 
-def _about(path: Path, text: str | None) -> dict[str, Any]:
+def _metadata(path: Path, text: str | None) -> dict[str, Any]:
     try:
         about = json.loads(text or "")
         coverage, method = about["coverage"], about["interval"]
@@ -166,9 +169,9 @@ def _about(path: Path, text: str | None) -> dict[str, Any]:
     return about
 
 
-def _check_same(path: Path, what: str, wanted: Any, given: Any) -> None:
+def _check_columns(path: Path, wanted: Any, given: Any) -> None:
     missing = [name for name in wanted if name not in set(given)]
     extra = [name for name in given if name not in set(wanted)]
     if missing or extra:
         name, where = (missing[0], "the model") if missing else (extra[0], "the file")
-        raise ExportError(f'{path}: it has other {what}: only {where} has "{name}".')
+        raise ExportError(f'{path}: it has other columns: only {where} has "{name}".')

@@ -5,10 +5,9 @@ import pytest
 import torch
 
 from _onnx import run_onnx
-from priornet.export.errors import ExportError
-from priornet.export.onnx.beliefs import Interval, measures
+from priornet.export.interface import ExportError, Interval
+from priornet.export.onnx.beliefs import measures
 from priornet.export.onnx.graph import Graph
-from priornet.export.onnx.model import make_model
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.uncertainty import uncertainty
 
@@ -30,7 +29,7 @@ def scored(head, raw, names):
     for name in given:
         width = head.n_targets if name.endswith(("variance", "mean", "lower")) else 1
         graph.output(name, getattr(found, name), ["a", "b", "c", width])
-    return run_onnx(make_model(graph, 18, {}), {"raw": raw})
+    return run_onnx(graph.model(18, {}), {"raw": raw})
 
 
 @pytest.mark.parametrize("k_dim", [1, 2, 4])

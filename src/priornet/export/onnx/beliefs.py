@@ -1,41 +1,27 @@
-r"""What a head's outputs mean, as nodes: the measures of :mod:`priornet.uncertainty`.
+r"""A head's outputs to mean, interval and the measures of :mod:`priornet.uncertainty`, as nodes.
 
 Written from the formulas, not traced from the distributions: with the factor
 :math:`C = \mathrm{diag}(s)\,U` of a precision, U unit lower triangular, the log-determinant is
 :math:`2\sum\ln s` and the variances are :math:`s_i^{-2}\sum_k (U^{-1})_{ki}^2`. The last axis is
-that of the targets; measures of a whole row keep it with size 1. Members of an ensemble lead.
+the targets'; measures of a whole row keep it with size 1. The first axis is an ensemble's members.
 Everything is in the type of the outputs, and safe in single precision.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from priornet.export.errors import ExportError
-from priornet.export.onnx.graph import Graph, Value, log1p
-from priornet.export.onnx.mixture import mixture_interval
-from priornet.export.onnx.series import evidence_series, normal_quantile
+from priornet.export.interface import ExportError, Interval, normal_quantile
+from priornet.export.onnx.functions import evidence_series, log1p, mixture_interval
+from priornet.export.onnx.graph import Graph, Value
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
+from priornet.tables.target_columns import Scaling
 
-__all__ = ["Interval", "Measures", "measures"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Which interval to give.
-
-    Attributes:
-        coverage: Between 0 and 1.
-        factors: Conformal: so many standard deviations of the total, one per target. None for the
-            quantiles of the predictive.
-    """
-
-    coverage: float
-    factors: tuple[float, ...] | None = None
+__all__ = ["MEASURES", "Measures", "add_outputs", "measures"]
 
 
 @dataclass(frozen=True)
@@ -54,15 +40,19 @@ class Measures:
     epkl: Value
 
 
+MEASURES = tuple(field.name for field in fields(Measures))
+"""Names of the outputs."""
+
+
 @dataclass(frozen=True)
 class _Gaussians:
-    """Gaussians per element, and the outputs that are left.
+    """Gaussians per element, and the remaining outputs.
 
     Attributes:
         mean: ``(..., K)``.
         log_inverse: Logarithm of the inverse scales s, ``(..., K)``.
         root: The inverse of U, ``(..., K, K)``; None for K = 1.
-        evidence: Logarithms of what follows, ``(..., n)``; None where nothing does.
+        evidence: Logarithms of belief and excess, ``(..., n)``; None for a Gaussian.
         rank: Number of axes of the mean.
     """
 
@@ -73,7 +63,7 @@ class _Gaussians:
     rank: int
 
     def unit_variances(self) -> Value:
-        """Diagonal of the inverse precision, ``(..., K)``."""
+        """Compute the diagonal of the inverse precision, ``(..., K)``."""
         variances = (self.log_inverse * -2.0).do("Exp")
         if self.root is None:
             return variances
@@ -89,15 +79,15 @@ def measures(
     *,
     is_ensemble: bool = False,
 ) -> Measures:
-    """Nodes from raw outputs to measures.
+    """Add the nodes from a head's raw outputs to its measures.
 
     Args:
         graph: Gets the nodes.
-        head: Says what the outputs mean.
+        head: Defines the meaning of the outputs.
         raw: Outputs, ``(*batch, n)``, or ``(S, *batch, n)`` of an ensemble.
         rank: Number of axes of ``raw``.
-        interval: Which interval.
-        is_ensemble: Whether several Gaussian networks lead.
+        interval: Coverage and method.
+        is_ensemble: Whether the first axis is an ensemble of Gaussian networks.
     """
     if isinstance(head, NormalWishartHead):
         if head.n_targets > 1 and head.covariance == "diagonal":
@@ -111,13 +101,13 @@ def measures(
     if isinstance(head, GaussianHead):
         kind = _ensemble if is_ensemble else _gaussian
         return kind(graph, head, raw, rank, interval)
-    raise ExportError("a network that says no uncertainty, such as DD, cannot be exported.")
+    raise ExportError("a network without uncertainty, such as DD, cannot be exported.")
 
 
 def _split(
     graph: Graph, head: Any, raw: Value, rank: int, evidence: tuple[Any, ...] = ()
 ) -> _Gaussians:
-    """Outputs by their meaning; all bounded exponentials in one go, as logarithms."""
+    """Split outputs by their meaning; all bounded exponentials at once, as logarithms."""
     k_dim = head.n_targets
     n_lower = 0 if head.covariance == "diagonal" else k_dim * (k_dim - 1) // 2
     start = 2 * k_dim + n_lower
@@ -134,7 +124,7 @@ def _split(
 
 
 def _unit_inverse(graph: Graph, raw: Value, k_dim: int, places: list[int], rank: int) -> Value:
-    r"""Inverse of the unit triangular factor, ``(..., K, K)``: :math:`\sum_k (-N)^k`, N = U - 1."""
+    r"""Invert the unit triangular factor, ``(..., K, K)``: :math:`\sum_k (-N)^k`, N = U - 1."""
     eye = np.eye(k_dim)
     if not places:  # independent coordinates
         return graph.constant(eye.reshape(*[1] * (rank - 1), k_dim, k_dim), raw.dtype)
@@ -146,7 +136,7 @@ def _unit_inverse(graph: Graph, raw: Value, k_dim: int, places: list[int], rank:
 
 
 def _strictly_lower(raw: Value, k_dim: int, places: list[int], rank: int) -> Value:
-    """The free entries of U as matrices, zero elsewhere."""
+    """Place the free entries of U in matrices of zeros."""
     chosen = np.zeros((len(places), k_dim * k_dim))
     rows, columns = np.tril_indices(k_dim, -1)
     chosen[np.arange(len(places)), rows * k_dim + columns] = 1
@@ -194,12 +184,12 @@ def _normal_wishart(
 
 
 def _half_logdet(parts: _Gaussians) -> Value:
-    """Half the log-determinant of the inverse precision."""
+    """Compute half the log-determinant of the inverse precision."""
     return parts.log_inverse.reduce("ReduceSum", parts.rank - 1, keep=True) * -1.0
 
 
 def _evidence(graph: Graph, v: Value, k_dim: int, coverage: float) -> list[Value]:
-    """The functions of :func:`evidence_series` at v, each ``(..., 1)``."""
+    """Evaluate the functions of :func:`evidence_series` at v, each ``(..., 1)``."""
     coefficients = evidence_series(k_dim, coverage)
     # onnxruntime has no arc cosine in double precision, and none is needed: the series is smooth.
     angle = (1.0 - v * 2.0).cast(np.float32).do("Acos").cast(v.dtype)
@@ -251,10 +241,8 @@ def _ensemble(
     constant = 0.5 * head.n_targets * (math.log(2 * math.pi) + 1)
     entropy = _half_logdet(parts).reduce("ReduceMean", 0) + constant
     if interval.factors is None:
-        search = mixture_interval(
-            graph, parts.mean, variances.do("Sqrt"), mean, total, interval.coverage
-        )
-        lower, upper = search
+        scales = variances.do("Sqrt")
+        lower, upper = mixture_interval(graph, parts.mean, scales, mean, total, interval.coverage)
     else:
         width = total.do("Sqrt") * np.array(interval.factors)
         lower, upper = mean - width, mean + width
@@ -265,7 +253,7 @@ def _ensemble(
 def _pairwise_kl(
     graph: Graph, head: Any, raw: Value, rank: int, parts: _Gaussians, centred: Value
 ) -> Value:
-    r"""Eq. (6) from averages over members, ``(..., 1)``.
+    r"""Compute Eq. (6) from averages over members, ``(..., 1)``.
 
     See :meth:`priornet.distributions.GaussianEnsemble.expected_pairwise_kl`; here as traces of
     :math:`\frac12[\overline{\Lambda c c^\top} + \bar\Lambda\,\overline{c c^\top} -
@@ -298,3 +286,47 @@ def _pairwise_kl(
     if k_dim > 1:
         traces = traces.reshape(*[0] * (rank - 2), k_dim * k_dim)
     return traces.reduce("ReduceSum", rank - 2, keep=True) if k_dim > 1 else traces
+
+
+def add_outputs(
+    graph: Graph,
+    found: Measures,
+    scaling: Scaling,
+    sizes: list[Any],
+    *,
+    is_vector: bool,
+    prefix: str = "",
+    dtype: Any = np.float64,
+) -> None:
+    """Add the measures as outputs in units of the targets: one product and one sum for all.
+
+    Args:
+        graph: Gets the outputs.
+        found: Measures of standardised targets.
+        scaling: Mean and standard deviation of the targets.
+        sizes: Shape of the batch.
+        is_vector: Whether a single target has no axis of its own.
+        prefix: Begins the names of the outputs.
+        dtype: Type of the outputs.
+    """
+    parts = {name: value for name in MEASURES if (value := getattr(found, name)) is not None}
+    factors, terms = zip(*(_units(name, scaling) for name in parts), strict=True)
+    joined = graph.join(list(parts.values()))
+    scaled = (joined * np.concatenate(factors) + np.concatenate(terms)).cast(dtype)
+    start = 0
+    for name, factor in zip(parts, factors, strict=True):
+        width = len(factor)
+        is_row = is_vector or name.endswith(("entropy", "information", "epkl"))
+        columns = start if is_row else list(range(start, start + width))
+        graph.output(prefix + name, scaled.at(columns), [*sizes] if is_row else [*sizes, width])
+        start += width
+
+
+def _units(name: str, scaling: Scaling) -> tuple[Any, Any]:
+    """Return factor and term that bring a measure to units of the targets."""
+    shift, scale = scaling
+    if name in ("mean", "lower", "upper"):
+        return scale, shift
+    if name.endswith("variance"):
+        return scale * scale, np.zeros(len(scale))
+    return np.ones(1), np.log(scale).sum(keepdims=True) * name.endswith("entropy")

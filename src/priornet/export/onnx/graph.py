@@ -1,18 +1,24 @@
-"""Writing an ONNX graph as arithmetic: values with operators, constants shared."""
+"""Write an ONNX graph as arithmetic: values with operators, equal constants kept once."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.export.errors import need
+from priornet._version import __version__
+from priornet.export.interface import ExportError, need
 
-__all__ = ["Graph", "Number", "Value", "log1p", "unlike"]
+__all__ = ["LEAST_OPSET", "Graph", "Number", "Value", "check_opset", "set_origin", "unlike"]
 
-_OWN = "/priornet/"  # begins the names of what is in between
+LEAST_OPSET = 18
+"""The oldest supported version of the operators."""
+_ML_OPSET = 3
+_METADATA = "priornet"
+_OWN = "/priornet/"  # begins the names of inner values
 
 Number: TypeAlias = "Value | float | NDArray[Any]"
 
@@ -23,7 +29,7 @@ class Value:
     Arithmetic with a number or an array makes that a constant of the same type.
     """
 
-    __array_ufunc__ = None  # an array on the left leaves the arithmetic to us
+    __array_ufunc__ = None  # an array on the left leaves the arithmetic to this class
 
     def __init__(self, graph: Graph, name: str, dtype: Any) -> None:
         self.graph, self.name, self.dtype = graph, name, np.dtype(dtype)
@@ -61,40 +67,40 @@ class Value:
         return self._with("MatMul", other)
 
     def do(self, kind: str, *others: Value, **attributes: Any) -> Value:
-        """An operator on this value that keeps its type."""
+        """Apply an operator that keeps the type."""
         return self.graph.add(kind, self, *others, dtype=self.dtype, **attributes)
 
     def cast(self, dtype: Any) -> Value:
-        """The same numbers in another type."""
+        """Cast to another type."""
         if np.dtype(dtype) == self.dtype:
             return self
         to = self.graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.graph.add("Cast", self, dtype=dtype, to=to)
 
     def compare(self, kind: str, other: Number) -> Value:
-        """``Equal``, ``Less``, ``LessOrEqual``, ``Greater`` or ``GreaterOrEqual``."""
+        """Compare: ``Equal``, ``Less``, ``LessOrEqual``, ``Greater`` or ``GreaterOrEqual``."""
         return self.graph.add(kind, self, self.graph.constant(other, self.dtype), dtype=bool)
 
     def at(self, index: int | list[int], axis: int = -1) -> Value:
-        """Entries along an axis; a single index drops it."""
+        """Select entries along an axis; a single index drops the axis."""
         return self.do("Gather", self.graph.constant(np.array(index), np.int64), axis=axis)
 
     def reduce(self, kind: str, axis: int, *, keep: bool = False) -> Value:
-        """``ReduceSum``, ``ReduceMean``, ``ReduceMin`` or ``ReduceMax`` over an axis, from 0."""
+        """Reduce an axis, counted from 0, by ``ReduceSum``, ``ReduceMean``, ``ReduceMin``, ..."""
         assert axis >= 0, "onnxruntime does not reduce axes counted from the end without rows"
         return self.do(kind, self.graph.constant([axis], np.int64), keepdims=int(keep))
 
     def reshape(self, *shape: int) -> Value:
-        """Another shape; 0 keeps a size, -1 is what is left."""
+        """Reshape; 0 keeps a size, -1 takes the rest."""
         return self.do("Reshape", self.graph.constant(list(shape), np.int64))
 
 
 class Graph:
-    """Nodes, constants, inputs and outputs in the making.
+    """Nodes, constants, inputs and outputs of a graph.
 
     Args:
         parent: For the body of a loop: the graph around it, which holds the constants.
-        taken: Names of inputs and outputs: nothing in between is called so.
+        taken: Names of inputs and outputs, which no inner value gets.
     """
 
     def __init__(self, parent: Graph | None = None, taken: Iterable[str] = ()) -> None:
@@ -109,12 +115,12 @@ class Graph:
         self.domains: set[str] = set()
 
     def input(self, name: str, dtype: Any, shape: list[Any]) -> Value:
-        """An input; a text in the shape names a size that may vary."""
+        """Add an input; a text in the shape names a size that may vary."""
         self._inputs.append(self._described(name, dtype, shape))
         return Value(self, name, dtype)
 
     def output(self, name: str, value: Value, shape: list[Any] | None) -> None:
-        """Call a value by a name and give it out."""
+        """Add an output: a value under a name."""
         named = self.onnx.helper.make_node("Identity", [value.name], [name])
         self._nodes.append(named)
         self._outputs.append(self._described(name, value.dtype, shape))
@@ -124,7 +130,7 @@ class Graph:
         return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
     def constant(self, value: Any, dtype: Any) -> Value:
-        """A number or an array as a value; equal ones are kept once."""
+        """Return a number or an array as a value; equal constants are kept once."""
         if isinstance(value, Value):
             return value
         array = np.asarray(value, dtype)
@@ -139,14 +145,14 @@ class Graph:
     def add(
         self, kind: str, *inputs: Value, dtype: Any, domain: str = "", **attributes: Any
     ) -> Value:
-        """A node with one output."""
+        """Add a node with one output."""
         (value,) = self.add_many(kind, list(inputs), [dtype], domain=domain, **attributes)
         return value
 
     def add_many(
         self, kind: str, inputs: list[Value], dtypes: list[Any], domain: str = "", **attributes: Any
     ) -> list[Value]:
-        """A node with an output per type."""
+        """Add a node with one output per type."""
         root = self._root
         root.domains.add(domain)
         names = [f"{self._own}{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
@@ -158,23 +164,23 @@ class Graph:
         return [Value(self, name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
 
     def join(self, values: list[Value], axis: int = -1) -> Value:
-        """Values side by side."""
+        """Concatenate values."""
         if len(values) == 1:
             return values[0]
         return self.add("Concat", *values, dtype=values[0].dtype, axis=axis)
 
     def where(self, condition: Value, yes: Value, no: Number) -> Value:
-        """Per element the one or the other."""
+        """Choose between two values, element by element."""
         return self.add("Where", condition, yes, self.constant(no, yes.dtype), dtype=yes.dtype)
 
     def loop(self, most: int, start: list[Value], step: Any) -> list[Value]:
-        """Repeat a step while it says so.
+        """Repeat a step until it returns false.
 
         Args:
-            most: Steps at most.
-            start: What the first step gets.
-            step: Given the graph of the body and values like ``start``, gives whether to go on and
-                the values of the next step.
+            most: Largest number of steps.
+            start: Values of the first step.
+            step: Given the body's graph and values like ``start``; returns a boolean value, true to
+                go on, and the values of the next step.
         """
         body = Graph(self)
         number = body.input(f"{self._own}step_{self._root._count}", np.int64, [])
@@ -197,23 +203,44 @@ class Graph:
         )
 
     def proto(self, name: str) -> Any:
-        """The graph as ONNX has it."""
+        """Return the graph as an ``onnx.GraphProto``."""
         return self.onnx.helper.make_graph(
             self._nodes, name, self._inputs, self._outputs, list(self._constants.values())
         )
 
+    def model(self, opset: int, origin: dict[str, Any]) -> Any:
+        """Return the graph as a checked ``onnx.ModelProto`` with its origin in the metadata."""
+        helper = self.onnx.helper
+        versions = [helper.make_opsetid("", opset)]
+        versions += [helper.make_opsetid(d, _ML_OPSET) for d in sorted(self.domains) if d]
+        model = helper.make_model(
+            self.proto("priornet"),
+            opset_imports=versions,
+            producer_name="priornet",
+            producer_version=__version__,
+            ir_version=helper.find_min_ir_version_for(versions),
+        )
+        set_origin(self.onnx, model, origin)
+        return model
+
 
 def unlike(taken: Iterable[str], start: str) -> str:
-    """A beginning of names that none of those taken has: this one, as often as it takes."""
+    """Repeat ``start`` until no taken name begins with it."""
     taken, beginning = tuple(taken), start
     while any(name.startswith(beginning) for name in taken):
         beginning += start
     return beginning
 
 
-def log1p(graph: Graph, x: Value) -> Value:
-    """ln(1 + x) to the last digit: what 1 + x lost is put right by a quotient (Kahan)."""
-    u = x + 1.0
-    rounded = u - 1.0
-    lost = rounded.compare("Equal", 0.0)
-    return graph.where(lost, x, u.do("Log") * (x / graph.where(lost, u, rounded)))
+def check_opset(opset: int) -> None:
+    """Refuse operators too old for the graph, or too new for the installed package."""
+    newest = need("onnx", "export a model").defs.onnx_opset_version()
+    if not LEAST_OPSET <= opset <= newest:
+        why = "too old" if opset < LEAST_OPSET else "not known to the installed onnx"
+        raise ExportError(f"opset {opset} is {why}; choose one from {LEAST_OPSET} to {newest}.")
+
+
+def set_origin(onnx: Any, model: Any, origin: dict[str, Any]) -> None:
+    """Write a model's origin into its metadata, and check the model."""
+    onnx.helper.set_model_props(model, {_METADATA: json.dumps(origin)})
+    onnx.checker.check_model(model, full_check=True)

@@ -10,9 +10,11 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+import torch
 
 from _onnx import run_onnx
 from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegressor
+from priornet.estimators.verdict import Reference
 from priornet.export import (
     Comparison,
     ExportError,
@@ -22,6 +24,10 @@ from priornet.export import (
     to_onnx,
     to_torch_export,
 )
+from priornet.export.onnx.graph import LEAST_OPSET, Graph
+from priornet.export.onnx.table_graph import no_number, perceptron, standing
+from priornet.nn import GaussianHead, StackedMLP
+from priornet.nn.ramps import RampedMLP
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
 
@@ -239,3 +245,99 @@ def test_a_model_of_few_rows_is_not_trusted_either(kind, tmp_path):
     for name in ("m.onnx", "m.pt2"):
         found = open_exported(tmp_path / name).score(model, X)
         assert set(found["verdict"]) == {"unfamiliar"}
+
+
+def outputs(stack, x):
+    graph = Graph()
+    given = graph.input("x", np.float32, ["rows", x.shape[1]])
+    several = [] if stack.n_networks == 1 else [stack.n_networks]
+    graph.output("raw", perceptron(graph, stack, given), [*several, "rows", 2])
+    return run_onnx(graph.model(LEAST_OPSET, {}), {"x": x.numpy()})["raw"]
+
+
+def assert_same(stack, x):
+    with torch.no_grad():
+        raw = stack.raw(x.expand(stack.n_networks, *x.shape))
+    assert raw.std() > 0.01  # it says something
+    expected = raw[0] if stack.n_networks == 1 else raw
+    torch.testing.assert_close(torch.from_numpy(outputs(stack, x)), expected, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("seeds", [[0], [0, 1, 2]])
+def test_plain_numbers(seeds, generator):
+    assert_same(
+        StackedMLP(3, (8, 8), GaussianHead(8, init_gain=1.0), seeds),
+        torch.randn(20, 3, generator=generator),
+    )
+
+
+@pytest.mark.parametrize("seeds", [[0], [0, 1, 2]])
+def test_numbers_as_ramps(seeds, generator):
+    edges = [(-1.0, 0.0, 0.5, 2.0), (), (-0.5, 0.25)]
+    stack = RampedMLP(edges, (8, 8), GaussianHead(8, init_gain=1.0), seeds)
+    x = torch.randn(20, 3, generator=generator)
+    x[0] = torch.tensor([-1e12, 1e12, 1e12])
+    x[1] = torch.tensor([0.5, 1.0, -0.5])  # on the edges
+    assert_same(stack, x[1:])
+    assert np.isfinite(outputs(stack, x[:1])).all()
+
+
+def stands(reference, knowledge, data, mean=None):
+    """The mean is an odd row's where it is no number."""
+    graph = Graph()
+    mean = np.zeros_like(knowledge) if mean is None else mean
+    n_targets = knowledge.shape[1]
+    first, second = (
+        graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")
+    )
+    third = graph.input("mean", np.float64, ["rows", n_targets])
+    found = standing(graph, reference, first, second, n_targets, no_number(graph, third))
+    for name, value in found.items():
+        if value is not None:
+            graph.output(name, value, ["rows"])
+    fed = {"knowledge": knowledge, "data": data, "mean": mean}
+    return run_onnx(graph.model(LEAST_OPSET, {}), fed)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 99, 100, 150, 199, 1936, 2000])
+def test_scores_and_words_are_those_of_the_reference(n):
+    rng = np.random.default_rng(n)
+    reference = Reference.of(rng.exponential(size=n).round(2) + 0.01, rng.exponential(size=n))
+    usual = reference.knowledge  # with ties
+    knowledge = np.concatenate([usual, usual * (1 + 1e-12), usual * (1 - 1e-12), [0.0, 1e300]])
+    data = rng.exponential(3.0, len(knowledge))
+    found = stands(reference, knowledge[:, None], data[:, None])
+    np.testing.assert_allclose(
+        found["in_domain"], reference.familiarity(knowledge), rtol=1e-14, atol=0
+    )
+    assert found["verdict"].tolist() == reference.words(knowledge, data).tolist()
+    assert len(set(found["verdict"])) == 3
+
+
+def test_several_targets_are_averaged():
+    rng = np.random.default_rng(0)
+    reference = Reference.of(rng.exponential(size=300), rng.exponential(size=300))
+    knowledge, data = rng.exponential(2.0, (2, 50, 3))
+    found = stands(reference, knowledge, data)
+    means = knowledge.mean(-1), data.mean(-1)
+    np.testing.assert_allclose(found["in_domain"], reference.familiarity(means[0]))
+    assert found["verdict"].tolist() == reference.words(*means).tolist()
+
+
+def test_a_model_without_knowledge_has_a_word_alone():
+    reference = Reference.of(np.zeros(200), np.ones(200))
+    found = stands(reference, np.zeros((2, 1)), np.array([[1.0], [9.0]]))
+    assert found.keys() == {"verdict"}
+    assert found["verdict"].tolist() == ["trust", "noisy"]
+
+
+@pytest.mark.parametrize("has_knowledge", [True, False])
+def test_what_is_no_number_is_unfamiliar(has_knowledge):
+    rng = np.random.default_rng(0)
+    reference = Reference.of(rng.exponential(size=300) * has_knowledge, np.ones(300))
+    mean = np.array([[0.0, 1.0], [0.0, np.nan], [np.inf, 0.0], [-1e300, 0.0]])
+    found = stands(reference, np.zeros((4, 2)), np.ones((4, 2)), mean)
+    assert found["verdict"].tolist() == ["trust", "unfamiliar", "unfamiliar", "trust"]
+    if has_knowledge:
+        found = stands(reference, np.full((1, 1), np.nan), np.ones((1, 1)))
+        assert found["verdict"].tolist() == ["unfamiliar"]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.prediction import Prediction
-from priornet.export.errors import ExportError
 from priornet.export.exported import Outputs
+from priornet.export.interface import ExportError
 
 __all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of"]
 

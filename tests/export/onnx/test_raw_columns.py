@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from _onnx import run_onnx
-from priornet.export.onnx.columns import preprocess
-from priornet.export.onnx.feeds import feeds, numbers
+from priornet.export.interface import feeds, numbers
 from priornet.export.onnx.graph import Graph
-from priornet.export.onnx.model import make_model
-from priornet.export.torch_export.columns import RawColumns
+from priornet.export.onnx.raw_columns import preprocess
+from priornet.export.torch_export import RawColumns
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.unseen import Unseen
 
@@ -21,7 +20,7 @@ def prepared(preprocessor, rows):
     made = preprocess(graph, preprocessor, np.float64)
     graph.output("matrix", made.matrix, ["rows", len(preprocessor.source_)])
     graph.output("unseen", made.unseen, ["rows", 1])
-    return run_onnx(make_model(graph, 18, {}), feeds(preprocessor, rows))
+    return run_onnx(graph.model(18, {}), feeds(preprocessor, rows))
 
 
 def assert_same_matrix(training, rows, **options):
@@ -102,7 +101,7 @@ def test_an_infinite_number_is_far():
     graph = Graph()
     graph.output("unseen", preprocess(graph, preprocessor, np.float64).unseen, ["rows", 1])
     fed = {"X": np.array([[np.inf], [-np.inf], [3.5], [np.nan]])}
-    found = run_onnx(make_model(graph, 18, {}), fed)["unseen"]
+    found = run_onnx(graph.model(18, {}), fed)["unseen"]
     assert found[:, 0].tolist() == [True, True, False, True]
 
 
@@ -118,6 +117,6 @@ def test_words_for_missing_values_among_labels(holes):
     graph.output("matrix", made.matrix, ["rows", len(preprocessor.source_)])
     graph.output("unseen", made.unseen, ["rows", 1])
     raw = {"a": np.array(words, object)[:, None], "b": rows["b"][:, None]}  # as others feed it
-    found = run_onnx(make_model(graph, 18, {}), raw)
+    found = run_onnx(graph.model(18, {}), raw)
     np.testing.assert_allclose(found["matrix"], preprocessor.transform(rows, unseen=unseen))
     assert found["unseen"].ravel().tolist() == unseen.rows.tolist()

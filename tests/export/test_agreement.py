@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from priornet.export import Comparison, ExportError, outputs_of
-from priornet.export.verify import TOLERANCE, Jumping
+from priornet.export.agreement import TOLERANCE, Jumping
 
 ABOUT = {"coverage": 0.9, "interval": "predictive"}
 

@@ -1,9 +1,14 @@
 """Tables of any kind become the inputs that the page about export describes."""
 
+import logging
+import warnings
+
 import numpy as np
 import pandas as pd
+import pytest
 
 from priornet.export import feeds
+from priornet.export.interface import quiet
 from priornet.tables.preprocessing import TablePreprocessor
 
 
@@ -31,3 +36,14 @@ def test_an_array_is_one_input():
     X = np.arange(6.0).reshape(3, 2)
     found = feeds(TablePreprocessor().fit(X), X)
     np.testing.assert_array_equal(found["X"], X)
+
+
+def test_a_logger_and_warnings_are_silent_inside_only(caplog):
+    logger = logging.getLogger("some.library")
+    with quiet("some.library"):
+        logger.warning("inside")
+        warnings.warn("inside", stacklevel=1)
+    logger.warning("after")
+    assert [record.message for record in caplog.records] == ["after"]
+    with pytest.warns(match="after"):
+        warnings.warn("after", stacklevel=1)

@@ -15,9 +15,8 @@ from priornet.export import (
     outputs_of,
     to_torch_export,
 )
-from priornet.export.onnx.feeds import numbers
-from priornet.export.torch_export.columns import RawColumns, describe_columns
-from priornet.export.torch_export.program import METADATA
+from priornet.export.interface import describe_columns, numbers
+from priornet.export.torch_export import METADATA, RawColumns
 from priornet.tables.preprocessing import TablePreprocessor
 
 
@@ -102,5 +101,5 @@ def test_another_models_program_is_refused(tmp_path):
         for t in (colours, others)
     )
     to_torch_export(one, tmp_path / "one.pt2")
-    with pytest.raises(ExportError, match='the column "colour" is not there what it is'):
+    with pytest.raises(ExportError, match='the column "colour" differs between file and model'):
         open_exported(tmp_path / "one.pt2").score(other, others)

@@ -1,21 +1,38 @@
-r"""The central interval of a mixture of normals, as a loop of plain operators.
+r"""Functions that ONNX has no operator for, as plain operators.
 
-The search of :mod:`priornet.distributions.mixture`: Halley steps on :math:`\ln F(x) - \ln p`,
-kept in a bracket by bisection, until every row has converged. Both ends are looked for at once, the
-upper one as the lower one of the mirrored mixture.
+**Functions of the evidence alone.** The digamma and log-gamma combinations of a Normal-Wishart and
+the quantile of its Student-T are smooth functions of :math:`v = 2/(d + 2) \in (0, 1]`, d the
+excess, up to v = 0 (infinite degrees of freedom). A Chebyshev series of a dozen terms reaches
+float32, and :math:`T_k(u) = \cos(k \arccos u)` at :math:`u = 1 - 2v` makes it four plain operators
+for all functions together. Each export fits the series to the stable functions of
+:mod:`priornet.special` in float64.
+
+**The central interval of a mixture of normals.** The search of
+:mod:`priornet.distributions.mixture` as a loop: Halley steps on :math:`\ln F(x) - \ln p`, kept in
+a bracket by bisection, until every row has converged. It looks for both ends at once, the upper one
+as the lower end of the mirrored mixture.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from priornet.export.onnx.graph import Graph, Value, log1p
+from priornet.export.interface import ExportError, normal_quantile
+from priornet.export.onnx.graph import Graph, Value
+from priornet.special.gamma import digamma_gap, entropy_gap
+from priornet.special.student_t import student_t_icdf
 
-__all__ = ["mixture_interval"]
+__all__ = ["evidence_series", "log1p", "mixture_interval"]
 
+FloatArray = NDArray[np.float64]
+
+_DEGREES = (*range(8, 41, 4), 48, 64, 96, 128, 192, 256)  # the last ones for K in the hundreds
+_CLOSE = 2e-8  # below the resolution of float32
+_LEAST = 1e-14  # v where the degrees of freedom count as infinite
 _MOST_STEPS = 60
 _EPS = float(np.finfo(np.float32).eps)  # also in double precision: that of the tail below
 # ln of erfc(a) exp(a^2) / t at t = 1 / (1 + a / 2), relative error 1.2e-7 for every a >= 0
@@ -26,21 +43,65 @@ _ERFC = (
 )
 
 
+def log1p(graph: Graph, x: Value) -> Value:
+    """Compute ln(1 + x) to the last digit: a quotient corrects the rounding of 1 + x (Kahan)."""
+    u = x + 1.0
+    rounded = u - 1.0
+    lost = rounded.compare("Equal", 0.0)
+    return graph.where(lost, x, u.do("Log") * (x / graph.where(lost, u, rounded)))
+
+
+def evidence_series(k_dim: int, coverage: float) -> FloatArray:
+    r"""Fit the coefficients ``(terms, 3)`` of three functions of v.
+
+    They are :math:`(\psi_K(\nu/2) - K\ln(\nu/2))/v`, :math:`f_K/v` (see
+    :func:`~priornet.special.gamma.entropy_gap`), and :math:`\ln t - \ln z`, quantiles of the
+    Student-T and of the normal.
+
+    Args:
+        k_dim: Target dimension K.
+        coverage: Coverage of the central interval.
+    """
+    check = np.cos(np.linspace(0, np.pi, 1999))
+    expected = _functions(check, k_dim, coverage)
+    for degree in _DEGREES:
+        n = 4 * degree
+        nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
+        values = _functions(nodes, k_dim, coverage)
+        coefficients: FloatArray = np.asarray(
+            np.polynomial.chebyshev.chebfit(nodes, values, degree), np.float64
+        )
+        found = np.polynomial.chebyshev.chebval(check, coefficients).T
+        if (np.abs(found - expected) <= _CLOSE * np.maximum(np.abs(expected), 1)).all():
+            return coefficients
+    raise ExportError(f"a model of {k_dim} targets together cannot be exported; fit fewer at once.")
+
+
+def _functions(u: FloatArray, k_dim: int, coverage: float) -> FloatArray:
+    v = torch.from_numpy(np.maximum((1 - u) / 2, _LEAST))
+    df = 2 / v
+    excess = 2 * (1 - v) / v  # df - 2, without cancellation at v = 1
+    t = student_t_icdf(torch.full_like(df, (1 + coverage) / 2), df)
+    parts = (digamma_gap(excess, k_dim) / v, entropy_gap(excess, k_dim) / v, torch.log(t))
+    shift = np.array([0.0, 0.0, np.log(normal_quantile(coverage))])
+    return torch.stack(parts, -1).numpy() - shift
+
+
 def mixture_interval(
     graph: Graph, means: Value, scales: Value, mean: Value, variance: Value, coverage: float
 ) -> tuple[Value, Value]:
-    """Lower and upper end of each mixture's central interval.
+    """Find lower and upper end of each mixture's central interval.
 
     Args:
         graph: Gets the nodes.
         means: Member means, ``(M, *batch)``.
         scales: Member standard deviations, ``(M, *batch)``.
-        mean: Of the mixture, ``(*batch)``.
-        variance: Of the mixture.
-        coverage: Of the interval.
+        mean: Mean of the mixture, ``(*batch)``.
+        variance: Variance of the mixture.
+        coverage: Coverage of the interval.
     """
     p = (1 - coverage) / 2
-    z = NormalDist().inv_cdf(p)
+    z = -normal_quantile(coverage)
     reach = variance.do("Sqrt") * z
     # Both searches along a leading axis of two, members along the next.
     first = graph.constant([0], np.int64)
@@ -60,7 +121,7 @@ def mixture_interval(
 
 
 def _inside(body: Graph, value: Value) -> Value:
-    """A value of the surrounding graph, used in the body of a loop."""
+    """Use a value of the surrounding graph in the body of a loop."""
     return Value(body, value.name, value.dtype)
 
 
@@ -102,7 +163,7 @@ def _step(
 
 
 def _lower_tail(a: Value) -> Value:
-    r""":math:`\Phi(-a)` for a >= 0, with its relative precision."""
+    r"""Compute :math:`\Phi(-a)` for a >= 0 with full relative precision."""
     a = a * math.sqrt(0.5)
     t = 2.0 / (a + 2.0)
     total = t * _ERFC[-1] + _ERFC[-2]

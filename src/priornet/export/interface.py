@@ -1,0 +1,201 @@
+"""The interface of an exported table model: its raw columns, its interval, and its refusals.
+
+ONNX files and ``torch.export`` programs have the same inputs in two forms. A graph takes every
+column as it is: numbers, nan where missing (dates as days since 1970, true and false as 1 and 0),
+and labels as text, ``""`` where missing. A program takes one matrix of numbers, because tensors
+hold no text: a label is its position in the list of labels that the file contains, -1 if it is not
+in the list, and nan where missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet._lazy import need_for
+from priornet._version import __version__
+from priornet.estimators.conformal import conformal_quantile
+from priornet.estimators.model import Fitted
+from priornet.tables.containers import read_table
+from priornet.tables.encoding import as_labels, as_numbers
+from priornet.tables.preprocessing import RawColumn, TablePreprocessor
+from priornet.tables.values import Column
+
+__all__ = [
+    "INPUT",
+    "ExportError",
+    "Interval",
+    "check_coverage",
+    "describe_columns",
+    "feeds",
+    "fitted_part",
+    "input_names",
+    "interval_of",
+    "need",
+    "normal_quantile",
+    "numbers",
+    "origin",
+    "quiet",
+]
+
+INPUT = "X"
+"""The one input of a graph without column names."""
+_EDGE = 1e-12  # least distance of a coverage from 0 and 1
+
+
+class ExportError(ValueError):
+    """A model cannot be exported, or a file cannot be compared; the message is one line."""
+
+
+def need(module: str, purpose: str) -> Any:
+    """Import a module of the extra ``onnx``; the error tells how to install it."""
+    return need_for(module, purpose, "onnx", ExportError)
+
+
+@contextmanager
+def quiet(name: str) -> Generator[None]:
+    """Silence warnings, and a logger's messages below an error."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The interval of an exported file.
+
+    Attributes:
+        coverage: Between 0 and 1.
+        factors: Conformal: half widths in standard deviations of the total, one per target. None
+            for the quantiles of the predictive.
+    """
+
+    coverage: float
+    factors: tuple[float, ...] | None = None
+
+
+def fitted_part(model: Any) -> Fitted:
+    """Return the fitted part of an estimator, and refuse one that is not fitted."""
+    if not hasattr(model, "fitted_"):
+        raise ExportError(f"this {type(model).__name__} is not fitted yet; call `fit` first.")
+    return model.fitted_
+
+
+def interval_of(fitted: Fitted, coverage: float, method: str) -> Interval:
+    """Return the interval of a model by its coverage and method."""
+    check_coverage(coverage)
+    if method == "predictive":
+        return Interval(coverage)
+    if method != "conformal":
+        raise ExportError(f'unknown interval "{method}"; choose one of: predictive, conformal.')
+    factors = conformal_quantile(fitted.calibration_scores, coverage)
+    return Interval(coverage, tuple(float(factor) for factor in factors))
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse a coverage that double precision cannot tell from 0 or 1."""
+    if not _EDGE <= coverage <= 1 - _EDGE:
+        near = f", {_EDGE:g} away from both" if 0 < coverage < 1 else ""
+        raise ExportError(f"`coverage` must lie between 0 and 1{near}; got {coverage!r}.")
+
+
+def normal_quantile(coverage: float) -> float:
+    """Return half the width of the central interval of a standard normal."""
+    return -NormalDist().inv_cdf((1 - coverage) / 2)
+
+
+def origin(model: Any, coverage: float, interval: str) -> dict[str, Any]:
+    """Describe the estimator that a file is made from, for the file's metadata."""
+    return {
+        "version": __version__,
+        "estimator": type(model).__name__,
+        "coverage": coverage,
+        "interval": interval,
+        "targets": list(model.fitted_.targets.names),
+    }
+
+
+def input_names(preprocessor: TablePreprocessor) -> tuple[str, ...] | None:
+    """Return the names of a graph's inputs, one per column; None where one input holds them all."""
+    if preprocessor.feature_names_in_ is not None:
+        return preprocessor.feature_names_in_
+    if all(column.kind == "numeric" for column in preprocessor.columns_):
+        return None
+    return _positional_names(preprocessor)
+
+
+def _positional_names(preprocessor: TablePreprocessor) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(preprocessor.n_features_in_))
+
+
+def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
+    """Convert the rows of a table to the inputs of a graph.
+
+    Args:
+        preprocessor: The model's; it must be able to read this table.
+        X: A table with the columns of training, in any order where they have names.
+    """
+    columns = [_feed(*one) for one in _columns(preprocessor, X)]
+    names = input_names(preprocessor)
+    if names is None:
+        return {INPUT: np.concatenate(columns, axis=1)}
+    return dict(zip(names, columns, strict=True))
+
+
+def numbers(preprocessor: TablePreprocessor, X: Any) -> NDArray[np.float64]:
+    """Convert the rows of a table to the one matrix of a program; arguments as for ``feeds``."""
+    return np.column_stack([_numbers(*one) for one in _columns(preprocessor, X)])
+
+
+def _columns(
+    preprocessor: TablePreprocessor, X: Any
+) -> Iterator[tuple[RawColumn, str | int, Column]]:
+    """Yield each column of training with its present name and its values."""
+    table = read_table(X)
+    places = preprocessor.places(table, extra="ignore")
+    for column, place in zip(preprocessor.columns_, places, strict=True):
+        yield column, table.label(place), table.column(place)
+
+
+def _feed(column: RawColumn, name: str | int, raw: Column) -> NDArray[Any]:
+    """Return one column ``(rows, 1)``: numbers, or labels as training spelled them."""
+    if column.kind == "numeric":
+        return as_numbers(column, name, raw).reshape(-1, 1)
+    texts = as_labels(column, raw)
+    return np.array([*texts.labels, ""], object)[texts.codes].reshape(-1, 1)  # code -1: the last
+
+
+def _numbers(column: RawColumn, name: str | int, raw: Column) -> NDArray[np.float64]:
+    """Return one column ``(rows,)``; labels as positions in training's list."""
+    if column.kind == "numeric":
+        return as_numbers(column, name, raw)
+    texts = as_labels(column, raw)
+    place = {label: float(i) for i, label in enumerate(column.categories)}
+    return np.array([*(place.get(text, -1.0) for text in texts.labels), np.nan])[texts.codes]
+
+
+def describe_columns(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:
+    """Describe each column of a program's matrix: its name, its kind, and its labels in order."""
+    names = input_names(preprocessor) or _positional_names(preprocessor)
+    found: list[dict[str, Any]] = []
+    for name, column in zip(names, preprocessor.columns_, strict=True):
+        if column.kind == "numeric":
+            plain = column.parser not in ("date", "boolean")  # however its text was written
+            found.append({"name": name, "kind": "number" if plain else column.parser})
+        else:
+            found.append({"name": name, "kind": "label", "labels": list(column.categories)})
+    return found

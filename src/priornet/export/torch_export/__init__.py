@@ -1,3 +1,0 @@
-"""Fitted models as ``torch.export`` programs."""
-
-__all__: list[str] = []
