@@ -6,7 +6,7 @@ import numpy as np
 
 from attack.tables import ATTACKS
 from attack.trial import broken
-from priornet.tables import containers, values
+from priornet.tables import raw, values
 
 (ATTACK,) = ATTACKS
 
@@ -29,12 +29,12 @@ def test_frames_that_pass_through_nanoseconds_are_found(tmp_path, monkeypatch):
 
 
 def test_types_that_only_some_take_are_found(tmp_path, monkeypatch):
-    own = containers._from_chunks
+    own = raw._from_chunks
 
     def partial(array, name):
         if "time" in str(array.type):
             raise ValueError("neither number nor text")
         return own(array, name)
 
-    monkeypatch.setattr(containers, "_from_chunks", partial)
+    monkeypatch.setattr(raw, "_from_chunks", partial)
     assert broken(ATTACK, ATTACK.run(0, 20, tmp_path)).keys() & {"refused_by_some"}

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
+from _tables import transformed
 from priornet.tables.column_summaries import find_dominant
-from priornet.tables.preprocessing import OutputColumn, TablePreprocessor, Tally
+from priornet.tables.matching import Tally
+from priornet.tables.preprocessing import OutputColumn, TablePreprocessor
 from priornet.tables.values import CellError
 
 NAN = np.nan
@@ -136,28 +139,27 @@ def test_constant_columns_keep_a_scale_of_one():
 
 def test_missing_value_is_imputed_where_training_had_none_and_counted():
     prep = TablePreprocessor().fit(pd.DataFrame({"a": [1.0, 2.0, 6.0], "b": ["x", "y", "y"]}))
-    tally = Tally()
-    rows = prep.transform({"a": [NAN, 1.0], "b": ["x", None]}, tally=tally)
+    rows, tally = transformed(prep, {"a": [NAN, 1.0], "b": ["x", None]})
     assert rows[0, 0] * prep.columns_[0].scale == pytest.approx(2 - 3)
     np.testing.assert_array_equal(rows[:, 1:], [[1, 0], [0, 0]])
     assert tally == Tally(2, {"a": 1, "b": 1}, {}, unseen=2)
     plain = TablePreprocessor().fit(np.array([[1.0], [2.0], [6.0]]))
-    tally = Tally()
-    np.testing.assert_array_equal(plain.transform([[NAN], [1.0]], tally=tally)[0], rows[0, 0])
+    found, tally = transformed(plain, [[NAN], [1.0]])
+    np.testing.assert_array_equal(found[0], rows[0, 0])
     assert tally == Tally(2, {"0": 1}, {}, unseen=1)
 
 
 def test_unknown_labels_are_all_zeros_and_counted():
     prep = TablePreprocessor().fit({"b": ["x", "y"]})
-    tally = Tally()
-    rows = prep.transform({"b": ["new", "x", "newer"]}, tally=tally)
+    rows, tally = transformed(prep, {"b": ["new", "x", "newer"]})
     np.testing.assert_array_equal(rows, [[0, 0], [1, 0], [0, 0]])
     assert tally == Tally(3, {}, {"b": 2}, unseen=2)
 
 
 def test_tallies_add_up():
-    both = Tally(2, {"a": 1}, {}, {"d": 1}, bare=1, unseen=2)
-    both.merge(Tally(3, {"a": 1, "b": 2}, {"c": 4}, {}, bare=1, unseen=3))
+    both = Tally(2, Counter({"a": 1}), Counter(), Counter({"d": 1}), bare=1, unseen=2)
+    more = Counter({"a": 1, "b": 2})
+    both.merge(Tally(3, more, Counter({"c": 4}), Counter(), bare=1, unseen=3))
     assert both == Tally(5, {"a": 2, "b": 2}, {"c": 4}, {"d": 1}, bare=2, unseen=5)
 
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from priornet.tables import csv_blocks, read
-from priornet.tables.containers import read_table
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import read_table
 from priornet.tables.read import TableError, TableReader, located, read_frame, spelled
 from priornet.tables.values import CellError
 

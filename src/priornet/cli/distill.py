@@ -313,7 +313,7 @@ def _read(request: Request) -> _Rows:
 
 def _all_columns(path: str, ignored: tuple[str, ...]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """All columns of a table but those to ignore and an unnamed index; and that index."""
-    from priornet.tables.frames import unnamed_indices
+    from priornet.tables.raw import unnamed_indices
     from priornet.tables.read import read_frame
 
     frame = read_frame(path)

@@ -77,7 +77,7 @@ def read_labelled(
     """
     import numpy as np
 
-    from priornet.tables.frames import unnamed_indices
+    from priornet.tables.raw import unnamed_indices
     from priornet.tables.read import check_columns, check_present, read_frame
 
     frame = read_frame(path, known)
@@ -130,7 +130,7 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> NDArray[np.flo
     """One target column as numbers, nan where it is missing."""
     import numpy as np
 
-    from priornet.tables.containers import read_table
+    from priornet.tables.raw import read_table
     from priornet.tables.values import Numbers, decimals_among_thousands, parse_labels
 
     column = read_table(frame[[name]]).column(0)

@@ -18,8 +18,7 @@ from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
 from priornet.distill.transfer import Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.ranking import spearman
-from priornet.tables.containers import read_table
-from priornet.tables.raw import num_rows, take_rows
+from priornet.tables.raw import num_rows, read_table, take_rows
 from priornet.tables.values import Numbers
 
 __all__ = [

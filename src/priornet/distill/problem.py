@@ -15,9 +15,8 @@ from priornet.distill.transfer import Drawn, Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.nn import Stack
-from priornet.tables.containers import unmasked
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.raw import join_tables
+from priornet.tables.raw import join_tables, unmasked
 from priornet.tables.target_columns import (
     LARGEST,
     SMALLEST,

@@ -16,11 +16,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from priornet.tables.containers import unmasked
+from priornet.tables.matching import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.raw import column_names, num_rows, pick_columns
+from priornet.tables.raw import column_names, num_rows, pick_columns, unmasked
 from priornet.tables.target_columns import check_magnitude
-from priornet.tables.unseen import Unseen
 
 __all__ = [
     "check_inputs",

@@ -22,9 +22,9 @@ from priornet.estimators.prediction import (
 from priornet.estimators.verdict import Reference
 from priornet.nn import Stack
 from priornet.nn.architecture import Network
+from priornet.tables.matching import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import TargetColumns
-from priornet.tables.unseen import Unseen
 
 __all__ = ["Fitted", "stack_belief"]
 

@@ -16,8 +16,8 @@ from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.estimators.conformal import conformal_quantile
 from priornet.estimators.verdict import WORDS, Reference
+from priornet.tables.matching import Unseen
 from priornet.tables.target_columns import TargetColumns
-from priornet.tables.unseen import Unseen
 from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:

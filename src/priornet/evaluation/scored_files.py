@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from priornet.estimators import BaseRegressor, PredictionError
 from priornet.estimators.prediction import added_names
 from priornet.estimators.verdict import WORDS
+from priornet.tables.matching import Tally
 from priornet.tables.read import TableReader, check_columns, located, spelled_as
-from priornet.tables.unseen import Tally
 from priornet.tables.write import TableWriter
 from priornet.training.threads import at_most, available_cores
 

@@ -24,9 +24,10 @@ from priornet._lazy import need_for
 from priornet._version import __version__
 from priornet.estimators.conformal import conformal_quantile
 from priornet.estimators.model import Fitted
-from priornet.tables.containers import read_table
-from priornet.tables.encoding import as_labels, as_numbers
-from priornet.tables.preprocessing import RawColumn, TablePreprocessor
+from priornet.tables.encoding import RawColumn
+from priornet.tables.matching import as_labels, as_numbers
+from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import read_table
 from priornet.tables.values import Column
 
 __all__ = [

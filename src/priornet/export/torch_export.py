@@ -35,7 +35,8 @@ from priornet.export.interface import (
     quiet,
 )
 from priornet.export.onnx.functions import evidence_series
-from priornet.tables.preprocessing import LIMIT, RawColumn, TablePreprocessor
+from priornet.tables.encoding import RawColumn
+from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.uncertainty import Uncertainty, uncertainty
 from priornet.writing import write_bytes
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.notices import warn_user
-from priornet.tables.values import MISSING_WORDS, Texts, as_moments, parse_labels, shown
+from priornet.tables.values import MISSING_WORDS, as_moments, parse_labels, shown
 
 __all__ = [
     "CLIPPED",
@@ -36,8 +36,6 @@ __all__ = [
     "column_notes",
     "find_dominant",
     "find_lookalike",
-    "label_summary",
-    "number_summary",
     "outlier_notice",
     "summary_lines",
     "warn_of_columns",
@@ -366,44 +364,6 @@ class ColumnSummary:
                 if found[name] is not None:
                     found[name] = _shown_value(found[name], True)
         return found
-
-
-def number_summary(
-    column: str | int,
-    kind: str,
-    low: float,
-    high: float,
-    n_rows: int | None,
-    n_missing: int | None,
-    dominant: Dominant | None = None,
-) -> ColumnSummary:
-    """Summarise a column of numbers or dates, by the parser that reads it."""
-    name = kind if kind in ("boolean", "date") else "number"
-    return ColumnSummary(
-        column,
-        name,  # pyright: ignore[reportArgumentType] (one of the three)
-        n_missing=n_missing,
-        low=low,
-        high=high,
-        n_rows=n_rows,
-        dominant=dominant,
-    )
-
-
-def label_summary(column: str | int, texts: Texts, n_pooled: int, counts: Any) -> ColumnSummary:
-    """Summarise a column of labels; ``counts`` are rows by label, of missing values the first."""
-    order = np.argsort(-counts[1:], kind="stable")
-    present = [texts.labels[i] for i in order if counts[i + 1] > 0]
-    return ColumnSummary(
-        column,
-        "label",
-        n_missing=int(counts[0]),
-        labels=tuple(present[:_SHOWN]),
-        n_labels=len(present),
-        n_pooled=n_pooled,
-        n_rows=int(counts.sum()),
-        lookalike=None if texts.is_declared else find_lookalike(present),
-    )
 
 
 def column_notes(

@@ -1,13 +1,14 @@
-"""From the columns of a table to the numbers that a network reads, and the state as plain JSON.
+"""From the columns of a table to the matrix that a network reads.
 
-Numbers: holes take the training median, and a 0/1 column says where they were if training had any;
-then the column is standardised. Labels: one 0/1 column each, the rare ones pooled. What training
-never saw stays visible: an unknown label is all zeros, a far value stays far.
+Numbers: a missing value becomes the training median, and a 0/1 column marks it if training had any;
+then the column is standardised. Labels: one 0/1 column each; rare labels share one. What training
+never had stays visible: an unknown label is all zeros, a far value stays far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import warnings
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
@@ -15,46 +16,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priornet.tables.column_summaries import CLIPPED, ColumnSummary
-from priornet.tables.containers import read_table
 from priornet.tables.encoding import (
     RawColumn,
-    as_labels,
-    as_numbers,
+    Role,
     check_not_infinite,
     expect,
-    infinite,
     learn_column,
-    place_unnamed,
     read_column,
 )
-from priornet.tables.unseen import Tally, Unseen, most_missing
-from priornet.tables.values import CellError, Column, Table, Texts
+from priornet.tables.matching import Mask, Unseen, as_labels, as_numbers, most_missing
+from priornet.tables.raw import read_table
+from priornet.tables.values import Column, Table
 
-__all__ = ["LIMIT", "CellError", "OutputColumn", "RawColumn", "TablePreprocessor", "Tally"]
+__all__ = ["LIMIT", "OutputColumn", "TablePreprocessor"]
 
 FloatArray = NDArray[np.float64]
 
 _FORMAT = 1
 _BLOCK = 8192  # rows that fit the cache, all columns together
 LIMIT = 1e12
-"""Where standardised values stop: further out nothing changes, and float32 squares stay finite."""
+"""Bound of standardised values: further out nothing changes, and float32 squares stay finite."""
 
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """Where an output column comes from.
-
-    Attributes:
-        column: Index of its raw column.
-        role: A standardised number, a label's 0/1 column, or the 0/1 column of missing values.
-    """
+    """An output column: the index of its raw column, and its role."""
 
     column: int
-    role: Literal["value", "category", "missing"]
+    role: Role
 
     @property
     def is_continuous(self) -> bool:
-        """Whether it holds any number, rather than 0 or 1."""
+        """Check if it holds standardised numbers, rather than 0 and 1."""
         return self.role == "value"
 
 
@@ -72,12 +65,12 @@ class TablePreprocessor:
 
     Attributes:
         n_features_in_: Number of raw columns.
-        feature_names_in_: Their names, or None where they have none.
+        feature_names_in_: Their names; None for columns without names.
         feature_names_out_: Names of the output columns.
         columns_: What training learnt about each raw column.
-        source_: Where each output column comes from.
-        most_missing_: More missing values than these are too many for a row.
-        summaries_: How each raw column was read, with counts where it was fitted here.
+        source_: Raw column and role of each output column.
+        most_missing_: More values than these are too many for a row to lack.
+        summaries_: How each raw column was read; a loaded preprocessor has no counts.
 
     Example:
         >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
@@ -103,44 +96,38 @@ class TablePreprocessor:
     def fit(self, X: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn medians, scales and labels.
 
-        A row of weight 2 counts as two equal rows, one of weight 0 as none.
-
         Args:
             X: The table.
-            sample_weight: Weight per row, not negative.
+            sample_weight: Weight per row: 2 counts as two equal rows, 0 as none.
         """
         table = read_table(X)
-        if table.n_columns == 0:
-            raise ValueError(
-                f"Found array with 0 feature(s) (shape=({table.n_rows}, 0)) while a minimum of 1 "
-                "is required."
-            )
-        if table.n_rows == 0:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 "
-                "is required."
-            )
+        shape = (table.n_rows, table.n_columns)
+        for size, what in zip(reversed(shape), ("feature", "sample"), strict=True):
+            if size == 0:  # in scikit-learn's words
+                raise ValueError(
+                    f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is "
+                    "required."
+                )
         weight = None if sample_weight is None else _checked_weight(sample_weight, table.n_rows)
-        learned = [
-            learn_column(
-                None if table.names is None else table.names[j],
-                table.label(j),
-                table.column(j),
-                weight,
-                self.max_categories,
+        columns: list[RawColumn] = []
+        summaries: list[ColumnSummary] = []
+        n_missing = np.zeros(table.n_rows, np.int64)
+        for j in range(table.n_columns):
+            column, summary, is_missing = learn_column(
+                table.label(j), table.column(j), weight, self.max_categories
             )
-            for j in range(table.n_columns)
-        ]
-        columns = tuple(column for column, _ in learned)
-        self._set(table.names, columns, most_missing(_count_missing(table, columns), weight))
+            columns.append(column)
+            summaries.append(summary)
+            n_missing += is_missing
+        self._set(table.names, columns, most_missing(n_missing, weight))
         self._labels = table.labels
-        self.summaries_ = tuple(summary for _, summary in learned)
+        self.summaries_ = tuple(summaries)
         return self
 
     def fit_transform(
         self, X: Any, sample_weight: ArrayLike | None = None, *, dtype: Any = np.float64
     ) -> NDArray[Any]:
-        """:meth:`fit`, then :meth:`transform`."""
+        """Fit to a table, then transform it."""
         return self.fit(X, sample_weight).transform(X, dtype=dtype)
 
     def transform(
@@ -149,44 +136,29 @@ class TablePreprocessor:
         *,
         dtype: Any = np.float64,
         extra: Literal["error", "ignore"] = "error",
-        tally: Tally | None = None,
         unseen: Unseen | None = None,
     ) -> NDArray[Any]:
-        """The matrix of a table, shape ``(rows, len(feature_names_out_))``.
+        """Return the matrix of a table, shape ``(rows, len(feature_names_out_))``.
 
         Args:
             X: A table with the columns of training, in any order where they have names.
             dtype: Floating type of the result; the arithmetic is float64.
             extra: What to do about names that training had not.
-            tally: Where given, counts what training never had.
-            unseen: Where given, a fresh one, learns which rows have that.
+            unseen: A fresh record, to be filled with the rows that training never had.
         """
         table = read_table(X)
-        order = self.places(table, extra)
-        if unseen is None and tally is not None:
-            unseen = Unseen()
+        places = self.places(table, extra)
         if unseen is not None:
             unseen.n_rows, unseen.most_missing = table.n_rows, self.most_missing_
-        matrix = self._matrix(table, order, dtype, unseen)
-        if tally is not None and unseen is not None:
-            tally.count(unseen)
-        return matrix
-
-    def _matrix(
-        self, table: Table, order: tuple[int, ...], dtype: Any, unseen: Unseen | None
-    ) -> NDArray[Any]:
-        """The columns of a table in the order of training, as numbers."""
-        if self._is_plain and table.matrix is not None:
-            matrix = table.matrix
-            if table.n_columns != len(order) or order != tuple(range(len(order))):
-                matrix = matrix[:, list(order)]
-            with np.errstate(over="ignore"):  # too far for a float is clipped like any far value
-                return self._standardised(matrix, dtype, unseen)
-        with np.errstate(over="ignore"):
-            return self._assembled(table, order, dtype, unseen)
+        with np.errstate(over="ignore"):  # too far for a float is clipped like any far value
+            if not self._is_plain or table.matrix is None:
+                return self._assembled(table, places, dtype, unseen)
+            in_order = places == tuple(range(table.n_columns))
+            matrix = table.matrix if in_order else table.matrix[:, list(places)]
+            return self._standardised(matrix, dtype, unseen)
 
     def within(self, matrix: FloatArray) -> FloatArray:
-        """Bring numbers that training clips to the end of the range that it saw.
+        """Clip outliers as training does: to the range of the other training values.
 
         Only rows to learn from need it; a row to predict stays as far as it is.
 
@@ -207,7 +179,7 @@ class TablePreprocessor:
         return taken
 
     def to_json(self) -> dict[str, Any]:
-        """The whole state: dicts, lists, text, numbers, booleans, None."""
+        """Return the whole state: dicts, lists, text, numbers, booleans, None."""
         return {
             "format": _FORMAT,
             "max_categories": self.max_categories,
@@ -221,7 +193,7 @@ class TablePreprocessor:
 
     @classmethod
     def from_json(cls, state: Any) -> Self:
-        """Rebuild from :meth:`to_json`; whatever else comes is refused, with the reason."""
+        """Load the state that :meth:`to_json` returned; refuse any other, with the reason."""
         expect(isinstance(state, dict), "it is not an object")
         found = state.get("format")
         expect(
@@ -233,7 +205,7 @@ class TablePreprocessor:
         expect(isinstance(has_names, bool), f'"has_names" is {has_names!r}')
         records = state.get("columns")
         expect(isinstance(records, list) and len(records) > 0, '"columns" is not a filled list')
-        columns = tuple(read_column(record, j, has_names) for j, record in enumerate(records))
+        columns = [read_column(record, j, has_names) for j, record in enumerate(records)]
         names = tuple(str(column.name) for column in columns) if has_names else None
         expect(names is None or len(set(names)) == len(names), "two columns have the same name")
         most = state.get("most_missing", len(columns) - 1)  # older versions did not count them
@@ -241,34 +213,26 @@ class TablePreprocessor:
         expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
         loaded = cls(max_categories=limit)
         loaded._set(names, columns, most)
-        loaded.summaries_ = tuple(column.summary(j) for j, column in enumerate(columns))
+        loaded.summaries_ = tuple(c.summary(loaded._name(j)) for j, c in enumerate(columns))
         return loaded
 
     def _set(
-        self, names: tuple[str, ...] | None, columns: tuple[RawColumn, ...], most_missing: int
+        self, names: tuple[str, ...] | None, columns: Sequence[RawColumn], most_missing: int
     ) -> None:
-        """Take over the learnt columns, and lay out what :meth:`transform` needs each time."""
+        """Keep the learnt columns, and lay out what every call of :meth:`transform` needs."""
         self.n_features_in_ = len(columns)
         self.most_missing_ = min(most_missing, len(columns) - 1)  # a row without any is too bare
         self.feature_names_in_ = names
         self._labels: tuple[Hashable, ...] | None = None  # of this process only: no file has them
-        self.columns_ = columns
+        self.columns_ = tuple(columns)
         out: list[str] = []
         source: list[OutputColumn] = []
         self._start: list[int] = []
         for j, column in enumerate(columns):
             self._start.append(len(out))
-            name = f"x{j}" if column.name is None else column.name
-            if column.kind == "numeric":
+            for name, role in column.outputs(f"x{j}" if column.name is None else column.name):
                 out.append(name)
-                source.append(OutputColumn(j, "value"))
-            else:
-                labels = (*column.categories, *(["(other)"] if column.has_other else []))
-                out += [f"{name} = {label}" for label in labels]
-                source += [OutputColumn(j, "category")] * len(labels)
-            if column.has_missing:
-                out.append(f"{name} is missing")
-                source.append(OutputColumn(j, "missing"))
+                source.append(OutputColumn(j, role))
         self.feature_names_out_ = tuple(out)
         self.source_ = tuple(source)
         self._is_plain = all(
@@ -284,16 +248,10 @@ class TablePreprocessor:
         self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
 
     def places(self, table: Table, extra: Literal["error", "ignore"] = "error") -> tuple[int, ...]:
-        """For each training column its place in this table."""
+        """Find the place of each training column in this table."""
         known, given = self.feature_names_in_, table.names
         if known is None or given is None:
-            if table.n_columns != self.n_features_in_:
-                raise ValueError(
-                    f"X has {table.n_columns} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input."
-                )
-            own, has_names = self._labels, known is not None
-            return place_unnamed(table, own, self.n_features_in_, has_names=has_names)
+            return self._unnamed_places(table)
         if known == given:
             return tuple(range(self.n_features_in_))
         place = {name: j for j, name in enumerate(given)}
@@ -306,68 +264,80 @@ class TablePreprocessor:
             raise ValueError(message)
         return tuple(place[name] for name in known)
 
+    def _unnamed_places(self, table: Table) -> tuple[int, ...]:
+        """Find the columns where training or this table has no names.
+
+        Labels that are not text are followed where both have the same; else columns are taken by
+        their place, with a warning if a frame calls them something else.
+        """
+        n_columns, own, given = self.n_features_in_, self._labels, table.labels
+        if table.n_columns != n_columns:
+            raise ValueError(
+                f"X has {table.n_columns} features, but {type(self).__name__} is expecting "
+                f"{n_columns} features as input."
+            )
+        problem = None
+        if self.feature_names_in_ is not None and given is not None:  # in scikit-learn's words
+            problem = "X does not have valid feature names, but this model was fitted with them"
+        elif own is not None and table.names is not None:
+            problem = "X has feature names, but this model was fitted without feature names"
+        elif given is not None and given != (own or tuple(range(n_columns))):
+            if own is not None and set(own) == set(given):
+                return tuple(given.index(label) for label in own)
+            problem = "training did not know the labels of X's columns"
+        if problem is not None:
+            message = f"{problem}: the columns are taken by their place; give them names of text."
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return tuple(range(n_columns))
+
     def _standardised(self, matrix: FloatArray, dtype: Any, unseen: Unseen | None) -> NDArray[Any]:
-        """All columns are numbers, none has an indicator: one pass over the matrix."""
-        given = matrix
+        """Transform a matrix of numbers whose columns make one output each."""
+        filled = matrix
         if not np.isfinite(matrix).all():
-            matrix = self._filled(matrix, unseen)
+            if np.isinf(matrix).any():
+                first = int(np.nonzero(np.isinf(matrix))[1][0])  # column of the first row with one
+                check_not_infinite(self._name(first), matrix[:, first])
+            is_missing = np.isnan(matrix)
+            filled = np.where(is_missing, self._median, matrix)
+            if unseen is not None:
+                for j in range(matrix.shape[1]):
+                    _mark(unseen.absent, self._name(j), is_missing[:, j])
         if unseen is not None and len(matrix):
-            far = (matrix.min(0) < self._reach[0]) | (matrix.max(0) > self._reach[1])
+            far = (filled.min(0) < self._reach[0]) | (filled.max(0) > self._reach[1])
             for j, column in enumerate(self.columns_):
                 if far[j] or column.is_whole:
-                    unseen.note_far(
-                        self._name(j), given[:, j], column.reach, is_whole=column.is_whole
-                    )
-        if len(matrix) <= _BLOCK:
-            return _clipped((matrix - self._mean) * self._inverse).astype(dtype, copy=False)
+                    _mark(unseen.far, self._name(j), column.find_far(matrix[:, j]))
         out = np.empty(matrix.shape, dtype)
         for start in range(0, len(matrix), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            out[rows] = _clipped((matrix[rows] - self._mean) * self._inverse)
+            out[rows] = _clipped((filled[rows] - self._mean) * self._inverse)
         return out
 
-    def _filled(self, matrix: FloatArray, unseen: Unseen | None) -> FloatArray:
-        """Medians for nan; inf is refused."""
-        if np.isinf(matrix).any():
-            row, j = (int(place[0]) for place in np.nonzero(np.isinf(matrix)))
-            raise infinite(self._name(j), row, matrix[row, j])
-        holes = np.isnan(matrix)
-        if unseen is not None:
-            for j in range(holes.shape[1]):
-                unseen.note_missing(self._name(j), holes[:, j], is_new=True)
-        return np.where(holes, self._median, matrix)
-
-    def _name(self, index: int) -> str | int:
-        name = self.columns_[index].name
-        return index if name is None else name
-
     def _assembled(
-        self, table: Table, order: tuple[int, ...], dtype: Any, unseen: Unseen | None
+        self, table: Table, places: tuple[int, ...], dtype: Any, unseen: Unseen | None
     ) -> NDArray[Any]:
-        """Column by column; numbers in blocks of rows, so that a block stays in the cache."""
+        """Transform column by column; numbers in blocks of rows, so that they stay in the cache."""
         out = np.zeros((table.n_rows, len(self.source_)), dtype)
         numbers: list[tuple[int, FloatArray, RawColumn]] = []
-        for j, (place, start) in enumerate(zip(order, self._start, strict=True)):
-            column, raw = self.columns_[j], table.column(place)
+        for j, (place, start) in enumerate(zip(places, self._start, strict=True)):
+            column, raw, name = self.columns_[j], table.column(place), self._name(j)
             if column.kind == "categorical":
-                slots, holes = self._slots(j, raw, unseen)
+                slots, is_missing = self._slots(j, raw, unseen)
                 hit = np.flatnonzero(slots >= 0)
                 out[hit, start + slots[hit]] = 1
             else:
-                values = as_numbers(column, self._name(j), raw)
+                values = as_numbers(column, name, raw)
                 if unseen is not None:
-                    unseen.note_far(self._name(j), values, column.reach, is_whole=column.is_whole)
-                holes = None if np.isfinite(values).all() else np.isnan(values)
-                if holes is not None:
-                    check_not_infinite(self._name(j), values)
-                    values = np.where(holes, column.median, values)
+                    _mark(unseen.far, name, column.find_far(values))
+                is_missing = np.isnan(values)
+                if not np.isfinite(values).all():
+                    check_not_infinite(name, values)
+                    values = np.where(is_missing, column.median, values)
                 numbers.append((start, values, column))
-            if holes is None or not holes.any():
-                continue
             if unseen is not None:
-                unseen.note_missing(self._name(j), holes, is_new=not column.has_missing)
+                _mark(unseen.missing if column.has_missing else unseen.absent, name, is_missing)
             if column.has_missing:
-                out[holes, start + column.width - 1] = 1
+                out[is_missing, start + column.width - 1] = 1
         for first in range(0, table.n_rows, _BLOCK):
             rows = slice(first, first + _BLOCK)
             for start, values, column in numbers:
@@ -376,28 +346,24 @@ class TablePreprocessor:
 
     def _slots(
         self, index: int, raw: Column, unseen: Unseen | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Per row the label's place in the block, -1 for none; and where the value is missing."""
+    ) -> tuple[NDArray[np.int64], Mask]:
+        """Find each row's label in the column's block, -1 for none; and the missing values."""
         column, known = self.columns_[index], self._codes[index]
         texts = as_labels(column, raw)
         unknown = len(known) if column.has_other else -1
-        slots = np.array([known.get(label, unknown) for label in texts.labels] + [-1], np.int64)
+        slots = np.array([known.get(label, unknown) for label in texts.labels], np.int64)
         if unseen is not None:
-            is_new = np.append(slots[:-1] < 0, False)  # code -1, a missing value, reads the last
-            unseen.note_unknown(self._name(index), is_new[texts.codes])
-        return slots[texts.codes], texts.codes < 0
+            _mark(unseen.unknown, self._name(index), texts.lookup(slots < 0, False))
+        return texts.lookup(slots, -1), texts.codes < 0
+
+    def _name(self, index: int) -> str | int:
+        name = self.columns_[index].name
+        return index if name is None else name
 
 
-def _count_missing(table: Table, columns: tuple[RawColumn, ...]) -> NDArray[np.int64]:
-    """Missing values of each row, as the learnt columns read them: among numbers NA is one."""
-    count = np.zeros(table.n_rows, np.int64)
-    for j, learned in enumerate(columns):
-        column = table.column(j)
-        if learned.kind == "numeric":
-            count += np.isnan(as_numbers(learned, table.label(j), column))
-        elif isinstance(column, Texts):
-            count += column.codes < 0
-    return count
+def _mark(found: dict[str, Mask], name: str | int, rows: Mask) -> None:
+    if rows.any():
+        found[str(name)] = rows
 
 
 def _clipped(values: FloatArray) -> FloatArray:

@@ -21,9 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from priornet.tables.containers import PANDAS_EXTENSIONS
 from priornet.tables.csv_blocks import Block, CsvBlocks, CsvError
-from priornet.tables.frames import as_frame
+from priornet.tables.raw import PANDAS_EXTENSIONS, as_frame
 from priornet.tables.values import MISSING_WORDS, CellError
 
 if TYPE_CHECKING:

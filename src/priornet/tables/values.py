@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "MISSING_WORDS",
@@ -80,6 +80,10 @@ class Texts:
     codes: NDArray[np.int64]
     labels: tuple[str, ...]
     is_declared: bool = False
+
+    def lookup(self, values: ArrayLike, missing: Any) -> NDArray[Any]:
+        """Return a value for each row, given one for each label and one for a missing value."""
+        return np.append(values, missing)[self.codes]  # code -1 reads the last entry
 
 
 Column = Numbers | Texts

@@ -10,8 +10,8 @@ from priornet.export.interface import feeds, numbers
 from priornet.export.onnx.graph import Graph
 from priornet.export.onnx.raw_columns import preprocess
 from priornet.export.torch_export import RawColumns
+from priornet.tables.matching import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.unseen import Unseen
 
 
 def prepared(preprocessor, rows):

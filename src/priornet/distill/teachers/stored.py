@@ -41,7 +41,7 @@ class StoredTeacher(Teacher):
     is_stored = True
 
     def __init__(self, path: str | Path, *, columns: tuple[str, ...] | None = None) -> None:
-        from priornet.tables.frames import unnamed_indices
+        from priornet.tables.raw import unnamed_indices
         from priornet.tables.read import read_frame
 
         frame = read_frame(path)

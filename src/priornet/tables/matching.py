@@ -1,0 +1,237 @@
+"""Values read as training read them, and rows with what training never had.
+
+A file of text, a typed column and a column of categories say the same in different ways: ``True``,
+``true`` and 1, ``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``.
+What training knew as numbers becomes those numbers; what it knew as labels, the labels as training
+spelled them.
+
+A row is *unseen* in training, and no model can vouch for it, where
+
+- a value is missing in a column that was complete in training;
+- a label is new to a column whose training labels are all known (none were pooled);
+- a number lies further outside the training range than that range is wide;
+- a number is neither 0 nor 1 where training had no others;
+- the row lacks more values than 99 of 100 training rows, or has no value at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from datetime import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priornet.tables.encoding import RawColumn
+from priornet.tables.values import (
+    MISSING_WORDS,
+    CellError,
+    Column,
+    Numbers,
+    Texts,
+    as_moments,
+    label_of,
+    parse_labels,
+    shown,
+)
+
+__all__ = ["Tally", "Unseen", "as_labels", "as_numbers", "means_missing", "most_missing"]
+
+FloatArray = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+RARE = 0.01
+"""A row lacks too much where a smaller share of the training rows lacks as many values."""
+# As programs write numbers. With zeros in front it is a code: 007 is not 7.
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+_EXACT_DIGITS = 15  # that a double keeps
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
+_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
+_KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
+
+
+def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
+    """The numbers of a column that training knew as numeric; nan where one is missing.
+
+    Args:
+        column: What training learnt about it.
+        name: What messages call it.
+        raw: Its values now.
+    """
+    if isinstance(raw, Texts):
+        parsed = parse_labels(raw.labels, column.parser)
+        if parsed is not None:
+            return raw.lookup(parsed[1], np.nan)
+        wrong = [parse_labels([text], column.parser) is None for text in raw.labels]
+        row = int(np.argmax(raw.lookup(wrong, False)))
+        kind = _KINDS.get(column.parser, "a number")
+        text = raw.labels[raw.codes[row]]
+        raise CellError(name, row, f'"{text[:80]}" is not {kind}, as this column was in training.')
+    if raw.is_date != (column.parser == "date") and not np.isnan(raw.values).all():
+        was, now = ("dates", "numbers") if column.parser == "date" else ("numbers", "dates")
+        raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
+    return raw.values
+
+
+def as_labels(column: RawColumn, raw: Column) -> Texts:
+    """The labels of a column that training knew as labels, spelled as it knew them.
+
+    A label that is none of training's in any spelling stays as it is, and so does one that could be
+    two of them; but words such as NA that training had not are missing values.
+
+    Args:
+        column: What training learnt about it.
+        raw: Its values now.
+    """
+    texts = _texts(raw) if isinstance(raw, Numbers) else raw
+    known = set(column.categories)
+    if known.issuperset(texts.labels):
+        return texts
+    spelled = _unambiguous(column.categories)
+    labels = [text if text in known else spelled.get(_meaning(text), text) for text in texts.labels]
+    places = np.arange(len(labels))
+    codes = texts.lookup(np.where(means_missing(column, labels), -1, places), -1)
+    return Texts(codes, tuple(labels), texts.is_declared)
+
+
+def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
+    """Tell which labels are words such as NA that training had not: its reader took them for holes.
+
+    Where rare labels were pooled nobody knows whether such a word was among them.
+    """
+    if column.has_other:
+        return [False] * len(labels)
+    words = MISSING_WORDS - {label.lower() for label in column.categories}
+    return [label.lower() in words for label in labels]
+
+
+def _unambiguous(labels: Sequence[str]) -> dict[object, str]:
+    """Labels by their meaning, without those that mean the same."""
+    found: dict[object, list[str]] = {}
+    for label in labels:
+        found.setdefault(_meaning(label), []).append(label)
+    return {meaning: same[0] for meaning, same in found.items() if len(same) == 1}
+
+
+def _meaning(label: str) -> object:
+    """What a label has in common with its other spellings."""
+    if label.lower() in ("true", "false"):
+        return float(label.lower() == "true")
+    if _NUMBER.fullmatch(label) and sum(c.isdigit() for c in label) <= _EXACT_DIGITS:
+        return float(label)
+    if _DATE.fullmatch(label):
+        days = parse_labels([label], "date")
+        if days is not None:
+            return "moment", as_moments(days[1]).item()
+    if _TIME.fullmatch(label):
+        with suppress(ValueError):  # 25:00
+            return "time", time.fromisoformat(label)
+    return label
+
+
+def _texts(raw: Numbers) -> Texts:
+    """Numbers where training had labels: 3.0 is the label "3", a date its ISO text."""
+    missing = np.isnan(raw.values)
+    values, inverse = np.unique(raw.values[~missing], return_inverse=True)
+    codes = np.full(len(raw.values), -1, np.int64)
+    codes[~missing] = inverse
+    labels = as_moments(values) if raw.is_date else [label_of(value) for value in values]
+    return Texts(codes, tuple(map(str, labels)))
+
+
+@dataclass
+class Unseen:
+    """The rows of one table with what training never had: masks ``(n_rows,)`` by column.
+
+    Attributes:
+        absent: The value is missing, which it never was in training.
+        unknown: The label is new.
+        far: The number lies far outside the training range.
+        missing: The value is missing, as it was in some rows of training.
+        n_rows: Rows of the table.
+        most_missing: More values than these are too many for a row to lack.
+    """
+
+    absent: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    unknown: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    far: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    missing: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    n_rows: int = 0
+    most_missing: int = 0
+
+    @property
+    def bare(self) -> Mask:
+        """Mark the rows that lack too many of the values that training lacked too."""
+        count = np.zeros(self.n_rows, np.int64)
+        for rows in self.missing.values():
+            count += rows
+        return count > self.most_missing
+
+    @property
+    def rows(self) -> Mask:
+        """Mark the rows with anything that training never had."""
+        found = self.bare
+        for kind in (self.absent, self.unknown, self.far):
+            for rows in kind.values():
+                found |= rows
+        return found
+
+    @property
+    def columns(self) -> NDArray[np.object_]:
+        """Name the columns behind each such row, joined by ``"; "``; empty for other rows."""
+        found = np.full(self.n_rows, "", object)
+        bare = self.bare
+        names = [*self.absent, *self.unknown, *self.far, *(self.missing if bare.any() else ())]
+        for name in dict.fromkeys(names):
+            rows = bare & self.missing.get(name, False)
+            for kind in (self.absent, self.unknown, self.far):
+                rows = rows | kind.get(name, False)
+            for i in np.flatnonzero(rows):
+                found[i] = f"{found[i]}; {name}" if found[i] else name
+        return found
+
+
+@dataclass
+class Tally:
+    """Counts of what training never had, over any number of tables.
+
+    Attributes:
+        n_rows: Rows.
+        imputed: Missing values by column, where training had none.
+        unknown: New labels by column.
+        far: Numbers by column that lie far outside the training range.
+        bare: Rows that lack too many values.
+        unseen: Rows with any of these.
+    """
+
+    n_rows: int = 0
+    imputed: Counter[str] = field(default_factory=Counter[str])
+    unknown: Counter[str] = field(default_factory=Counter[str])
+    far: Counter[str] = field(default_factory=Counter[str])
+    bare: int = 0
+    unseen: int = 0
+
+    def count(self, unseen: Unseen) -> None:
+        """Add the rows of a table."""
+        imputed, unknown, far = (
+            Counter({name: int(rows.sum()) for name, rows in kind.items()})
+            for kind in (unseen.absent, unseen.unknown, unseen.far)
+        )
+        n_bare, n_unseen = int(unseen.bare.sum()), int(unseen.rows.sum())
+        self.merge(Tally(unseen.n_rows, imputed, unknown, far, n_bare, n_unseen))
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+def most_missing(n_missing: NDArray[np.int64], weight: FloatArray | None) -> int:
+    """Return how many values a row may lack: as many as 1 % of the training rows lack, or more."""
+    mass = np.bincount(n_missing, weight)
+    at_least = np.cumsum(mass[::-1])[::-1] / mass.sum()
+    return int(np.flatnonzero(at_least >= RARE * (1 - 1e-9))[-1])
