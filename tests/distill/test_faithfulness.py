@@ -109,11 +109,11 @@ def test_ranks_say_on_which_rows_they_are_lost():
     bad = replace(GOOD, rank_total=0.2)
     (alone,) = problems(bad, None, bad, None)
     assert alone.endswith("(at least 0.6 is good)")
-    beyond = replace(GOOD, rank_total=0.11)
-    (both,) = problems(replace(GOOD, rank_total=0.75), beyond, bad, None)
-    assert both == f"{alone}: 0.75 on the rows, 0.11 beyond them"
-    (both,) = problems(replace(GOOD, rank_total=None), beyond, bad, None)
-    assert ": none on the rows, 0.11 beyond them" in both
+    ood = replace(GOOD, rank_total=0.11)
+    (both,) = problems(replace(GOOD, rank_total=0.75), ood, bad, None)
+    assert both == f"{alone}: 0.75 on the rows, 0.11 on out-of-domain rows"
+    (both,) = problems(replace(GOOD, rank_total=None), ood, bad, None)
+    assert ": none on the rows, 0.11 on out-of-domain rows" in both
 
 
 def test_the_worst_place_is_named():

@@ -1,13 +1,13 @@
 """A teacher's answers: checked in one place, and pooled for members that learnt from few rows.
 
-A student, a measure or a report sees answers only through :func:`ask`: of the right shape, finite,
-with proper covariances, and with a warning where nothing can be learnt about knowledge uncertainty.
+:func:`ask` returns answers of the right shape, finite and with proper covariances. It warns if they
+hold no knowledge uncertainty to learn.
 
 A Normal-Wishart weighs members by their precision. From few rows a precision is learnt badly: a
-member that is sure by chance moves the student's mean and makes it sure, where the ensemble's own
-mixture still listens to the others. So each member takes a share of its covariance from all of
-them, as if it had seen some rows more. Means and the average covariance stay: the ensemble's data,
-knowledge and total variance are unchanged.
+member that is sure by chance moves the student's mean and makes it sure, while the ensemble's own
+mixture still counts the others. So each member takes a share of its covariance from all members,
+as if it had seen more rows. Means and the average covariance stay: the ensemble's data, knowledge
+and total variance are unchanged.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ __all__ = [
     "pooled_share",
 ]
 
-_MOST_FAILED = 0.01  # share of inputs without a finite answer beyond which distillation stops
+_MOST_FAILED = 0.01  # share of inputs without a finite answer; with more distillation stops
 _ASKED_AT_ONCE = 1 << 14
 # Members agree where their means differ by less than this share of their standard deviation: in
 # float32 answers nothing smaller can be told from rounding.
 _AGREEMENT = 1e-6
-# Settled on parts of 13 tables, 40 to 350 rows each, scored on the rows that were left.
-_ROWS_OF_ALL = 12  # from which a member learns what the others say
-_ENOUGH = 240  # rows of a member that need no help
+# Chosen on parts of 13 tables, 40 to 350 rows each, scored on the rows that were left.
+_ROWS_OF_ALL = 12  # as many rows are worth what the other members know
+_ENOUGH = 240  # rows of a member that takes nothing from the others
 _MOST = 0.5
 
 
@@ -57,26 +57,26 @@ class Answers:
     """Checked answers for some inputs."""
 
     ensemble: GaussianEnsemble
-    """Of the inputs that have one, batch ``(n,)``; float64, on the CPU."""
+    """Members at the inputs with an answer, batch ``(n,)``; float64, on the CPU."""
     kept: Tensor
-    """Which inputs those are, ``(N,)``."""
+    """True for inputs with an answer, ``(N,)``."""
 
 
 def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[Answers]:
-    """Ask a teacher at every row of a table, in pieces, and check what comes.
+    """Ask a teacher at every row of a table, in pieces, and check the answers.
 
-    Rows without a finite answer are left out; beyond 1 % and one it is an error. Where all members
-    agree at all rows there is a warning, after the last piece.
+    Rows without a finite answer are left out; more than 1 % of them, and more than one, are an
+    error. If all members agree at all rows, a warning follows the last piece.
 
     Args:
-        teacher: Whom to ask.
+        teacher: The teacher.
         X: The table.
         at_once: Rows per piece.
     """
     n_rows, n_failed, agree = num_rows(X), 0, True
     first: GaussianEnsemble | None = None
     for rows in iterate_batches(X, at_once):
-        answers = _asked(teacher, rows)
+        answers = _ask_batch(teacher, rows)
         first = first or answers.ensemble
         _check_constant(first, answers.ensemble)
         n_failed += int((~answers.kept).sum())
@@ -84,8 +84,9 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         if n_failed == n_rows or n_failed > max(_MOST_FAILED * n_rows, 1):
             raise TeacherError(
                 f"the teacher has no finite answer for {n_failed} or more of {n_rows} inputs; at "
-                f"most {_MOST_FAILED:.0%} may be left out. Look at holes and at values far from "
-                "its training data; in Python, `TransferSet(far_share=0)` asks at none of those."
+                f"most {_MOST_FAILED:.0%} may be left out. Look at missing values and at values "
+                "far from its training data; in Python, `TransferSet(far_share=0)` asks at no such "
+                "values."
             )
         agree = agree and _members_agree(answers.ensemble)
         yield answers
@@ -103,7 +104,7 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
 
 
 def _check_constant(first: GaussianEnsemble, now: GaussianEnsemble) -> None:
-    """Refuse members that come and go: a student learns from the same ones everywhere."""
+    """Refuse answers of another number of members or targets than the first ones."""
     shapes = [(one.n_members, one.k_dim) for one in (first, now)]
     if shapes[0] != shapes[1]:
         (m, k), (n, j) = shapes
@@ -131,7 +132,7 @@ def join_ensembles(ensembles: Sequence[GaussianEnsemble]) -> GaussianEnsemble:
     )
 
 
-def _asked(teacher: Teacher, rows: Any) -> Answers:
+def _ask_batch(teacher: Teacher, rows: Any) -> Answers:
     try:
         answer = teacher.gaussians(rows)
     except TeacherError:
@@ -151,12 +152,12 @@ def checked(means: Any, covariances: Any, batch: tuple[int, ...]) -> Answers:
     """Check the answers for inputs of a batch shape: rows ``(N,)``, pixels ``(N, H, W)``.
 
     Args:
-        means: ``(M, *batch, K)``; ``(M, *batch)`` for one target.
-        covariances: ``(M, *batch, K, K)`` or ``(M, *batch, K)``; ``(M, *batch)`` for one target.
-        batch: Of the inputs.
+        means: Shape ``(M, *batch, K)``; ``(M, *batch)`` for one target.
+        covariances: Shape ``(M, *batch, K, K)``, or of variances: that of the means.
+        batch: Batch shape of the inputs.
 
     Returns:
-        The answers of the inputs that have finite ones, as one batch dimension.
+        The finite answers, as one batch dimension.
     """
     mean, covariance = _tensor("means", means), _tensor("covariances", covariances)
     mean, covariance = _shaped(mean, covariance, batch)
@@ -192,9 +193,9 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 
 def _shaped(mean: Tensor, covariance: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Means with their last dimension K, and covariances beside them."""
+    """Check shapes; give means and variances of one target their last dimension."""
     wanted = ", ".join(("M", *(str(n) for n in batch)))
-    if mean.dim() == len(batch) + 1:  # one target, said without its dimension
+    if mean.dim() == len(batch) + 1:  # one target, without its dimension
         mean = mean.unsqueeze(-1)
         if covariance.dim() == len(batch) + 1:
             covariance = covariance.unsqueeze(-1)
@@ -237,21 +238,21 @@ def _members_agree(ensemble: GaussianEnsemble) -> bool:
 
 
 def pooled_share(n_rows: int) -> float:
-    """Share of a member's covariance that is taken from all: ``12 / n_rows - 1 / 20``, 0 to 1/2.
+    """Compute the share of a covariance to take from all members, from 0 to 1/2.
 
     Args:
-        n_rows: Rows that each member learnt from.
+        n_rows: Rows from which each member learnt; the share is ``12 / n_rows - 1 / 20``.
     """
     return min(max(_ROWS_OF_ALL / n_rows - _ROWS_OF_ALL / _ENOUGH, 0.0), _MOST)
 
 
 @torch.no_grad()
 def pool_covariances(ensemble: GaussianEnsemble, share: float) -> GaussianEnsemble:
-    r"""Members with covariances :math:`(1 - s)\Sigma_m + s\bar\Sigma`; their means stay.
+    r"""Give members the covariances :math:`(1 - s)\Sigma_m + s\bar\Sigma`; their means stay.
 
     Args:
         ensemble: M Gaussians per input.
-        share: :math:`s`, between 0 (as they are) and 1 (all alike).
+        share: :math:`s`, from 0 (unchanged) to 1 (all equal).
     """
     if share == 0:
         return ensemble
@@ -265,7 +266,7 @@ def pool_covariances(ensemble: GaussianEnsemble, share: float) -> GaussianEnsemb
         seen += relative.mT @ relative
     own = torch.eye(ensemble.k_dim, dtype=tril.dtype, device=tril.device)
     factor = triangular.precision_cholesky(torch.lerp(own, seen / len(roots), share))
-    # Where they differ beyond the range of numbers, far outside, members stay as they are.
+    # Members so different that the numbers overflow, at extreme inputs, stay as they are.
     good = torch.isfinite(seen + factor).all(-1).all(-1).all(0)[..., None, None]
     pooled = torch.where(good, tril @ factor, tril)
     return GaussianEnsemble.from_precision_tril(ensemble.means, pooled, validate_args=False)

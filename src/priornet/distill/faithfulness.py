@@ -1,4 +1,4 @@
-"""How faithful a student is to its teacher: by how much it differs, and where."""
+"""The faithfulness of a student: by how much it differs from its teacher, where, and its cost."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ __all__ = [
     "worst_place",
 ]
 
-# From here on a student counts as faithful.
+FloatArray = NDArray[np.float64]
+
+# Limits of a faithful student.
 _LEAST_R2, _LEAST_RANK, _MOST_NATS = 0.9, 0.6, 0.25
 _N_DRAWS = 16  # of the teacher's predictive, at each input
-_CONSTANT = 1e-6  # means that vary by less, relative to their noise, do not vary
+_CONSTANT = 1e-6  # means that vary by less, relative to their noise, are constant
 _FLAT = 0.01  # uncertainty that varies by less, relative to itself, has no ranks worth keeping
 _REPEATS = 7
-_TIMED = 1000  # rows at least: of fewer, the time is that of the call
-_BEYOND = TransferSet(far_share=0.0, generator_share=1.0)
+_TIMED = 1000  # rows at least: with fewer, the time is that of the call
+_OOD = TransferSet(far_share=0.0, generator_share=1.0)
 
 
 class FaithfulnessWarning(UserWarning):
@@ -52,29 +54,29 @@ class Agreement:
 
     n_rows: int
     r2: float
-    """Of the student's mean as a prediction of the teacher's; of several targets the lowest."""
+    """R2 of the student's mean as a prediction of the teacher's; of several targets the lowest."""
     rank_total: float | None
-    """Spearman correlation of total uncertainty; None where the teacher's hardly varies."""
+    """Spearman correlation of total uncertainty; None if the teacher's hardly varies."""
     rank_knowledge: float | None
-    """Of knowledge uncertainty; None for a student or a teacher without."""
+    """Spearman correlation of knowledge uncertainty; None if one of the two has none."""
     nll: float
-    """Of the student, on targets drawn from the teacher; nats."""
+    """NLL of the student on targets drawn from the teacher, in nats."""
     nll_teacher: float
-    """Of the teacher, on the same; what is between the two is the student's loss."""
+    """NLL of the teacher on the same targets; the difference is the student's loss."""
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """What a student kept, what it costs, and what to beware of."""
+    """A student beside its teacher: agreement, size, speed and problems."""
 
     inside: Agreement
-    """At the rows given."""
+    """Agreement at the given rows."""
     outside: Agreement | None
-    """At rows that a widened factor analysis of them draws."""
+    """Agreement at out-of-domain rows, drawn by a widened factor analysis of the given rows."""
     everywhere: Agreement
-    """At both."""
+    """Agreement at all these rows."""
     truth: dict[str, dict[str, float]] | None
-    """RMSE and NLL of both against targets, where there are some."""
+    """RMSE and NLL of both against targets, if there are any."""
     bytes_student: int
     bytes_teacher: int | None
     rows_per_second_student: float
@@ -82,27 +84,26 @@ class Faithfulness:
     n_dropped: int
     """Rows without an answer of the teacher."""
     problems: tuple[str, ...]
-    """What is not faithful, by how much and where; empty for a faithful student."""
+    """Each way in which the student is not faithful, by how much and where."""
 
     @property
     def is_faithful(self) -> bool:
-        """Whether nothing is wrong."""
+        """Tell if there are no problems."""
         return not self.problems
 
     @property
     def times_smaller(self) -> float | None:
-        """Bytes of the teacher over those of the student."""
+        """Divide the bytes of the teacher by those of the student."""
         return None if self.bytes_teacher is None else self.bytes_teacher / self.bytes_student
 
     @property
     def times_faster(self) -> float:
-        """Rows per second of the student over those of the teacher."""
+        """Divide the student's rows per second by those of the teacher."""
         return self.rows_per_second_student / self.rows_per_second_teacher
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        state = asdict(self)
-        state["problems"] = list(self.problems)
+        """Convert to plain data."""
+        state = {**asdict(self), "problems": list(self.problems)}
         state |= {"times_smaller": self.times_smaller, "times_faster": self.times_faster}
         return {**state, "is_faithful": self.is_faithful}
 
@@ -111,74 +112,70 @@ def compare(
     student: Model,
     teacher: Model | Teacher,
     table: Any,
-    targets: NDArray[np.float64] | None = None,
+    targets: FloatArray | None = None,
     *,
     seed: int = 0,
 ) -> Faithfulness:
-    """Compare a student with its teacher at a table's rows and at rows drawn beyond them.
+    """Compare a student with its teacher at a table's rows, and at as many out-of-domain rows.
 
     Args:
         student: A fitted model.
         teacher: A model that predicts an ensemble, or a teacher.
         table: Raw rows, checked.
-        targets: ``(N, K)``, where they are known.
-        seed: Of the rows beyond, and of targets drawn from the teacher.
+        targets: Shape ``(N, K)``, if they are known.
+        seed: Of the out-of-domain rows, and of targets drawn from the teacher.
     """
     answers = _ask(teacher, table)
     rows = answers.kept.nonzero().flatten().numpy()
     whole, table = table, take_rows(table, rows)
-    belief, theirs = _belief(student, table), answers.ensemble
-    inside = agreement(belief, theirs, seed=seed)
+    belief, ensemble = _belief(student, table), answers.ensemble
+    inside = agreement(belief, ensemble, seed=seed)
     outside, everywhere, n_dropped = None, inside, int((~answers.kept).sum())
-    silence: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
     try:
-        drawn = _rows_beyond(student, teacher, table, seed)
-        beyond = None if drawn is None else _ask(teacher, drawn)
+        drawn = _draw_ood(student, teacher, table, seed)
+        ood = None if drawn is None else _ask(teacher, drawn)
     except TeacherError as error:  # no reason to lose a student
-        drawn = beyond = None
-        silence = (f"beyond the rows nothing is known: {error}".rstrip("."),)
-    if beyond is not None:
-        drawn = take_rows(drawn, beyond.kept.nonzero().flatten().numpy())
-        outside = agreement(_belief(student, drawn), beyond.ensemble, seed=seed)
-        both = _belief(student, table, drawn)
-        everywhere = agreement(both, join_ensembles([theirs, beyond.ensemble]), seed=seed)
-        n_dropped += int((~beyond.kept).sum())
-    scale = torch.from_numpy(student.targets.scaling.scale)
-    error = ((belief.predictive().mean - theirs.means.mean(0)) / scale).square().mean(-1).numpy()
-    found = problems(inside, outside, everywhere, worst_place(table, error))
-    speeds = _speeds(student, teacher, whole)
+        drawn = ood = None
+        unknown = (f"nothing is known of out-of-domain rows: {error}".rstrip("."),)
+    if ood is not None:
+        drawn = take_rows(drawn, ood.kept.nonzero().flatten().numpy())
+        outside = agreement(_belief(student, drawn), ood.ensemble, seed=seed)
+        both = join_ensembles([ensemble, ood.ensemble])
+        everywhere = agreement(_belief(student, table, drawn), both, seed=seed)
+        n_dropped += int((~ood.kept).sum())
+    place = _worst_place(student, table, belief, ensemble)
     return Faithfulness(
         inside,
         outside,
         everywhere,
-        None if targets is None else _truth(belief, theirs, targets[rows]),
-        _weights_bytes(student),
-        teacher.n_bytes() if isinstance(teacher, Teacher) else _weights_bytes(teacher),
-        *speeds,
+        None if targets is None else _truth(belief, ensemble, targets[rows]),
+        _weight_bytes(student),
+        teacher.n_bytes() if isinstance(teacher, Teacher) else _weight_bytes(teacher),
+        *_speeds(student, teacher, whole),
         n_dropped,
-        (*found, *silence),
+        (*problems(inside, outside, everywhere, place), *unknown),
     )
 
 
+@torch.no_grad()
 def _belief(model: Model, *tables: Any) -> Any:
-    """Belief about the rows of tables, in units of the targets."""
+    """Compute the belief about the rows of tables, in units of the targets."""
     prep = model.preprocessor
-    names = None if prep.feature_names_in_ is None else tuple(prep.feature_names_in_)
-    inputs = [prep.transform(columns_by_name(table, names)) for table in tables]
+    inputs = [prep.transform(columns_by_name(one, prep.feature_names_in_)) for one in tables]
     shift, scale = (torch.from_numpy(part) for part in model.targets.scaling)
-    with torch.no_grad():
-        return model.standard_belief(torch.from_numpy(np.concatenate(inputs))).affine(shift, scale)
+    return model.standard_belief(torch.from_numpy(np.concatenate(inputs))).affine(shift, scale)
 
 
 def _ask(teacher: Model | Teacher, table: Any) -> Answers:
-    """The teacher's answers in target units, and which rows have one."""
+    """Ask in units of the targets."""
     if isinstance(teacher, Teacher):
         return ask_all(teacher, table)
     return Answers(_belief(teacher, table), torch.ones(num_rows(table), dtype=torch.bool))
 
 
-def _rows_beyond(student: Model, teacher: Model | Teacher, table: Any, seed: int) -> Any:
-    """As many rows beyond the table; None for a stored teacher."""
+def _draw_ood(student: Model, teacher: Model | Teacher, table: Any, seed: int) -> Any:
+    """Draw as many out-of-domain rows as a table has; none for a stored teacher."""
     labels: tuple[str | int, ...] = ()
     if isinstance(teacher, Teacher):
         if teacher.is_stored:
@@ -186,12 +183,13 @@ def _rows_beyond(student: Model, teacher: Model | Teacher, table: Any, seed: int
         labels = teacher.label_columns
     questions = Questions(table, student.preprocessor, labels)
     inputs = torch.from_numpy(questions.inputs)
-    return questions.draw(_BEYOND, inputs, len(inputs), Generator().manual_seed(seed))[1]
+    return questions.draw(_OOD, inputs, len(inputs), Generator().manual_seed(seed))[1]
 
 
 def _truth(
-    student: Any, teacher: GaussianEnsemble, targets: NDArray[np.float64]
+    student: Any, teacher: GaussianEnsemble, targets: FloatArray
 ) -> dict[str, dict[str, float]]:
+    """Score both against targets."""
     y = torch.from_numpy(targets)
     found: dict[str, dict[str, float]] = {}
     for name, belief in (("student", student), ("teacher", teacher)):
@@ -202,20 +200,28 @@ def _truth(
 
 
 def _speeds(student: Model, teacher: Model | Teacher, table: Any) -> tuple[float, float]:
-    """Rows per second of both, from raw rows to Gaussians."""
+    """Measure rows per second of student and teacher, from raw rows to Gaussians."""
     n_rows = max(num_rows(table), _TIMED)
     rows = take_rows(table, np.resize(np.arange(num_rows(table)), n_rows))
 
     def ask_teacher() -> object:
         return teacher.gaussians(rows) if isinstance(teacher, Teacher) else _belief(teacher, rows)
 
-    return (
-        rows_per_second(lambda: _belief(student, rows), n_rows),
-        rows_per_second(ask_teacher, n_rows),
-    )
+    own = rows_per_second(lambda: _belief(student, rows), n_rows)
+    return own, rows_per_second(ask_teacher, n_rows)
 
 
-def _weights_bytes(model: Model) -> int:
+def rows_per_second(answer: Callable[[], object], n_rows: int) -> float:
+    """Measure the rows per second of a call, the best of a few."""
+    best = np.inf
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        answer()
+        best = min(best, time.perf_counter() - start)
+    return n_rows / max(best, 1e-9)
+
+
+def _weight_bytes(model: Model) -> int:
     weights = model.stack.weights
     return weights.numel() * weights.element_size()
 
@@ -234,7 +240,7 @@ def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agre
     error = (student.predictive().mean - mean).square().sum(0)
     noise = teacher.data_covariance().diagonal(dim1=-2, dim2=-1).mean(0)
     total_noise = len(mean) * noise
-    # A teacher that says the same everywhere has no spread: its noise is the measure then.
+    # A constant mean has no spread: the error is then measured in units of the noise.
     r2 = (1 - error / torch.where(spread > _CONSTANT * total_noise, spread, total_noise)).min()
     unit = mean.var(0, unbiased=False) + noise
     y = teacher.predictive().sample((_N_DRAWS,), generator=Generator().manual_seed(seed))
@@ -250,24 +256,24 @@ def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agre
 
 
 def _rank(student: Tensor, teacher: Tensor, unit: Tensor) -> float | None:
-    """Rank correlation of variances summed over targets, each in its own unit."""
-    ours, theirs = ((c.diagonal(dim1=-2, dim2=-1) / unit).sum(-1) for c in (student, teacher))
-    if len(ours) < 3 or float(theirs.std()) <= _FLAT * float(theirs.mean()):
+    """Correlate the ranks of variances, summed over targets, each in its own unit."""
+    own, other = ((c.diagonal(dim1=-2, dim2=-1) / unit).sum(-1) for c in (student, teacher))
+    if len(own) < 3 or float(other.std()) <= _FLAT * float(other.mean()):
         return None
-    found = float(spearman(ours, theirs))
+    found = float(spearman(own, other))
     return None if np.isnan(found) else found
 
 
 def problems(
     inside: Agreement, outside: Agreement | None, everywhere: Agreement, place: str | None
 ) -> tuple[str, ...]:
-    """What is not faithful.
+    """List the ways in which a student is not faithful.
 
     Args:
-        inside: At the user's rows.
-        outside: At rows beyond, if any.
-        everywhere: At both.
-        place: Where the means differ most.
+        inside: Agreement at the user's rows.
+        outside: Agreement at out-of-domain rows, if any.
+        everywhere: Agreement at both.
+        place: The place where the means differ most.
     """
     found: list[str] = []
     where = "" if place is None else f"; {place}"
@@ -279,36 +285,37 @@ def problems(
             f"targets drawn from the teacher cost {gap:.2f} nats more than the teacher itself "
             f"takes (at most {_MOST_NATS:g} is good){where}"
         )
-    for what in ("total", "knowledge"):
+    for kind in ("total", "knowledge"):
         rank, *parts = (
-            None if part is None else getattr(part, f"rank_{what}")
+            None if part is None else getattr(part, f"rank_{kind}")
             for part in (everywhere, inside, outside)
         )
         if rank is not None and rank < _LEAST_RANK:
+            own, ood = ("none" if part is None else f"{part:.2f}" for part in parts)
+            by_part = f": {own} on the rows, {ood} on out-of-domain rows" if outside else ""
             found.append(
-                f"the rank correlation of {what} uncertainty is {rank:.2f} (at least "
-                f"{_LEAST_RANK:g} is good){_by_part(*parts) if outside else ''}"
+                f"the rank correlation of {kind} uncertainty is {rank:.2f} (at least "
+                f"{_LEAST_RANK:g} is good){by_part}"
             )
     return tuple(found)
 
 
-def _by_part(inside: float | None, outside: float | None) -> str:
-    """A rank correlation on the rows, and beyond them."""
-    within, beyond = ("none" if rank is None else f"{rank:.2f}" for rank in (inside, outside))
-    return f": {within} on the rows, {beyond} beyond them"
+def _worst_place(student: Model, table: Any, belief: Any, ensemble: GaussianEnsemble) -> str | None:
+    scale = torch.from_numpy(student.targets.scaling.scale)
+    error = (belief.predictive().mean - ensemble.means.mean(0)) / scale
+    return worst_place(table, error.square().mean(-1).numpy())
 
 
-def worst_place(X: Any, error: NDArray[np.float64]) -> str | None:
-    """The part of a column in which the error is largest, in words; None where all are alike.
+def worst_place(X: Any, error: FloatArray) -> str | None:
+    """Describe the part of a column with the largest error; None if all parts are alike.
 
     Args:
         X: The table.
         error: Squared error of each row.
     """
     table = read_table(X)
-    least = max(10, len(error) // 20)
+    least, average = max(10, len(error) // 20), float(error.mean())
     worst, place = 1.5, None  # times the average error; less is no place worth naming
-    average = float(error.mean())
     if not average > 0:
         return None
     for j in range(table.n_columns):
@@ -317,23 +324,21 @@ def worst_place(X: Any, error: NDArray[np.float64]) -> str | None:
                 continue
             ratio = float(error[rows].mean()) / average
             if ratio > worst:
-                worst = ratio
-                name = table.label(j)
+                worst, name = ratio, table.label(j)
                 shown = f'"{name}"' if isinstance(name, str) else f"column {name}"
                 place = f"worst where {shown} is {text} ({ratio:.1f} times the average error)"
     return place
 
 
 def _parts(column: Any) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Quarters of numbers, labels, holes: a description and the rows of each."""
+    """Split a column into quarters of numbers or labels, and missing values."""
     if not isinstance(column, Numbers):
         labels = [(f'"{label}"', column.codes == i) for i, label in enumerate(column.labels)]
         return [*labels, ("missing", column.codes < 0)]
     values = column.values
     if np.isnan(values).all():
         return []
-    edges = np.nanquantile(values, [0.25, 0.5, 0.75])
-    low, middle, high = edges
+    low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
     return [
         (f"below {low:.4g}", values <= low),
         (f"between {low:.4g} and {middle:.4g}", (values > low) & (values <= middle)),
@@ -341,13 +346,3 @@ def _parts(column: Any) -> list[tuple[str, NDArray[np.bool_]]]:
         (f"above {high:.4g}", values > high),
         ("missing", np.isnan(values)),
     ]
-
-
-def rows_per_second(answer: Callable[[], object], n_rows: int) -> float:
-    """Rows per second of a call, the best of a few."""
-    best = np.inf
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        answer()
-        best = min(best, time.perf_counter() - start)
-    return n_rows / max(best, 1e-9)

@@ -1,4 +1,4 @@
-"""A student's first weights: those of a member, which is most of the way already."""
+"""Initial weights of a student: those of a member, which leave little to learn."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["start_as_average", "start_as_member", "start_as_members"]
 def start_as_member(student: nn.Module, member: nn.Module) -> None:
     """Start one network from a member with the same body: its layers, mean and precision.
 
-    What differs in shape keeps its own first weights, except the outputs of the head: all heads put
-    mean and precision first, a mixture's for every head.
+    Tensors of another shape keep their own first weights, except the outputs of the head: all heads
+    put mean and precision first, a mixture those of every member.
 
     Args:
-        student: With a ``head``.
+        student: A network with a ``head``.
         member: A Gaussian network, on any device.
     """
     sources = member.state_dict()
@@ -39,7 +39,7 @@ def start_as_members(student: Stack, teacher: Stack, members: Sequence[int]) -> 
     """Start from members: their layers, means and precisions; only the evidence is new.
 
     From random weights the likelihood of the members first gives up on the mean. All heads put mean
-    and precision first, a mixture's for every head.
+    and precision first, a mixture those of every member.
 
     Args:
         student: The students, of the teacher's widths.
@@ -62,7 +62,7 @@ def start_as_average(student: Stack, teacher: Stack) -> bool:
     the last takes the average of their means and precisions. Only the evidence is new.
 
     Returns:
-        Whether they fit: the student's layers must be the same whole multiple of a member's.
+        True if they fit: the student's layers must be the same whole multiple of a member's.
     """
     own, members = student.pieces(), teacher.pieces()
     n_layers = len(own) // 2
@@ -82,7 +82,7 @@ def start_as_average(student: Stack, teacher: Stack) -> bool:
             bias[: filled.shape[-1]] = biases.mean(0).repeat(times)
         else:
             filled = torch.cat(weights, -1) if i == 0 else torch.block_diag(*weights)
-            weight.zero_()  # ramps, which members have not, begin without a say
+            weight.zero_()  # ramps, which members lack, begin without effect
             weight[: len(filled)] = filled
             bias.copy_(biases.flatten())
     return True

@@ -1,4 +1,4 @@
-"""What a student asks: a teacher, the inputs around which it is asked, and the units they share."""
+"""The problem of distillation: a teacher, the inputs around which to ask it, and their units."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class DistillationProblem:
     """A teacher, the inputs around which a student asks it, and the units that they share.
 
     Args:
-        teacher: A model, which must predict an ensemble of Gaussians, or a teacher.
-        preprocessor: From raw rows to inputs; a model's own.
-        scaling: From the units of the targets to standardised ones; a model's own.
+        teacher: A model that predicts an ensemble of Gaussians, or a teacher.
+        preprocessor: Turns raw rows into inputs; that of the model.
+        scaling: Mean and standard deviation of the targets; those of the model.
         inputs: Standardised training rows, ``(N, D)``.
-        weight: Weight of each, ``(N,)``.
-        table: The same rows as they are; for a teacher.
-        unlabelled: More rows, around which the teacher is asked too.
+        weight: Their weights, ``(N,)``.
+        table: The same rows, raw; a model needs none.
+        unlabelled: More rows around which to ask.
     """
 
     centres: Tensor
-    """Inputs around which the teacher is asked: training rows, then unlabelled ones."""
+    """Inputs around which to ask: training rows, then unlabelled rows."""
     weight: Tensor
-    """Weight of each; 1 for unlabelled rows."""
+    """Weights of the centres; 1 for unlabelled rows."""
 
     def __init__(
         self,
@@ -86,17 +86,17 @@ class DistillationProblem:
 
     @property
     def kind(self) -> AnswerKind:
-        """How answers vary."""
+        """Kind of answers, see :class:`Teacher`."""
         return self.teacher.kind if isinstance(self.teacher, Teacher) else "smooth"
 
     @property
     def members(self) -> Stack | None:
-        """Networks from which a student can start."""
+        """Networks from which a student can start; None for a teacher."""
         return None if isinstance(self.teacher, Teacher) else self.teacher.stack
 
     @property
     def n_member_rows(self) -> int | None:
-        """Rows that each member learnt from, where that is known."""
+        """Rows from which each member learnt; None if unknown."""
         if isinstance(self.teacher, Teacher):
             return None
         n_rows = self.teacher.training.get("n_rows")  # a file may say anything here
@@ -105,11 +105,11 @@ class DistillationProblem:
     def ask(
         self, transfer: TransferSet, n: int, generator: Generator
     ) -> tuple[Drawn, Iterator[Answers]]:
-        """Draw inputs, and ask the teacher at each; a stored teacher at its own rows only.
+        """Draw inputs, and ask the teacher there; a stored teacher only at its own rows.
 
         Args:
-            transfer: Where to draw.
-            n: How many inputs.
+            transfer: The transfer set.
+            n: Number of inputs.
             generator: Source of randomness.
 
         Returns:
@@ -132,7 +132,7 @@ class DistillationProblem:
             yield Answers(piece.ensemble.affine(-shift / scale, 1 / scale), piece.kept)
 
     def teacher_record(self, n_members: int) -> dict[str, Any]:
-        """Return what a saved student keeps of its teacher."""
+        """Describe the teacher, for the file of a student."""
         if isinstance(self.teacher, Teacher):
             return {"class": type(self.teacher).__name__, "n_members": n_members}
         return self.teacher.training
@@ -144,7 +144,7 @@ def _ask_model(model: Model, inputs: Tensor) -> Iterator[Answers]:
 
 
 def teacher_scaling(answers: Answers) -> Scaling:
-    """Mean and standard deviation of the targets that a teacher expects at a table's rows."""
+    """Compute mean and standard deviation of the targets that a teacher expects."""
     ensemble = answers.ensemble
     _check_magnitude(ensemble)
     every = np.arange(len(ensemble.means[0]))
@@ -157,7 +157,7 @@ def teacher_scaling(answers: Answers) -> Scaling:
 
 
 def _check_magnitude(ensemble: GaussianEnsemble) -> None:
-    """Refuse answers whose squares are no numbers that a computer can hold."""
+    """Refuse answers whose squares overflow or vanish."""
     if not ensemble.means.numel():
         return
     deviations = PrecisionFactor(ensemble.precision_tril).deviations()

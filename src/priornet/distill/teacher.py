@@ -1,4 +1,4 @@
-"""What a teacher is: anything that answers M Gaussians for inputs; a function is the simplest."""
+"""The teacher: anything that answers M Gaussians for inputs; a function is the simplest."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Teacher(ABC):
 
     Attributes:
         label_columns: Columns, by name or number, that it reads as labels although they hold
-            numbers: a transfer set exchanges their values but never moves them.
-        is_stored: Whether it only knows answers for rows of its own.
-        kind: How its answers vary, on which the size of a student depends: ``"smooth"`` as those of
-            networks, ``"fine"`` if they bend more often (Gaussian processes), ``"steps"`` in single
-            columns (boosted trees), ``"rows"`` if they follow single rows as well (forests).
+            numbers: a transfer set exchanges their values but never changes them.
+        is_stored: True if it only knows answers for its own rows.
+        kind: The way in which its answers vary, which decides on the size of a student:
+            ``"smooth"`` as networks do, ``"fine"`` with more bends (Gaussian processes),
+            ``"steps"`` in single columns (boosted trees), ``"rows"`` following single rows too
+            (forests).
     """
 
     label_columns: tuple[str | int, ...] = ()
@@ -47,11 +48,11 @@ class Teacher(ABC):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns it wants, where it knows them."""
+        """Names of the columns that it reads; None if it knows no names."""
         return None
 
     def n_bytes(self) -> int | None:
-        """How large it is; None where that cannot be said. By default: pickled."""
+        """Measure its size, by default pickled; None if that is not possible."""
         counter = _Counter()
         try:
             pickle.dump(self, counter)
@@ -61,7 +62,7 @@ class Teacher(ABC):
 
 
 class _Counter(io.RawIOBase):
-    """A file that only counts what is written."""
+    """A file that only counts bytes."""
 
     def __init__(self) -> None:
         self.n_bytes = 0
@@ -75,8 +76,8 @@ class FunctionTeacher(Teacher):
     """A function from a table to means and covariances.
 
     Args:
-        function: Takes a table of N rows; returns what :meth:`Teacher.gaussians` says.
-        label_columns: Columns that it reads as labels although they hold numbers.
+        function: Takes a table of N rows, and returns what :meth:`Teacher.gaussians` returns.
+        label_columns: See :class:`Teacher`.
 
     Example:
         >>> import numpy as np
@@ -99,19 +100,19 @@ class FunctionTeacher(Teacher):
         self.label_columns = label_columns
 
     def gaussians(self, X: Any) -> tuple[Any, Any]:
-        """Call it, with a copy: functions like to scale and fill their table in place."""
+        """Call the function on a copy: it may scale and fill its table in place."""
         return self.function(copy_table(X))
 
     def n_bytes(self) -> None:
-        """What a function needs cannot be seen from outside."""
+        """Return None: the size of a function is unknown."""
 
 
 def columns_by_name(table: Any, names: tuple[str, ...] | None) -> Any:
-    """The columns of these names, in their order; others may be there.
+    """Pick the columns of these names, in their order.
 
     Args:
-        table: An array, a frame, or a mapping. An array has no names, and stays as it is.
-        names: Those that the teacher was fitted with; None where it knows none.
+        table: An array, a frame or a mapping, perhaps with more columns. An array stays as it is.
+        names: Names with which the teacher was fitted; None if it knows none.
     """
     own = column_names(table)
     if own is None or names is None or own == names:

@@ -1,9 +1,11 @@
-"""The transfer set: inputs at which a student asks its teacher.
+"""The transfer set: inputs at which a student asks its teacher, and the raw rows for them.
 
-Teacher labels are free, so the inputs need not be the training inputs. New rows will lie where the
-old ones do, often on a thin surface in the space of all columns: rows between neighbours stay
-there. Noise on many scales covers what is beside and beyond, where knowledge uncertainty has to be
-learnt.
+A teacher's answers are free, so the inputs need not be the training inputs. New rows will lie near
+the old ones, often on a thin surface in the space of all columns: rows between neighbours stay on
+it. Noise on many scales covers what lies off that surface, where knowledge uncertainty is learnt.
+
+In raw rows only numbers are moved. Everything else (text, categories, dates, truth values, missing
+values, and numbers that the teacher reads as labels) keeps a value of one of the table's rows.
 """
 
 from __future__ import annotations
@@ -29,45 +31,45 @@ _LEAST_OTHERS = 1000
 
 
 class Drawn(NamedTuple):
-    """Inputs at which to ask, and the rows that they were made of."""
+    """Inputs of a transfer set, and the rows of the table that they were made of."""
 
     inputs: Tensor
     """Standardised, ``(n, D)``."""
     centre: Tensor
-    """Row that each was drawn around, ``(n,)``."""
+    """Row around which each was drawn, ``(n,)``."""
     labels: Tensor
-    """Row whose labels and holes it has, ``(n,)``."""
+    """Row of which each has the labels and missing values, ``(n,)``."""
 
 
 @dataclass(frozen=True)
 class TransferSet:
-    """Where to ask: a mix of rows between neighbours, noise, mixtures and generated rows.
+    """A mix of rows between neighbours, noisy rows, mixtures of two rows, and generated rows.
 
     Noise is in standard deviations of the inputs. Columns of zeros and ones (labels, indicators of
-    missing values) get no noise: they are exchanged with those of another row instead. What the
-    three shares leave are rows between neighbours; with ``neighbours=0`` and ``near=0`` these are
-    the training inputs themselves. Rows without targets that a user has join the training inputs,
-    see :meth:`priornet.DistilledRegressor.fit`.
+    missing values) get no noise: they are exchanged with those of another row. Rows between
+    neighbours are the share that the three others leave; with ``neighbours=0`` and ``near=0`` they
+    are the training inputs themselves. Unlabelled rows join the training inputs, see
+    :meth:`priornet.DistilledRegressor.fit`.
     """
 
     near: float = 0.0
     """Standard deviation of noise on the rows between neighbours."""
     far: tuple[float, float] = (0.05, 3.0)
-    """Range of the noise on far rows: each draws its own, uniformly in the logarithm."""
+    """Range of the noise on far rows: each row draws its own, uniformly in the logarithm."""
     far_share: float = 0.3
-    """Share of those rows."""
+    """Share of far rows."""
     exchange: float = 0.2
     """Chance that a far row takes its labels from another row."""
     neighbours: int = 3
-    """A near row lies on the way from a training row to one of so many nearest ones; 0 to stay."""
+    """A near row lies between a training row and one of its so many neighbours; 0 to stay."""
     mixup_share: float = 0.0
-    """Share of rows on the way between any two training rows; labels are those of the nearer."""
+    """Share of rows between any two training rows; they take the labels of the nearer one."""
     generator_share: float = 0.0
-    """Share of rows whose numbers a factor analysis draws, wider than the inputs, as for prior
-    networks: :class:`priornet.tables.factor_analysis.FactorAnalysisGenerator`."""
+    """Share of rows whose numbers a widened factor analysis draws, as for prior networks:
+    :class:`priornet.tables.factor_analysis.FactorAnalysisGenerator`."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn."""
+        """Refuse impossible settings."""
         if not isinstance(self.far, (tuple, list)) or len(self.far) != 2:  # pyright: ignore[reportUnnecessaryIsInstance] (users need not check types)
             raise ValueError(f"`far` must be a range, such as (0.05, 3.0); got {self.far!r}.")
         low, high = self.far
@@ -94,9 +96,9 @@ class TransferSet:
 
         Args:
             inputs: Standardised training inputs, shape ``(N, D)``.
-            n: How many. Every row serves as a centre before any serves again.
+            n: Number of inputs. Every row serves as a centre before any serves again.
             generator: Source of randomness, on the CPU.
-            continuous: Which columns hold numbers; by default all.
+            continuous: True for columns of numbers; by default all.
         """
         n_rows, n_columns = inputs.shape
         rounds = [torch.randperm(n_rows, generator=generator) for _ in range(-(-n // n_rows))]
@@ -128,7 +130,7 @@ class TransferSet:
         return Drawn(torch.where(number, moved, inputs[labels]), centre, labels)
 
     def _towards(self, inputs: Tensor, centre: Tensor, generator: Generator) -> Tensor:
-        """For each centre the number of a neighbour drawn from its nearest."""
+        """Draw for each centre one of its nearest rows."""
         n_near = min(self.neighbours, len(inputs) - 1)
         if n_near == 0:
             return centre
@@ -150,7 +152,7 @@ def _generate(
 
 
 def _nearest(inputs: Tensor, n_near: int, generator: Generator) -> Tensor:
-    """Numbers of the rows nearest to each row, ``(N, n_near)``, found among a part of many."""
+    """Find the rows nearest to each row, ``(N, n_near)``, among a part of many."""
     n_rows = len(inputs)
     n_others = min(n_rows, max(_MOST_DISTANCES // n_rows, _LEAST_OTHERS))
     others = torch.randperm(n_rows, generator=generator)[:n_others]
@@ -167,7 +169,7 @@ class Questions:
 
     Args:
         table: An array, a frame, an Arrow table (which teachers get as a frame), or a mapping.
-        preprocessor: Fitted, to the same columns.
+        preprocessor: Fitted to the same columns.
         label_columns: Columns, by name or number, that are never moved.
     """
 
@@ -180,9 +182,7 @@ class Questions:
         self.table = without_arrow(table)
         self.preprocessor = preprocessor
         names = preprocessor.feature_names_in_
-        self._order: list[str | int] = (
-            list(range(preprocessor.n_features_in_)) if names is None else list(names)
-        )
+        self._order: list[str | int] = list(names or range(preprocessor.n_features_in_))
         for label in label_columns:
             if label not in self._order and not (isinstance(label, int) and names is not None):
                 raise ValueError(f"the teacher's column {label!r} is not in the table.")
@@ -197,57 +197,54 @@ class Questions:
 
     @property
     def inputs(self) -> NDArray[np.float64]:
-        """The table's rows, standardised, as training takes them."""
+        """Standardised rows of the table, as for training."""
         return self.preprocessor.within(self.preprocessor.transform(self.table))
 
     @property
     def continuous(self) -> list[bool]:
-        """Which standardised columns may be moved."""
+        """True for standardised columns that may be moved."""
         return [s.is_continuous and s.column in self._moved for s in self.preprocessor.source_]
 
     def draw(
         self, transfer: TransferSet, inputs: Tensor, n: int, generator: Generator
     ) -> tuple[Drawn, Any]:
-        """Draw inputs, and the raw rows that say the same.
+        """Draw inputs, and make the same as raw rows.
 
         Args:
-            transfer: Where.
-            inputs: The table's rows, standardised.
-            n: How many.
+            transfer: The transfer set.
+            inputs: Standardised rows of the table.
+            n: Number of inputs.
             generator: Source of randomness.
         """
         drawn = transfer.draw(inputs, n, generator, self.continuous)
-        drawn = drawn._replace(inputs=self._with_holes(drawn, inputs))
+        drawn = drawn._replace(inputs=self._with_missing(drawn, inputs))
         return drawn, self.raw(drawn)
 
-    def _with_holes(self, drawn: Drawn, inputs: Tensor) -> Tensor:
-        """A missing number looks as in the row that it is missing in, wherever the row went."""
+    def _with_missing(self, drawn: Drawn, inputs: Tensor) -> Tensor:
+        """Give each missing number the input that stands for it in the row of the labels."""
         values = drawn.inputs.clone()
         place = {s.column: i for i, s in enumerate(self.preprocessor.source_) if s.is_continuous}
         for i, source in enumerate(self.preprocessor.source_):
             if source.role == "missing" and source.column in place:
-                hole = inputs[drawn.labels, i] > 0.5
+                missing = inputs[drawn.labels, i] > 0.5
                 k = place[source.column]
-                values[hole, k] = inputs[drawn.labels[hole], k]
+                values[missing, k] = inputs[drawn.labels[missing], k]
         return values
 
     def raw(self, drawn: Drawn) -> Any:
-        """Raw rows of drawn inputs, as a table of the kind that was given."""
-        rows = take_rows(self.table, drawn.labels.cpu().numpy())
-        rows = rows.copy()
+        """Make raw rows of drawn inputs, as a table of the given kind."""
+        rows = take_rows(self.table, drawn.labels.cpu().numpy()).copy()
         values = drawn.inputs.double().cpu().numpy()
         for i, source in enumerate(self.preprocessor.source_):
             if not source.is_continuous or source.column not in self._moved:
                 continue
             column = self.preprocessor.columns_[source.column]
             number = values[:, i] * column.scale + column.mean
-            if isinstance(rows, np.ndarray):
-                kept = rows[:, source.column]
-                rows[:, source.column] = np.where(np.isnan(kept), np.nan, number)
-            else:
-                name = self._order[source.column]
-                kept = np.asarray(rows[name], np.float64)
-                rows[name] = np.where(np.isnan(kept), np.nan, number)
+            place = np.s_[:, source.column]
+            if not isinstance(rows, np.ndarray):
+                place = self._order[source.column]
+            kept = np.asarray(rows[place], np.float64)
+            rows[place] = np.where(np.isnan(kept), np.nan, number)
         return rows
 
 
@@ -266,15 +263,15 @@ def draw_inputs(
     seed: int = 0,
     label_columns: Sequence[str | int] = (),
 ) -> Any:
-    """Rows at which to ask a teacher that lives elsewhere, as raw as those given.
+    """Draw raw rows at which to ask a teacher that runs outside Python.
 
-    Write them to a file, let the teacher add its answers, and read it with
+    Write them to a file, let the teacher add its answers, and read the file with
     :class:`~priornet.distill.StoredTeacher`.
 
     Args:
         X: The table.
-        n: How many rows.
-        transfer: Where; by default as :class:`TransferSet` says.
+        n: Number of rows.
+        transfer: The transfer set; by default that of :class:`TransferSet`.
         seed: Source of randomness.
         label_columns: Columns of numbers that are labels.
 
@@ -289,5 +286,4 @@ def draw_inputs(
         raise ValueError("`X` has no rows.")
     questions = Questions(table, TablePreprocessor().fit(table), label_columns)
     inputs = torch.from_numpy(questions.inputs)
-    generator = Generator().manual_seed(seed)
-    return questions.draw(transfer or TransferSet(), inputs, n, generator)[1]
+    return questions.draw(transfer or TransferSet(), inputs, n, Generator().manual_seed(seed))[1]

@@ -1,4 +1,4 @@
-"""Teachers: adapters for what people have, and the function that finds the right one."""
+"""Adapters that make teachers of common models, and the function that chooses among them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ _CHOICES = (
 
 
 def as_teacher(given: Any) -> Teacher:
-    """The teacher that fits what is given.
+    """Make the teacher that fits an object, with default settings.
 
-    Settings, such as training rows or a number of members, are those of the teachers' classes; make
-    one of them to choose.
+    For other settings, such as training rows or the number of members, make the teacher's class.
 
     Args:
         given: A teacher; a torch module with dropout, or a list of modules; a fitted

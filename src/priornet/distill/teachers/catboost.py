@@ -19,8 +19,8 @@ class CatBoostTeacher(Teacher):
     """CatBoost regressors trained with the loss ``RMSEWithUncertainty``.
 
     Args:
-        models: One model, whose virtual ensemble answers (parts of its trees; Malinin et al.,
-            2021), or several, each a member.
+        models: One model, of which the virtual ensemble answers (parts of its trees; Malinin et
+            al., 2021), or several, each of them a member.
         n_virtual: Members of the virtual ensemble.
     """
 
@@ -52,12 +52,12 @@ class CatBoostTeacher(Teacher):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The columns' names; CatBoost numbers those of an array."""
+        """Names of the columns; None for an array, whose columns CatBoost numbers."""
         names = tuple(str(name) for name in self.models[0].feature_names_)
         return None if names == tuple(str(i) for i in range(len(names))) else names
 
     def gaussians(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Mean and variance of each member, one target."""
+        """Predict mean and variance of each member, for one target."""
         if isinstance(X, Mapping):
             raise TeacherError("CatBoost reads arrays and frames; give one of them.")
         rows = columns_by_name(X, self.feature_names)
@@ -73,5 +73,5 @@ class CatBoostTeacher(Teacher):
         return answers[..., 0], answers[..., 1]
 
     def n_bytes(self) -> int | None:
-        """As CatBoost itself would save them."""
+        """Measure the models as CatBoost saves them."""
         return sum(len(model._serialize_model()) for model in self.models)

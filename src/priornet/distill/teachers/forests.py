@@ -1,4 +1,4 @@
-"""Forests as teachers: each tree is a member, with the mean and the variance of its leaves."""
+"""Forests as teachers: each tree is a member, with mean and variance of its leaves."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["ForestTeacher", "PureLeavesWarning"]
 
 FloatArray = NDArray[np.float64]
 
-_MANY = 0.5  # share of pure leaves from which trees say nothing about noise
+_MANY = 0.5  # share of pure leaves from which trees know nothing of noise
 _BORROWED = 0.2  # rows that a leaf takes from the average leaf
 
 
 class PureLeavesWarning(UserWarning):
-    """Trees grown until their leaves hold one target know nothing of its noise."""
+    """Trees grown to leaves of one target know nothing of its noise."""
 
 
 class ForestTeacher(Teacher):
@@ -39,9 +39,9 @@ class ForestTeacher(Teacher):
     Args:
         model: A fitted ``RandomForestRegressor``, ``ExtraTreesRegressor``, or ``BaggingRegressor``
             of decision trees.
-        X: Training inputs, to find variances anew.
+        X: Training inputs, to compute variances anew.
         y: Their targets.
-        min_variance: Least variance of a leaf, as a share of the variance of all targets.
+        min_variance: Lower bound of a leaf's variance, as a share of the variance of all targets.
     """
 
     kind = "rows"
@@ -71,7 +71,7 @@ class ForestTeacher(Teacher):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Columns that it was fitted with."""
+        """Names of the columns with which it was fitted."""
         return model_names(self.model)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +90,7 @@ class ForestTeacher(Teacher):
             ]
 
     def _from_trees(self) -> list[FloatArray]:
-        """Variances that the trees kept when they grew; of several targets only the average."""
+        """Return the variances that the trees kept; those of several targets are only averages."""
         for tree in self.model.estimators_:
             if tree.criterion not in ("squared_error", "friedman_mse"):
                 raise ValueError(
@@ -105,9 +105,9 @@ class ForestTeacher(Teacher):
         return [tree.tree_.impurity[:, None].copy() for tree in self.model.estimators_]
 
     def _from_rows(self, X: Any, y: FloatArray) -> list[FloatArray]:
-        """Variance of all targets that fall into a leaf, also of those its tree did not see.
+        """Compute the variance of all targets in a leaf, including those unseen by its tree.
 
-        A leaf of one row says nothing and takes the average of all; others borrow little of it.
+        A leaf of one row takes the average of all leaves; others take little of it.
         """
         if num_rows(X) != len(y):
             raise ValueError(f"`X` and `y` must have as many rows; got {num_rows(X)} and {len(y)}.")
@@ -128,13 +128,12 @@ class ForestTeacher(Teacher):
 
     def _set_floor(self, share: float) -> None:
         trees = [tree.tree_ for tree in self.model.estimators_]
-        # Spread of the leaves around the root plus what is left inside them: of all targets.
+        # Variance of all targets: spread of the leaves around the root, plus variance inside them.
         spread: list[FloatArray] = []
         is_leaf = [tree.children_left == -1 for tree in trees]
         for tree, leaf, mean, var in zip(trees, is_leaf, self._means, self._variances, strict=True):
-            weight = (tree.weighted_n_node_samples * leaf)[:, None] / tree.weighted_n_node_samples[
-                0
-            ]
+            n_samples = tree.weighted_n_node_samples
+            weight = (n_samples * leaf)[:, None] / n_samples[0]
             spread.append((weight * ((mean - mean[0]) ** 2 + var)).sum(0))
         floor = share * np.mean(spread, 0)
         if not (floor > 0).all():
@@ -143,14 +142,13 @@ class ForestTeacher(Teacher):
                 f"the targets that this forest learnt are constant ({value:g} in every leaf): "
                 "there is nothing to distil."
             )
-        answers = np.concatenate(
-            [v[leaf] for v, leaf in zip(self._variances, is_leaf, strict=True)]
-        )
-        if (answers < floor).mean() > _MANY:
+        leaves = [v[leaf] for v, leaf in zip(self._variances, is_leaf, strict=True)]
+        pure = (np.concatenate(leaves) < floor).mean()
+        if pure > _MANY:
             warn_user(
-                f"{(answers < floor).mean():.0%} of the leaves are pure: these trees know nothing "
-                "of the noise of targets, and data uncertainty is set to a small share of their "
-                "variance. Give ForestTeacher the training rows `X` and `y`.",
+                f"{pure:.0%} of the leaves are pure: these trees know nothing of the noise of "
+                "targets, and data uncertainty is set to a small share of their variance. Give "
+                "ForestTeacher the training rows `X` and `y`.",
                 PureLeavesWarning,
             )
         self._variances = [np.maximum(variance, floor) for variance in self._variances]

@@ -1,14 +1,14 @@
 r"""Gaussian processes as teachers: members are functions drawn from the posterior.
 
-A draw of the posterior at all inputs at once would cost their number cubed. Instead it is drawn at
-some anchors, jointly and exactly, and carried to other inputs by the posterior covariance:
+A draw at all inputs at once would cost their number cubed. Instead the posterior is drawn at some
+anchors, jointly and exactly, and the posterior covariance carries the draw to other inputs:
 
 .. math:: f_m(x) = m(x) + c(x, A)\,c(A, A)^{-1} g_m + \sqrt{r(x)}\,z_m, \qquad g_m \sim
     \mathcal N(0, c(A, A))
 
-with the posterior mean :math:`m` and covariance :math:`c`; :math:`r(x)` is the part of the variance
-that the anchors do not explain, and :math:`z_m` one number per member, so that each member is a
-function and the variance at every input is exactly the posterior's.
+with the posterior mean :math:`m` and covariance :math:`c`. The anchors leave :math:`r(x)` of the
+variance unexplained, and :math:`z_m` is one number per member. So each member is a function, and
+the variance at every input is exactly that of the posterior.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _AT_ONCE = 1024  # inputs; a chunk of the kernel is this by the training rows
 class GaussianProcessTeacher(Teacher):
     """A fitted ``GaussianProcessRegressor`` of scikit-learn, with any kernel.
 
-    Data uncertainty is the noise that it was given: its ``alpha`` and the white part of its kernel.
+    Data uncertainty is the given noise: its ``alpha`` and the white part of its kernel.
 
     Args:
-        model: Fitted.
-        n_members: Functions drawn.
-        n_anchors: Inputs at which they are drawn exactly; training inputs and points between them.
-        min_variance: Least noise, as a share of the variance of the targets.
+        model: The fitted process.
+        n_members: Number of functions to draw.
+        n_anchors: Inputs at which they are drawn exactly, around training inputs.
+        min_variance: Lower bound of the noise, as a share of the variance of the targets.
         seed: Of the draws.
     """
 
@@ -76,11 +76,11 @@ class GaussianProcessTeacher(Teacher):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Columns that it was fitted with."""
+        """Names of the columns with which it was fitted."""
         return model_names(self.model)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """The drawn functions, and the noise."""
+        """Compute the drawn functions, and the noise."""
         rows = np.asarray(rows_for(self.model, X), np.float64)
         pieces = [self._answer(rows[i : i + _AT_ONCE]) for i in range(0, len(rows), _AT_ONCE)]
         means, variances = zip(*pieces, strict=True)
@@ -103,7 +103,7 @@ class GaussianProcessTeacher(Teacher):
         return mean + scale * off, np.broadcast_to(variance, off.shape)
 
     def _smooth_diagonal(self, rows: FloatArray) -> FloatArray:
-        """Prior variance without white noise, which kernels leave out between two sets."""
+        """Compute the prior variance without white noise, which a kernel of two sets leaves out."""
         small = 64
         pieces = [
             np.diagonal(self.model.kernel_(part, part.copy()))
@@ -112,18 +112,18 @@ class GaussianProcessTeacher(Teacher):
         return np.concatenate(pieces)
 
     def _posterior(self, rows: FloatArray) -> FloatArray:
-        """Posterior covariance of the function at rows with that at the anchors."""
+        """Compute the posterior covariance of the function at rows with that at the anchors."""
         kernel, train = self.model.kernel_, self.model.X_train_
         return kernel(rows, self._anchors) - kernel(rows, train) @ self._carried
 
     def _solve(self, anchors: FloatArray) -> FloatArray:
-        """The inverse of the training covariance times its covariance with the anchors."""
+        """Solve for the training covariance's inverse times the covariance with the anchors."""
         between = self.model.kernel_(self.model.X_train_, anchors)
         factor = torch.from_numpy(np.ascontiguousarray(self.model.L_))
         return torch.cholesky_solve(torch.from_numpy(between), factor).numpy()
 
     def _choose(self, n_anchors: int, rng: np.random.Generator) -> FloatArray:
-        """Training inputs and inputs beyond them: the posterior is wide where there are none."""
+        """Choose inputs near training inputs and far from them, where the posterior is wide."""
         train = np.asarray(self.model.X_train_, np.float64)
         at = rng.integers(len(train), size=n_anchors)
         wide = np.where(np.arange(n_anchors) % 2, 1.0, 0.1)[:, None] * train.std(0)

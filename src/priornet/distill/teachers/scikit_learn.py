@@ -1,4 +1,4 @@
-"""Regressors of scikit-learn: how they are called, and teachers without a variance of their own."""
+"""Calls of scikit-learn's models, and teachers of those that predict no variance."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ FloatArray = NDArray[np.float64]
 
 
 def model_names(model: Any) -> tuple[str, ...] | None:
-    """Names of the columns that a model was fitted with."""
+    """Return the names of the columns with which a model was fitted; None if it knows none."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(str(name) for name in names)
 
 
 def rows_for(model: Any, X: Any) -> Any:
-    """The rows in the form that a model knows: its columns, without names where it learnt none."""
+    """Convert rows to the form that a model knows: its columns, without names if it knows none."""
     names = model_names(model)
     rows = columns_by_name(X, names)
     return as_matrix(rows) if names is None or isinstance(rows, Mapping) else rows
 
 
 def call(model: Any, X: Any) -> NDArray[np.float64]:
-    """Its prediction, ``(N, K)``."""
+    """Predict, shape ``(N, K)``."""
     with quiet_about_names():
         answer = np.asarray(model.predict(rows_for(model, X)), np.float64)
     return answer.reshape(len(answer), -1)
 
 
 def as_targets(y: Any) -> NDArray[np.float64]:
-    """Targets ``(N, K)``."""
+    """Convert targets to shape ``(N, K)``."""
     values = np.asarray(y, np.float64)
     return values.reshape(len(values), -1)
 
 
 @contextmanager
 def quiet_about_names() -> Generator[None]:
-    """An array for a model that learnt with names is no reason for a warning per tree."""
+    """Hide scikit-learn's warnings about names: there is one per tree."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.filterwarnings("ignore", message="X has feature names, but")
@@ -63,16 +63,16 @@ def quiet_about_names() -> Generator[None]:
 class RegressorsTeacher(Teacher):
     """A list of fitted regressors, or a ``BaggingRegressor`` of any kind.
 
-    Members share a model of the noise: gradient boosting of the squared errors that their average
-    makes on rows it did not see, with a gamma likelihood. For a list these come from clones fitted
-    on the other folds; bagged members are asked about the rows left out of their bags.
+    Members share a model of the noise: gradient boosting, with a gamma likelihood, of the squared
+    errors of their average on unseen rows. For a list, clones fitted on the other folds predict
+    these rows; bagged members predict the rows left out of their bags.
 
     Args:
-        regressors: Fitted, with ``predict``; scikit-learn's :func:`clone` must work on them.
+        regressors: Fitted regressors that scikit-learn's :func:`clone` can copy.
         X: Their training inputs.
         y: Their targets, ``(N,)`` or ``(N, K)``.
-        n_folds: For a list.
-        min_variance: Least variance, as a share of the variance of the targets.
+        n_folds: Number of folds; for a list.
+        min_variance: Lower bound of the variance, as a share of the variance of the targets.
         seed: Of the folds and of the noise model.
     """
 
@@ -112,11 +112,11 @@ class RegressorsTeacher(Teacher):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """Columns that they were fitted with."""
+        """Names of the columns with which they were fitted."""
         return model_names(self.members[0] if self._bag is None else self._bag)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Each member's mean, and the common variance."""
+        """Predict each member's mean, and the common variance."""
         means = np.stack(self._means(X))
         variance = np.column_stack([_noise_at(model, X) for model in self._noise])
         variance = np.maximum(variance, self._floor)
@@ -134,7 +134,7 @@ class RegressorsTeacher(Teacher):
     def _other_folds(
         self, X: Any, y: Any, shape: tuple[int, ...], n_folds: int, seed: int
     ) -> FloatArray:
-        """Predictions of the average, each row's by clones that were fitted without it."""
+        """Predict the average, each row by clones that were fitted without it."""
         from sklearn.base import clone
         from sklearn.model_selection import KFold
 
@@ -150,7 +150,7 @@ class RegressorsTeacher(Teacher):
         return predicted
 
     def _out_of_bag(self, X: Any, shape: tuple[int, ...]) -> FloatArray:
-        """Predictions of the average of the members that did not see a row; nan without one."""
+        """Predict the average of the members that did not see a row; nan without such a member."""
         assert self._bag is not None
         total, count = np.zeros(shape), np.zeros((shape[0], 1))
         for seen, mean in zip(self._bag.estimators_samples_, self._means(X), strict=True):
@@ -163,7 +163,7 @@ class RegressorsTeacher(Teacher):
 
 
 def _fit_noise(X: Any, square: FloatArray, seed: int) -> Any:
-    """Expected square of an error, from the inputs."""
+    """Fit the expected square of an error to the inputs."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     from priornet.tables.preprocessing import TablePreprocessor

@@ -1,4 +1,4 @@
-"""Answers on disk as a teacher, so that a teacher in any language works.
+"""Answers on disk as a teacher: the way to use a model in any language.
 
 A Parquet (or CSV) file has a row per input: the columns of the input, and for member ``m`` the
 columns ``mean_m`` and ``variance_m``. With several targets, ``mean_m_k`` and ``variance_m_k``, or
@@ -24,10 +24,10 @@ _ANSWER = re.compile(r"(mean|variance|covariance)_(\d+)(?:_(\d+))?(?:_(\d+))?")
 
 
 class StoredTeacher(Teacher):
-    """A file of inputs and a teacher's answers; it answers for those rows only.
+    """A file of inputs and a teacher's answers; it answers for these rows only.
 
-    A student learns from the rows of the file as they are: ask where it shall know something,
-    :func:`priornet.distill.draw_inputs` proposes where.
+    A student learns from the rows of the file and from no others;
+    :func:`priornet.distill.draw_inputs` proposes rows for the file.
 
     Args:
         path: Parquet or CSV.
@@ -35,7 +35,7 @@ class StoredTeacher(Teacher):
 
     Attributes:
         inputs: The inputs, a frame.
-        index: Columns that hold the unnamed index of a frame, and are no inputs.
+        index: Columns with the unnamed index of a frame, which are no inputs.
     """
 
     is_stored = True
@@ -59,17 +59,16 @@ class StoredTeacher(Teacher):
         self.path = str(path)
         self.inputs: Any = frame.filter(own)
         self._means, self._covariances = _read_answers(str(path), frame, answers)
-        self._row = {key: i for i, key in reversed(list(enumerate(_keys(self.inputs))))}
+        keys = _keys(self.inputs, self.feature_names)
+        self._row = {key: i for i, key in reversed(list(enumerate(keys)))}
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Columns of the input."""
-        names = column_names(self.inputs)
-        assert names is not None
-        return names
+        """Names of the columns of the input."""
+        return tuple(str(name) for name in self.inputs.columns)
 
     def gaussians(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Look rows up."""
+        """Look up the answers of rows."""
         found = [self._row.get(key, -1) for key in _keys(X, self.feature_names)]
         missing = [i for i, row in enumerate(found) if row < 0]
         if missing:
@@ -81,25 +80,25 @@ class StoredTeacher(Teacher):
         return self._means[:, rows], self._covariances[:, rows]
 
 
-def _keys(table: Any, names: tuple[str, ...] | None = None) -> list[tuple[Any, ...]]:
-    """Each row as something to compare: numbers, text, and one word for every hole."""
-    if names is not None and column_names(table) is not None:
-        table = {name: table[name] for name in names if name in (column_names(table) or ())}
-    elif names is not None:
+def _keys(table: Any, names: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Make a key of each row: numbers, text, and one word for every missing value."""
+    own = column_names(table)
+    if own is None:
         array = np.asarray(table)
-        table = {name: array[:, j] for j, name in enumerate(names[: array.shape[1]])}
-    columns = (table[name] for name in (column_names(table) or ()))
-    return list(zip(*([_cell(v) for v in np.asarray(column)] for column in columns), strict=True))
+        columns = [array[:, j] for j in range(min(len(names), array.shape[1]))]
+    else:
+        columns = [np.asarray(table[name]) for name in names if name in own]
+    return list(zip(*([_cell(value) for value in column] for column in columns), strict=True))
 
 
 def _cell(value: Any) -> Any:
     if is_missing(value):
-        return "(hole)"
+        return "(missing)"
     return float(value) if isinstance(value, (int, float, np.number)) else str(value)
 
 
 def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Means ``(M, N, K)``, and variances or covariances beside them."""
+    """Read means ``(M, N, K)``, and variances or covariances."""
     table: dict[tuple[str, tuple[int, ...]], NDArray[Any]] = {}
     for name in names:
         kind, *numbers = name.split("_")
@@ -137,7 +136,7 @@ def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any]
 
 
 def _check_positive(path: str, table: dict[tuple[str, tuple[int, ...]], NDArray[Any]]) -> None:
-    """Variances of the whole file: here a row can still be named by its place in it."""
+    """Refuse variances that are not positive, by their row in the file."""
     for (kind, where), values in table.items():
         if kind == "variance" or (kind == "covariance" and len(set(where[1:])) == 1):
             wrong = np.flatnonzero(values <= 0)

@@ -25,20 +25,20 @@ _ANY = (dropout.Dropout, *_CHANNELWISE, dropout.AlphaDropout, dropout.FeatureAlp
 
 
 class ModulesTeacher(Teacher):
-    """An ensemble of networks, each of which predicts a distribution or (mean, variance).
+    """An ensemble of networks, each of which predicts a distribution or a mean and a variance.
 
-    Networks answer in evaluation mode, where they are and without gradients, and go back to the
-    mode they were in: running averages of batch normalisation stay as they are.
+    Networks answer in evaluation mode, on their own device and without gradients, and go back to
+    their mode: running averages of batch normalisation stay unchanged.
 
     Args:
         modules: The members. Each returns a Gaussian (:class:`torch.distributions.Normal`,
-            ``Independent`` of one, ``MultivariateNormal``, or ours) or a pair of mean and variance,
-            one row per input, or a map per input.
-        inputs: What a member is called with, made from the table; by default its values as one
-            tensor. It is moved to the member's device and, but for integers that ``inputs`` makes
-            (tokens, indices), to its dtype.
+            ``Independent`` of one, ``MultivariateNormal``, or priornet's) or a pair
+            of mean and variance, one row or one map per input.
+        inputs: Makes the members' input from the table; by default its values as one tensor. The
+            input moves to the member's device and dtype; integers from ``inputs`` (tokens, indices)
+            keep their dtype.
         channels_first: Pairs are maps ``(N, K, H, W)``; their channels become the last dimension.
-        batch_size: Inputs that pass at once.
+        batch_size: Inputs per call.
     """
 
     def __init__(
@@ -69,23 +69,23 @@ class ModulesTeacher(Teacher):
         return torch.stack(means), torch.stack(covariances)
 
     def answers(self, images: Tensor) -> Answers:
-        """Checked answers for images: of every pixel that has one.
+        """Ask every member about images, and check the answers of every pixel.
 
         :attr:`Answers.kept` has the batch shape of the outputs, such as ``(N, H, W)``.
         """
         means, covariances = self.gaussians(images)
-        # Images always have the dimension of their targets behind their pixels.
+        # Answers for images always have the target dimension, after the pixels.
         return checked(means, covariances, tuple(means.shape[1:-1]))
 
     def n_bytes(self) -> int | None:
-        """Parameters and buffers."""
+        """Measure parameters and buffers."""
         return sum(_module_bytes(module) for module in self.modules)
 
     @torch.no_grad()
     def _member(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
         first = next(iter(module.parameters()), torch.zeros(()))
         inputs = self._tensor(X)
-        # Whoever makes integers wants them: embeddings take nothing else.
+        # Integers are kept: embeddings take nothing else.
         keeps = self.inputs is not None and not inputs.is_floating_point()
         dtype = inputs.dtype if keeps else first.dtype
         with _evaluating(module):
@@ -102,7 +102,7 @@ class ModulesTeacher(Teacher):
         return X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(np.float64))
 
     def _gaussian(self, output: Any) -> tuple[Tensor, Tensor]:
-        """Mean ``(N, *, K)`` or ``(N,)``, and covariance or variance."""
+        """Take mean ``(N, *, K)`` or ``(N,)``, and covariance or variance, from an output."""
         if isinstance(output, Distribution):
             return _moments(output)
         if isinstance(output, (tuple, list)) and len(output) == 2:
@@ -120,16 +120,16 @@ class DropoutTeacher(ModulesTeacher):
     """One network with dropout: each member is the network with some units switched off.
 
     Monte-Carlo dropout (Gal & Ghahramani, 2016), with the same units off for all inputs: a member
-    is a function, which a student can learn. The network stays in evaluation mode, so that batch
-    normalisation is untouched; the masks come from a seed, and no global random state is used.
+    is a function, which a student can learn. The network stays in evaluation mode, which leaves
+    batch normalisation unchanged. The masks come from a seed; no global random state is used.
 
     Args:
-        module: With :class:`torch.nn.Dropout` layers, or those for channels.
-        n_members: How many thinned networks.
+        module: A network with :class:`torch.nn.Dropout` layers, or those for channels.
+        n_members: Number of thinned networks.
         seed: Of the masks.
-        inputs: See :class:`ModulesTeacher`, as the rest.
-        channels_first: As there.
-        batch_size: As there.
+        inputs: See :class:`ModulesTeacher`, as for the rest.
+        channels_first: See there.
+        batch_size: See there.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class DropoutTeacher(ModulesTeacher):
 
 
 class _Mask:
-    """Switches off the same units of a dropout layer for every input."""
+    """A hook that switches off the same units of a dropout layer for every input."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -208,7 +208,7 @@ def _moments(distribution: Distribution) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def _evaluating(module: nn.Module) -> Generator[None]:
-    """Evaluation mode for a while; each layer goes back to its own mode."""
+    """Switch to evaluation mode for a while; each layer goes back to its own mode."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
