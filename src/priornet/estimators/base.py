@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -66,39 +67,25 @@ if TYPE_CHECKING:
 __all__ = ["BaseRegressor"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Base of the estimators; not one itself."""
 
-    fitted_: Fitted
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
+    hidden: tuple[int, ...] = (64, 64)
+    learning_rate: float = 1e-2
+    weight_decay: float | Auto = 1e-4
+    epochs: int | Auto = "auto"
+    batch_size: int | Auto = "auto"
+    patience: int | None = 50
+    validation_fraction: float = 0.1
+    calibration_fraction: float | Auto = "auto"
+    random_state: Any = None
+    device: str = "cpu"
+    verbose: bool = False
 
-    def __init__(
-        self,
-        *,
-        hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        weight_decay: float | Auto = 1e-4,
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        patience: int | None = 50,
-        validation_fraction: float = 0.1,
-        calibration_fraction: float | Auto = "auto",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.weight_decay: float | Auto = weight_decay
-        self.epochs: int | Auto = epochs
-        self.batch_size: int | Auto = batch_size
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.calibration_fraction: float | Auto = calibration_fraction
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    fitted_: Fitted = field(init=False)
+    n_features_in_: int = field(init=False)
+    feature_names_in_: NDArray[np.object_] = field(init=False)
 
     # -- fitting ----------------------------------------------------------------------------------
 

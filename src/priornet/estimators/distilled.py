@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
 from typing import Any, Self, get_args
@@ -59,6 +60,7 @@ __all__ = ["DistilledRegressor"]
 _MOST_COMPARED = 2000  # rows; more tell nothing new about a student
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DistilledRegressor(BaseRegressor):
     r"""One network distilled from an ensemble, Section 3.
 
@@ -111,60 +113,22 @@ class DistilledRegressor(BaseRegressor):
         (200,)
     """
 
-    teacher_: Any
-    """Who was asked: a fitted ensemble, or a teacher."""
-    faithfulness_: Faithfulness
+    teacher: Any = field(default=None, kw_only=False)
+    objective: Objective = field(default="endd", kw_only=False)
+    target: Target = "auto"
+    temperature: float = 1.0
+    transfer: TransferSet | None = None
+    n_transfer: int | Auto = "auto"
+    n_members: int = 10
+    student_hidden: tuple[int, ...] | None = None
+    student_pieces: int | Auto = "auto"
+    student_epochs: int | Auto = "auto"
+    student_learning_rate: float | Auto = "auto"
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        objective: Objective = "endd",
-        *,
-        target: Target = "auto",
-        temperature: float = 1.0,
-        transfer: TransferSet | None = None,
-        n_transfer: int | Auto = "auto",
-        n_members: int = 10,
-        student_hidden: tuple[int, ...] | None = None,
-        student_pieces: int | Auto = "auto",
-        student_epochs: int | Auto = "auto",
-        student_learning_rate: float | Auto = "auto",
-        hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        weight_decay: float | Auto = 1e-4,
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        patience: int | None = 50,
-        validation_fraction: float = 0.1,
-        calibration_fraction: float | Auto = "auto",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            epochs=epochs,
-            batch_size=batch_size,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            calibration_fraction=calibration_fraction,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.teacher = teacher
-        self.objective: Objective = objective
-        self.target: Target = target
-        self.temperature = temperature
-        self.transfer = transfer
-        self.n_transfer: int | Auto = n_transfer
-        self.n_members = n_members
-        self.student_hidden = student_hidden
-        self.student_pieces: int | Auto = student_pieces
-        self.student_epochs: int | Auto = student_epochs
-        self.student_learning_rate: float | Auto = student_learning_rate
+    teacher_: Any = field(init=False)
+    """The fitted ensemble, or the teacher, that was asked."""
+    faithfulness_: Faithfulness = field(init=False)
+    """Agreement with a teacher that is no model of this library."""
 
     def __sklearn_clone__(self) -> Self:
         """A clone would forget what the teacher learnt; it is a datum here, so it is kept."""

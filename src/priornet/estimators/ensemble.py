@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
 
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.model import Fitted
-from priornet.estimators.plan import Auto, network_seeds
+from priornet.estimators.plan import network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.training.objectives import likelihood
 
@@ -46,6 +46,7 @@ class GaussianRegressor(BaseRegressor):
         return self._train_networks(prepared, "gaussian", likelihood, "Gaussian", seeds)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepEnsembleRegressor(BaseRegressor):
     """Several Gaussian networks, trained side by side as one stack (Lakshminarayanan et al., 2017).
 
@@ -63,36 +64,7 @@ class DeepEnsembleRegressor(BaseRegressor):
         >>> lower, upper = model.predict_interval(X, coverage=0.9)
     """
 
-    def __init__(
-        self,
-        n_members: int = 10,
-        *,
-        hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        weight_decay: float | Auto = 1e-4,
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        patience: int | None = 50,
-        validation_fraction: float = 0.1,
-        calibration_fraction: float | Auto = "auto",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            epochs=epochs,
-            batch_size=batch_size,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            calibration_fraction=calibration_fraction,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.n_members = n_members
+    n_members: int = field(default=10, kw_only=False)
 
     def check_parameters(self) -> None:
         """Refuse settings that cannot work."""

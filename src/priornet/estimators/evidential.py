@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from priornet.estimators.base import BaseRegressor
 from priornet.estimators.model import Fitted
-from priornet.estimators.plan import Auto, network_seeds
+from priornet.estimators.plan import network_seeds
 from priornet.estimators.prepared import Prepared
 from priornet.training.objectives import evidential
 
 __all__ = ["EvidentialRegressor"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EvidentialRegressor(BaseRegressor):
     """Deep Evidential Regression (Amini et al., 2020): evidence from the predictive's likelihood.
 
@@ -32,36 +33,7 @@ class EvidentialRegressor(BaseRegressor):
         1
     """
 
-    def __init__(
-        self,
-        *,
-        coefficient: float = 0.01,
-        hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        weight_decay: float | Auto = 1e-4,
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        patience: int | None = 50,
-        validation_fraction: float = 0.1,
-        calibration_fraction: float | Auto = "auto",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            epochs=epochs,
-            batch_size=batch_size,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            calibration_fraction=calibration_fraction,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.coefficient = coefficient
+    coefficient: float = 0.01
 
     def check_parameters(self) -> None:
         """Refuse settings that cannot work."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import torch
@@ -25,6 +26,7 @@ _N_OUT = 10_000
 _BELIEFS = (3e-3, 1e-4)  # of the prior: the first for most tables, the other for little noise
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PriorNetRegressor(BaseRegressor):
     r"""A Normal-Wishart Prior Network: reverse KL with out-of-domain inputs, Eqs. (8) to (11).
 
@@ -67,50 +69,15 @@ class PriorNetRegressor(BaseRegressor):
         (200,)
     """
 
-    def __init__(
-        self,
-        *,
-        beta: float = 15.0,
-        gamma: float = 2.0,
-        prior_belief: float | Auto = "auto",
-        prior_excess: float | Auto = "auto",
-        prior_match: Literal["precision", "variance"] = "variance",
-        ood_spread: float = 3.0,
-        ood_ramp: float = 0.0,
-        warm_up: float = 0.02,
-        hidden: tuple[int, ...] = (64, 64),
-        learning_rate: float = 1e-2,
-        weight_decay: float | Auto = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        patience: int | None = 50,
-        validation_fraction: float = 0.1,
-        calibration_fraction: float | Auto = "auto",
-        random_state: Any = None,
-        device: str = "cpu",
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            epochs=epochs,
-            batch_size=batch_size,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            calibration_fraction=calibration_fraction,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.beta = beta
-        self.gamma = gamma
-        self.prior_belief: float | Auto = prior_belief
-        self.prior_excess: float | Auto = prior_excess
-        self.prior_match: Literal["precision", "variance"] = prior_match
-        self.ood_spread = ood_spread
-        self.ood_ramp = ood_ramp
-        self.warm_up = warm_up
+    beta: float = 15.0
+    gamma: float = 2.0
+    prior_belief: float | Auto = "auto"
+    prior_excess: float | Auto = "auto"
+    prior_match: Literal["precision", "variance"] = "variance"
+    ood_spread: float = 3.0
+    ood_ramp: float = 0.0
+    warm_up: float = 0.02
+    weight_decay: float | Auto = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_ood: Any = None) -> Self:
         """Learn from a table.

@@ -225,7 +225,7 @@ def _model(name: Any, parameters: Any) -> BaseRegressor:
         )
     cls = CLASSES[name]
     known = set(cls().get_params(deep=False)) - {"teacher"}
-    hints = {**get_type_hints(cls.__init__), "random_state": int | None, "verbose": bool | int}
+    hints = {**get_type_hints(cls), "random_state": int | None, "verbose": bool | int}
     _expect(isinstance(parameters, dict), f'"parameters" is {shown_value(parameters)}, no object.')
     given: dict[str, Any] = {}
     for key, value in parameters.items():
