@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 from priornet.evaluation.results import provenance, summary, write_results
 from priornet_paper.depth import config_for, with_changes
 from priornet_paper.depth.config import STUDENTS, Config
+from priornet_paper.depth.experiment import with_needs
 from priornet_paper.depth.orders import Order, Task
 from priornet_paper.depth.recipe import Recipe
-from priornet_paper.depth.run import with_needs
 from priornet_paper.depth.sets import Sources, find_sources, named_paths
 from priornet_paper.depth.work import Workshop
-from priornet_paper.runs.gpu_sharing import shared_gpu, usual_workers
-from priornet_paper.runs.side_by_side import Piece, Tick, in_order
+from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
+from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
 
 METRICS = ("delta1", "rel", "rmse", "nll")
 KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
@@ -46,7 +46,7 @@ class Do:
     order: Order
     task: Task
 
-    def __call__(self, needed: Mapping[str, Any], tick: Tick) -> Scores:
+    def __call__(self, needed: Mapping[str, Any], report: Report) -> Scores:
         made = workshop(self.order).do(self.task)
         assert made is not None
         return scores_of(made) if self.task.kind == "score" else {"seconds": made["seconds"]}
@@ -103,7 +103,7 @@ class Trial(NamedTuple):
         return [self.task] if self.ensemble is None else [self.ensemble, self.task]
 
     def name_of(self, task: Task) -> str:
-        """Of a piece: folders are those of one ensemble."""
+        """Of a job: folders are those of one ensemble."""
         return f"{self.order.folder.name} {task.kind} {task.key}"
 
 
@@ -136,14 +136,14 @@ def ensemble_settings(config: Config) -> str:
     return json.dumps(config.settings_of("ENSM"), sort_keys=True)
 
 
-def pieces_of(wanted: list[Trial]) -> list[Piece]:
+def jobs_of(wanted: list[Trial]) -> list[Job]:
     """Everything to do, each thing once and after what it needs."""
-    found: dict[str, Piece] = {}
+    found: dict[str, Job] = {}
     for trial in wanted:
         for task in with_needs(trial.wanted):
             needs = tuple(map(trial.name_of, task.needs))
             name = trial.name_of(task)
-            found.setdefault(name, Piece(name, Do(trial.order, task), needs))
+            found.setdefault(name, Job(name, Do(trial.order, task), needs))
     return list(found.values())
 
 
@@ -164,20 +164,20 @@ def main() -> None:
     add("--workers", type=int, help="trainings side by side")
     add("--json", type=Path, help="write the scores there")
     args = parser.parse_args()
-    workers = args.workers or usual_workers(args.device)
+    workers = args.workers or default_workers(args.device)
     made: dict[str, Scores] = {}
     started = time.perf_counter()
 
-    def done(piece: Piece, scores: Scores) -> None:
-        made[piece.name] = scores
+    def done(job: Job, scores: Scores) -> None:
+        made[job.name] = scores
         shown = "  ".join(f"{name} {value:.4f}" for name, value in scores.items())
-        print(f"{time.perf_counter() - started:6.1f} s  {piece.name}: {shown}", flush=True)
+        print(f"{time.perf_counter() - started:6.1f} s  {job.name}: {shown}", flush=True)
         if args.json:  # anew after each: a run that is ended before its time has left something
             write(args, results_of(wanted, made), time.perf_counter() - started)
 
     with tempfile.TemporaryDirectory() as folder, shared_gpu(args.device, workers):
         wanted = trials(args, Path(folder))
-        in_order(pieces_of(wanted), workers, done=done)
+        run_jobs(jobs_of(wanted), workers, Watch(done=done))
     show(results_of(wanted, made), args)
 
 

@@ -37,11 +37,12 @@ from torch.nn.functional import softplus
 
 from priornet.evaluation.results import provenance, read_results, write_results
 from priornet.training.threads import at_most
-from priornet_paper.runs.gpu_sharing import usual_workers
-from priornet_paper.uci import METHODS, Paper, Request, config_for, file_name, run_all
+from priornet_paper.runs.gpu_sharing import default_workers
+from priornet_paper.uci import METHODS, Paper, Request, config_for, run_tables
 from priornet_paper.uci.data import DATASETS, load_uci
+from priornet_paper.uci.experiment import file_name
 from priornet_paper.uci.folds import FoldStack, k_folds, make_fold
-from priornet_paper.uci.paper import solve
+from priornet_paper.uci.search import solve
 
 SETS = ("boston", "energy", "concrete", "wine", "power")
 WORKERS = 2
@@ -248,7 +249,7 @@ def whole(args: argparse.Namespace) -> dict[str, Any]:
             )
 
     requests = [Request(load_uci(name), preset, config) for name, config in configs.items()]
-    found = run_all(requests, device=args.device, workers=args.workers, done=say)
+    found = run_tables(requests, device=args.device, workers=args.workers, done=say)
     seconds = time.perf_counter() - started
     return {
         "preset": preset,
@@ -350,7 +351,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for --whole")
     parser.add_argument("--workers", type=int, help="for --whole; default: the experiment's")
     args = parser.parse_args()
-    args.workers = args.workers or usual_workers(args.device)
+    args.workers = args.workers or default_workers(args.device)
     if args.whole:
         timed = whole(args)
         print(f"all: {timed['seconds']:.1f} s, {args.workers} workers, {timed['device']}")

@@ -15,8 +15,8 @@ import numpy as np
 import openpyxl
 import xlwt
 
-from priornet_paper.uci.data.fingerprints import fingerprints, measure
 from priornet_paper.uci.data.registry import DATASETS
+from priornet_paper.uci.data.tables import fingerprints, measure
 
 REAL = Path(__file__).parents[2] / "shared" / "data" / "uci"
 STATLIB = """\

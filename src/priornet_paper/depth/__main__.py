@@ -27,18 +27,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, also where the time was up first; 2 for what cannot be run; 1 where the machine failed.
     """
     given = _parser().parse_args(arguments)
-    from priornet.evaluation.results import write_results
     from priornet_paper.depth.devices import check_device
+    from priornet_paper.depth.experiment import file_name, run
     from priornet_paper.depth.memory import NotEnoughMemory
     from priornet_paper.depth.orders import Order
-    from priornet_paper.depth.others import with_others
-    from priornet_paper.depth.run import file_name, run
     from priornet_paper.depth.sets import find_sources, named_paths
     from priornet_paper.depth.train import fabric_options
 
     try:
         check_device(given.device, given.devices, given.nodes, given.workers)
         config = with_changes(config_for(given.dataset, given.preset), given.set, given.seeds)
+        path = given.out / file_name(given.dataset, given.preset)
         names = given.methods.split(",")
         wanted = recipes(config, names, given.ablation)
         sources = find_sources(
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         order = Order(
             config,
             sources,
-            given.out / ".parts" / file_name(given.dataset, given.preset).removesuffix(".json"),
+            given.out / ".parts" / path.stem,
             given.device,
             fabric_options(given.devices, given.nodes),
             capture=not given.no_capture,
@@ -65,16 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             order,
             wanted,
             given.preset,
+            path,
             workers=given.workers,
             report=_Log(started).report,
             again=given.again,
         )
-        path = given.out / file_name(given.dataset, given.preset)
-        if found:
-            found, lost = with_others(path, found)
-            if lost:
-                _say(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
-            write_results(path, found)
     except (ValueError, OSError, ImportError, FloatingPointError, NotEnoughMemory) as error:
         sys.stderr.write(f"Error: {in_options(' '.join(str(error).split()))}\n")
         return 1 if isinstance(error, OSError) else 2

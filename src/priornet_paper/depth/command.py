@@ -143,13 +143,11 @@ def depth(
 
     names = _methods(methods)
 
-    from priornet.evaluation.results import write_results
     from priornet_paper.depth import config_for, recipes, with_changes
     from priornet_paper.depth.devices import check_device
+    from priornet_paper.depth.experiment import file_name, run
     from priornet_paper.depth.memory import NotEnoughMemory
     from priornet_paper.depth.orders import Order
-    from priornet_paper.depth.others import with_others
-    from priornet_paper.depth.run import file_name, finished, run
     from priornet_paper.depth.sets import find_sources, named_paths
     from priornet_paper.depth.train import fabric_options
 
@@ -171,31 +169,21 @@ def depth(
             compile=compiled,
             until=math.inf if minutes is None else time.time() + 60 * minutes,
         )
-        # Of several machines one may be without the file: they agree on what is in .parts instead.
-        skips = again or nodes > 1
-        results = None if skips else _known(path, lambda: finished(path, order, wanted))
+        same = "the command without --again" if again else "the same command"
+        try:
+            with _bars(quiet) as report:
+                results = run(
+                    order, wanted, preset, path, workers=workers, report=report, again=again
+                )
+        except (KeyboardInterrupt, Terminated) as error:
+            _remark(f"Interrupted. What is finished is kept; {same} goes on.")
+            code = error.status if isinstance(error, Terminated) else _INTERRUPTED
+            raise typer.Exit(code) from None
         if results is None:
-            same = "the command without --again" if again else "the same command"
-            try:
-                with _bars(quiet) as report:
-                    results = run(
-                        order, wanted, preset, workers=workers, report=report, again=again
-                    )
-            except (KeyboardInterrupt, Terminated) as error:
-                _remark(f"Interrupted. What is finished is kept; {same} goes on.")
-                code = error.status if isinstance(error, Terminated) else _INTERRUPTED
-                raise typer.Exit(code) from None
-            if results is None:
-                _remark(f"The time is up. What is finished is kept; {same} goes on.")
-                return
-            if not results:  # a process that helped another one
-                return
-            if path.exists():
-                _remark(f"{path}: the results file that is there is replaced.")
-            results, lost = with_others(path, results)
-            if lost:
-                _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
-            write_results(path, results)
+            _remark(f"The time is up. What is finished is kept; {same} goes on.")
+            return
+        if not results:  # a process that helped another one
+            return
     if as_json:
         typer.echo(json.dumps(results))
     else:
@@ -228,22 +216,6 @@ def _one_line(*kinds: type[Exception]) -> Generator[None]:
         yield
     except kinds as error:
         raise InputError(in_options(one_line(error))) from error
-
-
-def _known(path: Path, read: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    """Results on disk, if they answer the question."""
-    from priornet.depth import DepthError
-
-    try:
-        found = read()
-    except DepthError:  # of the images, not of the file
-        raise
-    except ValueError as error:
-        _remark(f"{error} It is made again.")
-        return None
-    if found is not None:
-        _remark(f"{path}: finished already (--again to repeat it).")
-    return found
 
 
 def _remark(message: str) -> None:

@@ -47,7 +47,7 @@ _OWN: dict[str, tuple[str, ...]] = {
 }
 
 # Of these, what concerns the loss and the head of a student alone, not what it is shown.
-_LESSONS = {
+_OF_LOSS = {
     "temperature",
     "tempering",
     "proxy",
@@ -231,10 +231,10 @@ class Config:
         }
         return {name: value for name, value in self.to_json().items() if name in mine}
 
-    def school_of(self, method: str) -> dict[str, Any]:
+    def settings_shared_by_students(self, method: str) -> dict[str, Any]:
         """What students must have in common to be taught together: all but head and loss."""
         own = self.settings_of(method)
-        return {name: value for name, value in own.items() if name not in _LESSONS}
+        return {name: value for name, value in own.items() if name not in _OF_LOSS}
 
     def epochs_of(self, method: str) -> int:
         """Passes through the training images."""

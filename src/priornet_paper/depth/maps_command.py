@@ -65,7 +65,7 @@ def depth_maps(
     Photographs have owners: figures that show them go to a folder of their
     own.
     """
-    from priornet_paper.depth.run import file_name
+    from priornet_paper.depth.experiment import file_name
     from priornet_paper.depth.sets import named_paths
 
     files = {name: results / file_name(name, preset) for name in _SETS}

@@ -1,4 +1,8 @@
-"""What one process does for an experiment: train a network, score a model, keep both on disk."""
+"""The work of one process: train networks, score models, keep both on disk.
+
+Finished work has a fingerprint of everything that it depends on (settings, images, first weights,
+the teachers of a student), and is not done again while its fingerprint stays the same.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from torch import Tensor, nn
 
 from priornet.depth import depth_record
 from priornet.distill import start_as_member
-from priornet.evaluation.results import provenance, provenance_of, write_results
+from priornet.evaluation.results import provenance, provenance_of
 from priornet.nn import DenseDepth
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
@@ -28,10 +32,9 @@ from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.devices import getting_the_gpu
 from priornet_paper.depth.evaluation import Predict
 from priornet_paper.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
-from priornet_paper.depth.methods import Scale, objective_for
+from priornet_paper.depth.methods import Objective, Scale, objective_for
 from priornet_paper.depth.networks import build
 from priornet_paper.depth.orders import Event, Order, Task
-from priornet_paper.depth.pieces import Pieces
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.recipe import Recipe
 from priornet_paper.depth.scoring import Scoring
@@ -44,30 +47,96 @@ from priornet_paper.depth.train import (
     make_fabric,
     train,
 )
+from priornet_paper.runs.store import Store, fingerprint
 
-__all__ = ["Workshop"]
+__all__ = ["Parts", "Workshop"]
 
 _MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
 
 _Found = TypeVar("_Found")
 
 
-class Workshop:
-    """Trains and scores, one task after the other, with images that are read once.
+class Parts:
+    """Trained weights and scores in the folder of an order.
 
     Args:
-        order: What to do it with.
-        report: Told of every epoch, and of remarks.
+        order: Folder and settings.
+        sets: Images.
+        message: Called with one line about each part that cannot be used.
+    """
+
+    def __init__(self, order: Order, sets: Sets, message: Callable[[str], object]) -> None:
+        self.order, self.sets = order, sets
+        self.store = Store(order.folder, message)
+
+    def fingerprint(self, task: Task) -> str:
+        """Return the fingerprint of everything that the outcome of a task depends on."""
+        recipe = task.recipe
+        own: list[Any] = [task.kind, recipe.config.settings_of(recipe.method), task.seed]
+        if task.kind == "train":
+            uses_ood = objective_for(recipe, Scale(0.0, 1.0)).uses_foreign
+            own += [task.member, self.sets.fingerprint(uses_foreign=uses_ood)]
+        else:
+            config = recipe.config
+            protocol = PROTOCOLS[config.dataset].record((config.height, config.width))
+            ood = {name: self.sets.foreign_print(name) for name in self.ood_sets_of(recipe)}
+            own += [config.n_test, self.sets.test_print, ood, protocol]
+            own.append(self.order.information_draws)
+            # Older scores of ensembles lack those of the members.
+            own += ["members"] if recipe.method == "ENSM" else []
+        own += [self.fingerprint(needed) for needed in task.needs]
+        return fingerprint(own)
+
+    def name_of(self, task: Task) -> str:
+        """Return the file name of a finished task."""
+        return f"weights/{task.key}.safetensors" if task.kind == "train" else f"{task.key}.json"
+
+    def path(self, task: Task) -> Path:
+        """Return the file of a finished task."""
+        return self.store.path(self.name_of(task))
+
+    def finished(self, task: Task) -> dict[str, Any] | None:
+        """Read what is known of a finished task, or return None if it has to be done."""
+        return self.store.read(self.name_of(task), lambda: self.fingerprint(task))
+
+    def write(
+        self, task: Task, part: dict[str, Any], tensors: dict[str, Tensor] | None = None
+    ) -> dict[str, Any]:
+        """Keep a finished task."""
+        return self.store.write(self.name_of(task), self.fingerprint(task), part, tensors)
+
+    def checkpoints(self, task: Task) -> Path:
+        """Return the folder of an unfinished training."""
+        return self.order.folder / "checkpoints" / task.key
+
+    def forget(self, task: Task) -> None:
+        """Remove a task's files, finished or not."""
+        self.path(task).unlink(missing_ok=True)
+        if task.kind == "train":
+            shutil.rmtree(self.checkpoints(task), ignore_errors=True)
+
+    def ood_sets_of(self, recipe: Recipe) -> list[str]:
+        """List the out-of-domain sets of a model: a prior network has learnt one of them."""
+        other = self.order.sources.other(recipe.config) if recipe.method == "NWPN" else ""
+        return [name for name in self.order.sources.foreign if name != other]
+
+
+class Workshop:
+    """Trains networks and scores models, one task after the other; images are read once.
+
+    Args:
+        order: Settings, images, folder, device.
+        report: Called with every epoch and every message.
     """
 
     def __init__(self, order: Order, report: Callable[[Event], object] = lambda _: None) -> None:
         self.order, self.report = order, report
         self.sets = Sets(order.config, order.sources)
-        self.pieces = Pieces(order, self.sets, self._remark)
+        self.parts = Parts(order, self.sets, self._message)
 
     @cached_property
     def fabric(self) -> Any:
-        """Fabric, launched."""
+        """Launch Fabric."""
         with getting_the_gpu():
             fabric = make_fabric(self.order.device, **self.order.fabric)
             fabric.launch()
@@ -76,69 +145,66 @@ class Workshop:
             atexit.register(_leave_group)
         return fabric
 
-    @property
-    def _device_name(self) -> str:
-        """For the record."""
-        device = self.order.device
-        return torch.cuda.get_device_name() if device == "cuda" else device
-
     def agreed(self, find: Callable[[], _Found]) -> _Found:
-        """What the first of the processes that share a batch finds on disk.
+        """Return what the first of the processes that share a batch finds on disk.
 
-        The others may be on machines without the folder; all of them have to ask.
+        All of these processes must call it: the others may be on machines without the folder.
         """
         if not self.order.fabric:
             return find()
         return self.fabric.broadcast(find() if self.fabric.is_global_zero else None)
 
     def do(self, task: Task) -> dict[str, Any] | None:
-        """A finished piece, or None where the time was up; the first process alone scores."""
-        if task.kind == "score":
-            return self.pieces.finished(task) or self._score(task)
-        found = self.agreed(lambda: [self.pieces.finished(one) for one in task.each])
-        missing = [one for one, piece in zip(task.each, found, strict=True) if piece is None]
-        if not missing:
-            return found[0]
-        return self._train(missing)
+        """Do a task unless it is finished; return its record, or None if the time was up first.
 
-    def _remark(self, task: Task, text: str) -> None:
-        self.report(Event(task.key, remark=text))
+        Of processes that share a batch only the first one scores; the others return nothing.
+        """
+        if task.kind == "score":
+            if self.order.fabric and not self.fabric.is_global_zero:
+                return {}
+            return self.parts.finished(task) or self._score(task)
+        found = self.agreed(lambda: [self.parts.finished(one) for one in task.each])
+        missing = [one for one, part in zip(task.each, found, strict=True) if part is None]
+        return self._train(missing) if missing else found[0]
+
+    def _message(self, text: str) -> None:
+        self.report(Event("", remark=text))
 
     # -- training ---------------------------------------------------------------------------------
 
     def _train(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
-        """Train all that are missing; what is known of the first, or None where time was up."""
+        """Train networks; return the first one's record, or None if the time was up first."""
         made: dict[Task, dict[str, Any]] = {}
-        for some in self._classes(tasks):
-            now = self._train_together(some) if len(some) == 1 else self._train_class(some)
+        for group in self._groups(tasks):
+            now = self._train_together(group) if len(group) == 1 else self._train_group(group)
             if now is None:
                 return None
             made |= now
         return made[tasks[0]]
 
-    def _classes(self, tasks: Sequence[Task]) -> list[list[Task]]:
-        """Trainings that can go on together: those that have a checkpoint of the same epoch."""
+    def _groups(self, tasks: Sequence[Task]) -> list[list[Task]]:
+        """Group the trainings that have a checkpoint of the same epoch: these go on together."""
         if len(tasks) == 1:
             return [list(tasks)]
         saved = self.agreed(lambda: {task: self._epochs_saved(task) for task in tasks})
-        classes: list[list[Task]] = []
+        groups: list[list[Task]] = []
         while saved:
             behind = min(epochs[0] for epochs in saved.values())
-            classes.append([task for task, epochs in saved.items() if behind in epochs])
+            groups.append([task for task, epochs in saved.items() if behind in epochs])
             saved = {task: epochs for task, epochs in saved.items() if behind not in epochs}
-        return classes
+        return groups
 
     def _epochs_saved(self, task: Task) -> list[int]:
-        folder, fingerprint = self.pieces.checkpoints(task), self.pieces.fingerprint(task)
+        folder, fingerprint = self.parts.checkpoints(task), self.parts.fingerprint(task)
         with closing(Checkpoints(folder, fingerprint, lambda _: None)) as files:
             return files.epochs()
 
-    def _train_class(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
-        """Students together, or one by one where they do not fit or one of them fails."""
+    def _train_group(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
+        """Train students together, or one by one if they do not fit or one of them fails."""
         try:
             return self._train_together(tasks)
         except (_TooManyTogether, FloatingPointError) as error:
-            self._remark(tasks[0], f"{error} {len(tasks)} students go on one by one.")
+            self._message(f"{error} {len(tasks)} students go on one by one.")
         # Outside the handler: the error would hold on to all of their memory.
         made, failed = dict[Task, dict[str, Any]](), None
         for task in tasks:
@@ -147,7 +213,7 @@ class Workshop:
                 return None
             try:
                 now = self._train_together([task])
-            except FloatingPointError as error:  # the others shall be there all the same
+            except FloatingPointError as error:  # the other students are trained all the same
                 failed = failed or error
                 continue
             if now is None:
@@ -158,25 +224,20 @@ class Workshop:
         return made
 
     def _train_together(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
-        """One network, or students of one ensemble."""
+        """Train one network, or students of one ensemble."""
         first, device = tasks[0], self.fabric.device  # before images are decoded: it may be taken
         seed = _training_seed(first.seed, first.member)
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
         data = self.sets.training(first.recipe, objectives[0].uses_foreign, device)
         teachers = [
-            self._load(needed, self.agreed(partial(read_tensors, self.pieces.path(needed))))
+            self._load(needed, self.agreed(partial(read_tensors, self.parts.path(needed))))
             for needed in first.needs
         ]
-        networks: list[DenseDepth] = []
-        for objective in objectives:
-            torch.manual_seed(seed)
-            networks.append(build(objective, self.order.sources.weights))
-            if teachers and first.recipe.config.student_start == "member":
-                start_as_member(networks[-1], teachers[0])
+        networks = [self._built(objective, seed, teachers) for objective in objectives]
         for teacher in teachers:  # not before: the students have taken weights by their names
             teacher.encoder.fold_norms()
         lessons = [
-            Lesson(network, objective, self.pieces.checkpoints(task), self.pieces.fingerprint(task))
+            Lesson(network, objective, self.parts.checkpoints(task), self.parts.fingerprint(task))
             for task, network, objective in zip(tasks, networks, objectives, strict=True)
         ]
         training = Training(
@@ -184,7 +245,7 @@ class Workshop:
             self.order.capture,
             self.order.compile,
             progress=lambda tick: self._tick(tasks, tick),
-            remark=lambda text: self._remark(first, text),
+            remark=self._message,
             stop=lambda: self.order.is_late,
         )
 
@@ -199,28 +260,33 @@ class Workshop:
         self.fabric.barrier()
         return made
 
+    def _built(self, objective: Objective, seed: int, teachers: Sequence[DenseDepth]) -> DenseDepth:
+        """Build a network with its first weights, which a student may take from a teacher."""
+        torch.manual_seed(seed)
+        network = build(objective, self.order.sources.weights)
+        if teachers and objective.config.student_start == "member":
+            start_as_member(network, teachers[0])
+        return network
+
     def _keep(self, task: Task, lesson: Lesson, outcome: Outcome) -> dict[str, Any]:
-        """Write a finished network; what is known of it."""
-        state = {
-            "fingerprint": lesson.fingerprint,
+        """Write a trained network with its record."""
+        # Units for `priornet export`; those of DD are the network's own.
+        scale = Scale(0.0, 1.0) if task.recipe.method == "DD" else self.sets.scale
+        size = (task.recipe.config.height, task.recipe.config.width)
+        record = {
             "losses": outcome.losses,
             "seconds": round(outcome.seconds, 2),
-            **self._described(lesson.network, task.recipe),
+            **depth_record(lesson.network, size, scale.mean, scale.std),
             **provenance(),
         }
-        if self.fabric.is_global_zero:
-            write_tensors(self.pieces.path(task), lesson.network.state_dict(), state)
-            shutil.rmtree(lesson.folder, ignore_errors=True)
-        return state
-
-    def _described(self, network: nn.Module, recipe: Recipe) -> dict[str, Any]:
-        """What ``priornet export`` must know of the weights; DD has units of its own."""
-        scale = Scale(0.0, 1.0) if recipe.method == "DD" else self.sets.scale
-        size = (recipe.config.height, recipe.config.width)
-        return depth_record(network, size, scale.mean, scale.std)
+        if not self.fabric.is_global_zero:
+            return {"fingerprint": lesson.fingerprint, **record}
+        record = self.parts.write(task, record, lesson.network.state_dict())
+        shutil.rmtree(lesson.folder, ignore_errors=True)
+        return record
 
     def _with_room(self, tasks: Sequence[Task], run: Callable[[], list[Outcome]]) -> list[Outcome]:
-        """Run, and where memory does not suffice for one network say which batch would fit."""
+        """Run a training; where memory does not suffice for one network, name a batch that fits."""
         try:
             return run()
         except RuntimeError as error:
@@ -239,7 +305,7 @@ class Workshop:
         raise NotEnoughMemory(task.key, config.batch, fits, torch.cuda.get_device_name())
 
     def _one_step(self, recipe: Recipe) -> None:
-        """A step without a trace, to see whether it fits."""
+        """Do one training step that leaves no trace, to see if it fits in memory."""
         objective = objective_for(recipe, self.sets.scale)
         data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
         first = slice(recipe.config.batch)
@@ -258,28 +324,28 @@ class Workshop:
         for task, loss in zip(tasks, tick.losses, strict=True):
             self.report(Event(task.key, tick.epoch, tick.n_epochs, loss))
 
-    def network(self, task: Task) -> DenseDepth:
-        """A trained network, ready to answer."""
-        return self._load(task, read_tensors(self.pieces.path(task)))
-
     def _load(self, task: Task, found: TensorFile) -> DenseDepth:
         network = build(objective_for(task.recipe, self.sets.scale), None)
         network.load_state_dict(found.tensors)
         return self._placed(network)
 
     def _placed(self, network: DenseDepth) -> DenseDepth:
-        """On the device, to be asked and not to be changed."""
+        """Put a trained network on the device."""
         network = network.to(self.fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
         return network.eval().requires_grad_(False)
 
     # -- scoring ----------------------------------------------------------------------------------
 
     def _networks(self, recipe: Recipe, seed: int) -> list[DenseDepth]:
-        """All that a trained model consists of."""
-        return [self.network(task) for task in self._own_trainings(Task("score", recipe, seed))]
+        """Load the networks of a trained model."""
+        return [self.network(task) for task in _networks_of(Task("score", recipe, seed))]
+
+    def network(self, task: Task) -> DenseDepth:
+        """Load a trained network."""
+        return self._load(task, read_tensors(self.parts.path(task)))
 
     def _model(self, recipe: Recipe, networks: Sequence[nn.Module]) -> Predict:
-        """A trained model: images in [0, 1] to its belief in metres."""
+        """Return a trained model: images in [0, 1] to its belief in metres."""
         objective = objective_for(recipe, self.sets.scale)
 
         def predict(images: Tensor) -> Any:
@@ -289,6 +355,22 @@ class Workshop:
 
     def _score(self, task: Task) -> dict[str, Any]:
         started = time.perf_counter()
+        result = self._scores(task)
+        trained = [read_tensors(self.parts.path(one)).state for one in _networks_of(task)]
+        is_gpu = self.order.device == "cuda"
+        record = {
+            "result": result,
+            "training": [
+                {name: state[name] for name in ("losses", "seconds")} for state in trained
+            ],
+            "seconds": round(time.perf_counter() - started, 2),
+            "device": torch.cuda.get_device_name() if is_gpu else self.order.device,
+            **provenance_of([provenance(), *trained]),
+        }
+        return self.parts.write(task, record)
+
+    def _scores(self, task: Task) -> dict[str, Any]:
+        """Compute the scores of a model, and write its maps if figures show them."""
         recipe, seed = task.recipe, task.seed
         networks, teacher = self._networks(recipe, seed), None
         predict = self._model(recipe, networks)
@@ -298,10 +380,10 @@ class Workshop:
         scoring = Scoring(
             self.sets,
             PROTOCOLS[recipe.config.dataset],
-            self.pieces.strange_to(recipe),
+            self.parts.ood_sets_of(recipe),
             self.fabric.device,
             self.order.information_draws,
-            lambda text: self._remark(task, f"{task.key}: {text}"),
+            lambda text: self._message(f"{task.key}: {text}"),
         )
         result = scoring.result(predict, has_belief=recipe.method != "DD", teacher=teacher)
         if recipe.method == "ENSM":
@@ -309,24 +391,13 @@ class Workshop:
             result["members"] = scoring.members(members)
         if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
             maps = scoring.maps(predict, recipe.config.dataset)
-            write_tensors(self.pieces.path(task).with_suffix(".maps.safetensors"), maps, {})
-        paths = [self.pieces.path(needed) for needed in self._own_trainings(task)]
-        trained = [read_tensors(path).state for path in paths]
-        piece = {
-            "fingerprint": self.pieces.fingerprint(task),
-            "result": result,
-            "training": [
-                {name: state[name] for name in ("losses", "seconds")} for state in trained
-            ],
-            "seconds": round(time.perf_counter() - started, 2),
-            "device": self._device_name,
-            **provenance_of([provenance(), *trained]),
-        }
-        write_results(self.pieces.path(task), piece)
-        return piece
+            write_tensors(self.parts.path(task).with_suffix(".maps.safetensors"), maps, {})
+        return result
 
-    def _own_trainings(self, task: Task) -> list[Task]:
-        return task.needs if task.recipe.method == "ENSM" else task.needs[:1]
+
+def _networks_of(score: Task) -> list[Task]:
+    """List the trainings of a model's own networks; a student's teachers are not its own."""
+    return score.needs if score.recipe.method == "ENSM" else score.needs[:1]
 
 
 def _leave_group() -> None:
@@ -348,5 +419,5 @@ def _free_memory() -> None:
 
 
 def _training_seed(seed: int, member: int) -> int:
-    """Of a member of the ensemble; whatever the method, the first sees the same batches."""
+    """Return the seed of a member; whatever the method, the first one sees the same batches."""
     return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])

@@ -22,7 +22,7 @@ import torch
 
 from priornet.training.threads import available_cores
 
-__all__ = ["can_share", "shared_gpu", "usual_workers"]
+__all__ = ["can_share", "default_workers", "shared_gpu"]
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ sys.exit(driver.cuInit(0) or driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 """
 
 
-def usual_workers(device: str) -> int:
+def default_workers(device: str) -> int:
     """Processes to train with side by side when nobody says how many."""
     n_cores = available_cores()
     if device == "cpu":

@@ -1,6 +1,10 @@
-"""The paper's experiment on UCI tables, with its protocol and with one of the library's own.
+"""The paper's experiment on UCI tables, by its protocol and with the estimators' defaults.
 
 Each name is imported when it is first used.
+
+Example:
+    >>> from priornet_paper.uci import Experiment, run
+    >>> run(Experiment(["boston"], preset="beyond", methods=["ENSM", "EnD2"]))  # doctest: +SKIP
 """
 
 from typing import TYPE_CHECKING
@@ -11,39 +15,36 @@ if TYPE_CHECKING:
     from priornet_paper.uci.config import (
         METHODS,
         PRESETS,
-        Beyond,
+        Defaults,
         Paper,
         config_for,
-        usual_methods,
+        default_methods,
     )
-    from priornet_paper.uci.others import with_others
-    from priornet_paper.uci.run import Request, file_name, finished, run_all
+    from priornet_paper.uci.experiment import Experiment, Request, run, run_tables
 
 __all__ = [
     "METHODS",
     "PRESETS",
-    "Beyond",
+    "Defaults",
+    "Experiment",
     "Paper",
     "Request",
     "config_for",
-    "file_name",
-    "finished",
-    "run_all",
-    "usual_methods",
-    "with_others",
+    "default_methods",
+    "run",
+    "run_tables",
 ]
 
 _HOMES = {
     "METHODS": "config",
     "PRESETS": "config",
-    "Beyond": "config",
+    "Defaults": "config",
+    "Experiment": "experiment",
     "Paper": "config",
-    "Request": "run",
+    "Request": "experiment",
     "config_for": "config",
-    "file_name": "run",
-    "finished": "run",
-    "run_all": "run",
-    "usual_methods": "config",
-    "with_others": "others",
+    "default_methods": "config",
+    "run": "experiment",
+    "run_tables": "experiment",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,9 +15,6 @@ from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite, Quiet
 from priornet.cli.output import coloured, method_table, print_lines
 from priornet.cli.outputs import check_outputs
 from priornet.methods import TABULAR
-
-if TYPE_CHECKING:
-    from priornet_paper.uci import Beyond, Paper
 
 __all__ = ["uci"]
 
@@ -97,102 +92,20 @@ def uci(
 
     import json
 
-    from priornet_paper.uci import config_for, file_name, usual_methods
+    from priornet_paper.uci import Experiment, run
 
-    configs = {n: _changed(config_for(n, preset), splits, folds, seed, device) for n in names}
-    wanted = [_NAMES[name] for name in named] or usual_methods(configs[names[0]])
-    paths = [out / file_name(name, preset, config) for name, config in configs.items()]
+    keys = [_NAMES[name] for name in named]
+    changes = _changes(preset, splits, folds, seed, device)
+    experiment = Experiment(names, preset, keys, changes, out)
+    paths = [experiment.path(name) for name in names]
     check_outputs(((path, RESULTS) for path in paths), overwrite=overwrite, quiet=True)
-    found = _all(configs, preset, wanted, out, device, workers, again, quiet)
+    found = run(experiment, device=device, workers=workers, again=again, quiet=quiet)
     if as_json:
         typer.echo(json.dumps(found))
     else:
         for results in found.values():
             _print(results)
         print_lines([f"Results: {out}"])
-
-
-def _all(
-    configs: dict[str, Paper | Beyond],
-    preset: str,
-    methods: Sequence[str],
-    out: Path,
-    device: str,
-    workers: int,
-    again: bool,
-    quiet: bool,
-) -> dict[str, Any]:
-    """Results of every data set: those on disk if they answer the question, else made now."""
-    from priornet.evaluation.results import write_results
-    from priornet_paper.runs.gpu_sharing import usual_workers
-    from priornet_paper.uci import Request, file_name, run_all, with_others
-    from priornet_paper.uci.data import load_uci
-
-    found: dict[str, Any] = {}
-    requests: list[Request] = []
-    for name, config in configs.items():
-        path = out / file_name(name, preset, config)
-        table = load_uci(name)
-        if not table.is_complete:
-            _remark(f"{name}: only its first {len(table.targets)} rows are here.")
-        kept = None if again else _finished(path, config, methods, len(table.targets))
-        if kept is None:
-            parts = out / ".parts" / path.stem
-            requests.append(Request(table, preset, config, methods, parts))
-        else:
-            found[name] = kept
-
-    def done(request: Request, results: dict[str, Any]) -> None:
-        path = out / file_name(results["dataset"], preset, request.config)
-        if path.exists():
-            _remark(f"{path}: the results file that is there is replaced.")
-        results, lost = with_others(path, results)
-        if lost:
-            _remark(f"{path}: loses {', '.join(lost)}, of another run or other settings.")
-        write_results(path, results)
-        assert request.folder is not None
-        _forget(request.folder)
-        found[results["dataset"]] = results
-
-    with _progress_bars([request.table.name for request in requests], quiet) as progress:
-        run_all(
-            requests,
-            device=device,
-            workers=workers or usual_workers(device),
-            progress=lambda request, share: progress(request.table.name, share),
-            done=done,
-        )
-    return {name: found[name] for name in configs}
-
-
-def _finished(
-    path: Path, config: Paper | Beyond, methods: Sequence[str], n_rows: int
-) -> dict[str, Any] | None:
-    """Results on disk, if they answer the question."""
-    from priornet_paper.uci import finished
-
-    try:
-        results = finished(path, config, methods, n_rows)
-    except ValueError as error:
-        _remark(f"{error} It is made again.")
-        return None
-    if results is not None:
-        _remark(f"{path}: finished already (--again to repeat it).")
-    return results
-
-
-def _remark(message: str) -> None:
-    """A remark beside the results."""
-    typer.echo(message, err=True)
-
-
-def _forget(parts: Path) -> None:
-    """The results hold the parts now."""
-    import shutil
-
-    shutil.rmtree(parts, ignore_errors=True)
-    if parts.parent.is_dir() and not any(parts.parent.iterdir()):
-        parts.parent.rmdir()
 
 
 def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
@@ -205,12 +118,18 @@ def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _changed(config: Any, splits: Splits, folds: str, seed: int | None, device: str) -> Any:
+def _changes(
+    preset: Preset, splits: Splits, folds: str, seed: int | None, device: str
+) -> dict[str, Any]:
+    """Read the options that replace settings of the preset."""
+    from priornet_paper.uci import PRESETS
+
+    config, by_estimators = PRESETS[preset], preset is Preset.BEYOND
     changes: dict[str, Any] = {}
-    if device == "cuda" and not hasattr(config, "splits"):
+    if device == "cuda" and not by_estimators:
         changes["folds_per_stack"] = config.n_folds  # a step of more networks takes no longer
     if splits is Splits.CANONICAL:
-        if not hasattr(config, "splits"):
+        if not by_estimators:
             raise InputError("--splits canonical needs --preset beyond: the paper has folds.")
         changes["splits"] = "canonical"
     if folds:
@@ -223,7 +142,7 @@ def _changed(config: Any, splits: Splits, folds: str, seed: int | None, device: 
             raise InputError(f"--folds must lie in 0 to {most - 1}; got {folds}.")
     if seed is not None:
         changes["seed"] = seed
-    return replace(config, **changes)
+    return changes
 
 
 def _check_device(device: str) -> None:
@@ -233,32 +152,6 @@ def _check_device(device: str) -> None:
         raise InputError(f'unknown device "{device}"; choose from: cpu, cuda.')
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device cuda: torch finds no CUDA device here.")
-
-
-@contextmanager
-def _progress_bars(names: Sequence[str], quiet: bool) -> Generator[Callable[[str, float], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:<9}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=quiet) as bar:
-        tasks = {name: bar.add_task(name, total=1.0) for name in names}
-        yield lambda name, share: bar.update(tasks[name], completed=share)
-        for task in tasks.values():
-            bar.update(task, completed=1.0)
 
 
 def _print(results: dict[str, Any]) -> None:

@@ -14,13 +14,13 @@ __all__ = [
     "METHODS",
     "PRESETS",
     "STUDENTS",
-    "Beyond",
     "Config",
+    "Defaults",
     "Paper",
     "Setting",
     "config_for",
+    "default_methods",
     "own_settings",
-    "usual_methods",
 ]
 
 METHODS = tuple(method.key for method in TABULAR)
@@ -146,7 +146,7 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Beyond:
+class Defaults:
     """The estimators with their own defaults: one recipe for every table, nothing searched."""
 
     seed: int = 0
@@ -166,7 +166,7 @@ class Beyond:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, the estimators' parameters included."""
-        from priornet_paper.uci.beyond import parameters
+        from priornet_paper.uci.defaults import parameters
 
         return {**asdict(self), "estimators": parameters(self)}
 
@@ -175,7 +175,7 @@ class Beyond:
         return {**own_settings(self.to_json(), method), "folds": None}
 
 
-Config = Paper | Beyond
+Config = Paper | Defaults
 
 
 def own_settings(config: Mapping[str, Any], method: str) -> dict[str, Any]:
@@ -211,12 +211,12 @@ _TINY_GRIDS = {
 
 PRESETS: dict[str, Config] = {
     "paper": Paper(),
-    "beyond": Beyond(),
+    "beyond": Defaults(),
     "smoke": Paper(folds=(0, 1), epochs=2, n_members=2, n_asked=2000, n_out=500, grids=_TINY_GRIDS),
 }
 
 
-def usual_methods(config: Config) -> tuple[str, ...]:
+def default_methods(config: Config) -> tuple[str, ...]:
     """What is run unless methods are named: those that a preset is about."""
     if isinstance(config, Paper):
         return METHODS

@@ -1,38 +1,41 @@
-"""What one process does of the UCI experiment: some methods on a few folds, trained and scored.
+"""The jobs of the UCI experiment: some methods, trained and scored on a few folds of one table.
 
-Single network and ensemble are one job, for they share a search; prior networks and evidential ones
-are jobs of their own, and so is each student, which waits for its teachers' weights.
+The single network and the ensemble are one job, since they share a search. Prior networks and
+evidential networks are jobs of their own; so is each student, which waits for its teachers.
 """
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from numpy.typing import NDArray
 
 from priornet.estimators.model import stack_belief
 from priornet.evaluation.results import provenance
 from priornet.training.threads import at_most
-from priornet_paper.runs.side_by_side import Piece, Tick
-from priornet_paper.uci import beyond, paper
-from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Beyond, Config, Paper
-from priornet_paper.uci.data import UciTable, canonical_splits, foreign_inputs
+from priornet_paper.runs.jobs import Job, Report
+from priornet_paper.runs.scores import SCORES
+from priornet_paper.runs.store import Store, fingerprint
+from priornet_paper.uci import defaults, search
+from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Config, Defaults, Paper
+from priornet_paper.uci.data import UciTable, canonical_splits, ood_inputs
 from priornet_paper.uci.folds import Fold, FoldStack, k_folds, make_fold
-from priornet_paper.uci.parts import Parts
 from priornet_paper.uci.score import score
 
 __all__ = ["Block", "Made", "n_splits"]
 
 
 class Made(NamedTuple):
-    """What a job returns."""
+    """The result of a job."""
 
     parts: dict[str, Any]
-    """Records of every fold, by method."""
-    teachers: paper.Teachers | None
+    """By method: its records of every fold, and its provenance."""
+    teachers: search.Teachers | None
     began: float
     ended: float
 
@@ -44,45 +47,65 @@ class Block:
     table: UciTable
     config: Config
     folds: tuple[int, ...]
-    parts: Parts | None
-    """Where finished ones are kept."""
+    store: Store
     device: str = "cpu"
     n_threads: int = 1
 
-    def kept(self, methods: Sequence[str]) -> dict[str, Any]:
-        """Parts on disk, by method."""
-        if self.parts is None:
-            return {}
-        found = {method: self.parts.read(method, self.folds) for method in methods}
-        return {method: part for method, part in found.items() if part is not None}
+    def name_of(self, method: str) -> str:
+        """Return the file name of a method's part."""
+        return f"{method}.{'-'.join(map(str, self.folds))}.json"
 
-    def n_ticks(self, methods: Sequence[str]) -> int:
-        """Steps that the jobs of some methods count."""
+    def fingerprint(self, method: str) -> str:
+        """Return the fingerprint of everything that a method's numbers depend on."""
+        return fingerprint([self.config.settings_of(method), len(self.table.targets)])
+
+    def read(self, method: str) -> dict[str, Any] | None:
+        """Read a finished part, or return None if it has to be made."""
+        name = self.name_of(method)
+        return self.store.read(name, lambda: self.fingerprint(method), self._is_whole)
+
+    def write(self, method: str, part: dict[str, Any]) -> dict[str, Any]:
+        """Keep a finished part."""
+        return self.store.write(self.name_of(method), self.fingerprint(method), part)
+
+    def _is_whole(self, part: Mapping[str, Any]) -> bool:
+        records = part.get("records")
+        if not isinstance(records, list) or len(records) != len(self.folds):
+            return False
+        return all(
+            isinstance(record, dict)
+            and record.get("fold") == fold
+            and all(isinstance(record.get(name), float) for name in SCORES)
+            for record, fold in zip(records, self.folds, strict=True)
+        )
+
+    def n_steps(self, methods: Sequence[str]) -> int:
+        """Count the events that the jobs of some methods report."""
         if isinstance(self.config, Paper):
-            return paper.n_epochs(self.config, methods)
+            return search.n_epochs(self.config, methods)
         return len(methods) * len(self.folds)
 
-    def pieces(self, methods: Sequence[str], group: int) -> list[Piece]:
-        """The jobs of some methods, each after what it needs."""
+    def jobs(self, methods: Sequence[str]) -> list[Job]:
+        """List the jobs of some methods, each after those that it needs."""
         where = f"{self.table.name}, folds {', '.join(map(str, self.folds))}"
+        if not methods:
+            return []
         if not isinstance(self.config, Paper):
-            job = _Job(self, tuple(methods))
-            return [Piece(f"{where}: {', '.join(methods)}", job, group=group)] if methods else []
+            return [Job(f"{where}: {', '.join(methods)}", _Work(self, tuple(methods)))]
         gaussian = [m for m in methods if m in LIKELIHOOD]
         students = [m for m in methods if m in STUDENTS]
         first = f"{where}: {', '.join(gaussian) or 'teachers'}"
-        found: list[Piece] = []
+        found: list[Job] = []
         if gaussian or students:
-            job = _Job(self, (*gaussian, *students), "gaussians")
-            found.append(Piece(first, job, group=group))
+            found.append(Job(first, _Work(self, (*gaussian, *students), are_gaussian=True)))
         for method in methods:
             if method not in gaussian:
                 needs = (first,) if method in students else ()
-                found.append(Piece(f"{where}: {method}", _Job(self, (method,)), needs, group))
+                found.append(Job(f"{where}: {method}", _Work(self, (method,)), needs))
         return found
 
     def splits(self) -> list[Fold]:
-        """Rows of every fold."""
+        """Return the rows of every fold."""
         tests = _test_rows(self.table, self.config)
         share = self.config.validation_share if isinstance(self.config, Paper) else 0.0
         n_rows = len(self.table.targets)
@@ -90,84 +113,86 @@ class Block:
 
 
 def n_splits(table: UciTable, config: Config) -> int:
-    """Folds or splits that there are."""
+    """Count the folds or published splits of a table."""
     return len(_test_rows(table, config))
 
 
 def _test_rows(table: UciTable, config: Config) -> list[Any]:
-    if isinstance(config, Beyond) and config.splits == "canonical":
+    if isinstance(config, Defaults) and config.splits == "canonical":
         return canonical_splits(table.name)
     return k_folds(len(table.targets), config.n_folds, config.seed)
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Work:
     block: Block
     methods: tuple[str, ...]
-    stage: str = ""
-    """``"gaussians"``: the single network and the ensemble, and teachers for the students."""
+    are_gaussian: bool = False
+    """The single network, the ensemble, and teachers for the students among the methods."""
 
-    def __call__(self, needed: Mapping[str, Made], tick: Tick) -> Made:
+    def __call__(self, needed: Mapping[str, Made], report: Report) -> Made:
         began = time.time()
         teachers = next((made.teachers for made in needed.values()), None)
+
+        def tick() -> None:
+            report(None)
+
         with at_most(self.block.n_threads):
             if isinstance(self.block.config, Paper):
-                parts, taught = self._of_paper(self.block.config, teachers, tick)
+                parts, teachers = self._by_protocol(self.block.config, teachers, tick)
             else:
-                parts, taught = self._of_ours(self.block.config, tick), None
-        signed = {method: {**part, **provenance()} for method, part in parts.items()}
-        keep = self.block.parts
-        if keep is not None:
-            signed = {m: keep.write(m, self.block.folds, part) for m, part in signed.items()}
-        return Made(signed, taught, began, time.time())
+                parts = self._by_estimators(self.block.config, tick)
+        signed = {m: self.block.write(m, {**part, **provenance()}) for m, part in parts.items()}
+        return Made(signed, teachers, began, time.time())
 
-    def _of_paper(
-        self, config: Paper, teachers: paper.Teachers | None, tick: Tick
-    ) -> tuple[dict[str, Any], paper.Teachers | None]:
+    def _by_protocol(
+        self, config: Paper, teachers: search.Teachers | None, tick: Callable[[], object]
+    ) -> tuple[dict[str, Any], search.Teachers | None]:
+        """Train as the paper does; return the parts, and the teachers that students need."""
         table, folds = self.block.table, self.block.splits()
         stack = FoldStack.of(table.inputs, table.targets, folds, self.block.device)
-        taught = None
-        if self.stage == "gaussians":
-            outcomes, taught = paper.solve_gaussians(stack, config, self.methods, tick)
+        trained = None
+        if self.are_gaussian:
+            outcomes, trained = search.solve_gaussians(stack, config, self.methods, tick)
         else:
-            outcomes = paper.solve(stack, config, self.methods, tick, teachers)
-        foreign = _Foreign(table)
+            outcomes = search.solve(stack, config, self.methods, tick, teachers)
+        ood = _ood_inputs_of(table)
         parts: dict[str, Any] = {}
         for method, outcome in outcomes.items():
             records: list[dict[str, Any]] = []
             for place, fold in enumerate(folds):
                 networks = outcome.networks[place]
                 test = stack.inputs[stack.rows(place, fold.test)]
-                strange = torch.as_tensor(foreign.of(fold), dtype=torch.float32)
+                outside = torch.as_tensor(ood(len(fold.test)), dtype=torch.float32)
                 unit = (stack.shift[place], stack.scale[place])
                 scores = score(
                     stack_belief(networks, test).affine(*unit),
                     table.targets[fold.test],
-                    stack_belief(networks, strange).affine(*unit),
+                    stack_belief(networks, outside).affine(*unit),
                 )
                 records.append({"fold": fold.number, **scores, "chosen": outcome.chosen[place]})
             parts[method] = {"records": records, "seconds": outcome.seconds}
-        return parts, taught
+        return parts, trained
 
-    def _of_ours(self, config: Beyond, tick: Tick) -> dict[str, Any]:
-        table, foreign = self.block.table, _Foreign(self.block.table)
+    def _by_estimators(self, config: Defaults, tick: Callable[[], object]) -> dict[str, Any]:
+        """Fit the estimators with their own defaults; return the parts."""
+        table, ood = self.block.table, _ood_inputs_of(self.block.table)
         parts: dict[str, Any] = {m: {"records": [], "seconds": 0.0} for m in self.methods}
         for fold in self.block.splits():
-            fits = beyond.solve(
+            fits = defaults.fit_methods(
                 table.inputs, table.targets, fold, config, self.methods, self.block.device, tick
             )
-            spread = table.inputs[fold.train].std(0)
-            centre = table.inputs[fold.train].mean(0)
             # Back to the table's units: the estimators standardise by themselves.
-            strange = centre + foreign.of(fold) * spread
-            waits = beyond.latencies({method: fitted.model for method, fitted in fits.items()})
+            X = table.inputs[fold.train]
+            outside = X.mean(0) + ood(len(fold.test)) * X.std(0)
+            waits = defaults.latencies({method: fitted.model for method, fitted in fits.items()})
             for method, fitted in fits.items():
                 belief = fitted.model.predict_belief
                 scores = score(
-                    belief(table.inputs[fold.test]), table.targets[fold.test], belief(strange)
+                    belief(table.inputs[fold.test]), table.targets[fold.test], belief(outside)
                 )
                 cost = {
-                    "multiply_adds": beyond.multiply_adds(fitted.model),
+                    "multiply_adds": defaults.multiply_adds(fitted.model),
                     "latency_ms": round(waits[method], 4),
                 }
                 parts[method]["records"].append({"fold": fold.number, **scores, "cost": cost})
@@ -175,16 +200,6 @@ class _Job:
         return parts
 
 
-class _Foreign:
-    """Inputs that are foreign to a table; folds of one size share them."""
-
-    def __init__(self, table: UciTable) -> None:
-        self.table = table
-        self._known: dict[int, Any] = {}
-
-    def of(self, fold: Fold) -> Any:
-        """As many as there are test rows."""
-        n = len(fold.test)
-        if n not in self._known:
-            self._known[n] = foreign_inputs(self.table.name, n, self.table.inputs.shape[1])
-        return self._known[n]
+def _ood_inputs_of(table: UciTable) -> Callable[[int], NDArray[Any]]:
+    """Return a function that gives so many out-of-domain inputs; folds of one size share them."""
+    return functools.cache(lambda n: ood_inputs(table.name, n, table.inputs.shape[1]))

@@ -16,8 +16,7 @@ from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batches, Loss, StackedAdam, fit
 from priornet.training.objectives import evidential, likelihood, prior_network, student
 from priornet.training.schedules import cosine
-from priornet_paper.uci.rows import FoldRows, Prepared
-from priornet_paper.uci.tasks import Part, Task, seed_of
+from priornet_paper.uci.folds import FoldRows, Part, Prepared, Task, seed_of
 
 __all__ = ["Trainer", "Trainers"]
 

@@ -96,7 +96,7 @@ def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "nyu.json")
 
-    monkeypatch.setattr("priornet.evaluation.results.write_results", full)
+    monkeypatch.setattr("priornet_paper.depth.experiment.write_results", full)
     code, _, err = call("--methods", "DD")
     assert code == 1
     assert "No space left" in err
@@ -151,7 +151,7 @@ def test_nothing_but_the_necessary_is_imported():
     forbidden = ("pandas", "pyarrow", "plotly", "matplotlib", "typer", "rich", "h5py", "lmdb")
     code = (
         "import sys\n"
-        "import priornet_paper.depth.run, priornet_paper.depth.__main__\n"
+        "import priornet_paper.depth.experiment, priornet_paper.depth.__main__\n"
         "import priornet.depth.images.opening, priornet_paper.depth.train\n"
         f"print(*(m for m in {forbidden} if m in sys.modules))"
     )

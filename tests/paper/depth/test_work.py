@@ -1,6 +1,8 @@
-"""Tasks and their pieces on disk: what is finished is kept, what does not fit is made again."""
+"""Tasks and their parts on disk: finished work is kept, other work is done again."""
 
+import json
 import math
+import shutil
 import time
 from dataclasses import replace
 from typing import Literal
@@ -14,8 +16,10 @@ from priornet_paper.depth import methods, step, work
 from priornet_paper.depth.memory import NotEnoughMemory
 from priornet_paper.depth.orders import Task
 from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.sets import Sets
 from priornet_paper.depth.train import Outcome
-from priornet_paper.depth.work import Workshop
+from priornet_paper.depth.work import Parts, Workshop
+from priornet_paper.runs import store
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_other_settings_make_a_training_again(shop, order, events, change, again
     remarks = [event.remark for event in events if event.remark]
     assert len(remarks) == int(again)
     if again:
-        assert "of other settings or other images; it is made again" in remarks[0]
+        assert "made with other settings or other data" in remarks[0]
 
 
 def test_damaged_weights_are_named_and_made_again(shop, order, events):
@@ -121,19 +125,19 @@ def test_members_differ_and_the_first_is_single(shop, order):
         shop.do(needed)
     first, second = (shop.network(needed).bottom.weight for needed in needs)
     assert not torch.equal(first, second)
-    assert shop.pieces.path(needs[0]) == shop.pieces.path(task(order))
+    assert shop.parts.path(needs[0]) == shop.parts.path(task(order))
 
 
 def test_members_of_an_ensemble_are_scored_too(shop, order):
     single, ensemble = (Task("score", r, 0) for r in recipes(order.config, ["Single", "ENSM"]))
     for needed in ensemble.needs:
         shop.do(needed)
-    first, second = (read_tensors(shop.pieces.path(needed)) for needed in ensemble.needs)
+    first, second = (read_tensors(shop.parts.path(needed)) for needed in ensemble.needs)
     alone = shop.do(single)["result"]
     assert shop.do(ensemble)["result"]["members"]["rmse"] != alone["rmse"]
     # Both members alike: their mean is the first one's score.
-    write_tensors(shop.pieces.path(ensemble.needs[1]), first.tensors, second.state)
-    shop.pieces.forget(ensemble)
+    write_tensors(shop.parts.path(ensemble.needs[1]), first.tensors, second.state)
+    shop.parts.forget(ensemble)
     members = shop.do(ensemble)["result"]["members"]
     assert members == {name: alone[name] for name in members}
     assert {"delta1", "rmse", "nll"} <= members.keys()
@@ -152,7 +156,7 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
     monkeypatch.setattr(work, "train", look)
     shop.do(student)
     ((network, teachers),) = found
-    for name, value in read_tensors(shop.pieces.path(student.needs[0])).tensors.items():
+    for name, value in read_tensors(shop.parts.path(student.needs[0])).tensors.items():
         if name.startswith("encoder."):
             assert torch.equal(network.state_dict()[name], value), name
     images = torch.rand(2, 3, 32, 64, generator=torch.Generator().manual_seed(0))
@@ -174,7 +178,7 @@ def test_members_of_md_end_may_split_early(order, early_split):
     assert math.isfinite(result["nll"])
     assert "epkl" in result["agreement"]
     own, member = (
-        read_tensors(shop.pieces.path(one)).tensors for one in (student, student.needs[0])
+        read_tensors(shop.parts.path(one)).tensors for one in (student, student.needs[0])
     )
     n_blocks = order.config.n_members if early_split else 1
     block = [name for name in member if name.startswith("up4.")]
@@ -196,9 +200,7 @@ def test_a_packed_file_teaches_what_its_folder_does(shop, order, photographs, tm
     first, second = whole(shop, prior_network), whole(packed, prior_network)
     assert second["losses"] == first["losses"]
     assert second["fingerprint"] == first["fingerprint"]
-    one, other = (
-        read_tensors(place.pieces.path(prior_network)).tensors for place in (shop, packed)
-    )
+    one, other = (read_tensors(place.parts.path(prior_network)).tensors for place in (shop, packed))
     assert one.keys() == other.keys()
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
@@ -229,13 +231,13 @@ def test_students_together_leave_the_files_that_each_would(shop, order, events):
     made = shop.do(joint)
     assert [(event.key, event.epoch) for event in events] == [("EnD2.0", 1), ("EnD.0", 1)]
     assert not list((order.folder / "checkpoints").iterdir())
-    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
+    assert [shop.parts.finished(one) is not None for one in joint.each] == [True, True]
     assert shop.do(task(order, "EnD2")) == made
-    weights = {one: dict(read_tensors(shop.pieces.path(one)).tensors) for one in joint.each}
+    weights = {one: dict(read_tensors(shop.parts.path(one)).tensors) for one in joint.each}
     for one in joint.each:
-        shop.pieces.forget(one)
+        shop.parts.forget(one)
         shop.do(one)
-        for name, tensor in read_tensors(shop.pieces.path(one)).tensors.items():
+        for name, tensor in read_tensors(shop.parts.path(one)).tensors.items():
             assert torch.equal(tensor, weights[one][name]), name
 
 
@@ -265,11 +267,11 @@ def test_students_go_on_from_where_each_of_them_is(order, events):
         *(("MD-EnD.0", epoch) for epoch in (1, 2, 3)),
         *((name, epoch) for epoch in (2, 3) for name in ("EnD2.0", "EnD.0")),
     ]
-    weights = read_tensors(on_time.pieces.path(joint)).tensors
+    weights = read_tensors(on_time.parts.path(joint)).tensors
     again = Workshop(replace(late, until=float("inf"), folder=order.folder / "again"))
     for needed in (*joint.needs, joint.each[0]):
         again.do(needed)
-    for name, tensor in read_tensors(again.pieces.path(joint)).tensors.items():
+    for name, tensor in read_tensors(again.parts.path(joint)).tensors.items():
         assert torch.equal(tensor, weights[name]), name
 
 
@@ -279,7 +281,7 @@ def test_stopped_between_the_files_of_two_students_nothing_is_learnt_again(
     joint = taught(order, "EnD2", "EnD")
     for needed in joint.needs:
         shop.do(needed)
-    plain, written = work.write_tensors, []
+    plain, written = store.write_tensors, []
 
     def interrupted(path, *arguments):
         if written:
@@ -288,15 +290,15 @@ def test_stopped_between_the_files_of_two_students_nothing_is_learnt_again(
         plain(path, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(work, "write_tensors", interrupted)
+        patch.setattr(store, "write_tensors", interrupted)
         with pytest.raises(KeyboardInterrupt):
             shop.do(joint)
-    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, False]
+    assert [shop.parts.finished(one) is not None for one in joint.each] == [True, False]
     events.clear()
     made = shop.do(joint)
     assert events == []
     assert len(made["losses"]) == order.config.epochs
-    assert shop.pieces.finished(joint.each[1]) is not None
+    assert shop.parts.finished(joint.each[1]) is not None
 
 
 def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, monkeypatch):
@@ -311,7 +313,7 @@ def test_one_that_fails_does_not_take_the_others_with_it(shop, order, events, mo
     monkeypatch.setattr(methods._Student, "sums", broken)
     with pytest.raises(FloatingPointError, match="EnD2, seed"):
         shop.do(joint)
-    assert [shop.pieces.finished(one) is not None for one in joint.each] == [False, True]
+    assert [shop.parts.finished(one) is not None for one in joint.each] == [False, True]
 
 
 def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, events, monkeypatch):
@@ -323,7 +325,7 @@ def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, ev
     assert shop.do(joint) is not None
     assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
     assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]
-    assert [shop.pieces.finished(one) is not None for one in joint.each] == [True, True]
+    assert [shop.parts.finished(one) is not None for one in joint.each] == [True, True]
 
 
 def test_a_score_holds_everything(shop, order):
@@ -342,7 +344,7 @@ def test_a_score_holds_everything(shop, order):
     assert maps["nyu/prediction"].shape == (4, 16, 32)
     assert maps["kitti/epkl"].shape == (6, 16, 32)
     assert maps["kitti/epkl"].dtype == torch.float32
-    assert Workshop(order).pieces.finished(score) == piece
+    assert Workshop(order).parts.finished(score) == piece
 
 
 def test_a_prior_network_is_not_scored_on_what_it_learnt(shop, order):
@@ -375,3 +377,97 @@ def test_too_little_memory_names_the_batch_that_fits(shop, order, monkeypatch, n
 def test_seeds_of_members_are_their_own():
     seeds = [work._training_seed(seed, member) for seed in range(3) for member in range(5)]
     assert len(set(seeds)) == 15
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def parts(order, told):
+    return of(order, told.append)
+
+
+def of(order, message=lambda text: None):
+    return Parts(order, Sets(order.config, order.sources), message)
+
+
+def a_task(order, name, kind):
+    (recipe,) = recipes(order.config, [name])
+    return Task(kind, recipe, 0)
+
+
+def write(parts, a_task, fingerprint):
+    path = parts.path(a_task)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if a_task.kind == "train":
+        write_tensors(path, {"weight": torch.ones(2)}, {"fingerprint": fingerprint})
+    else:
+        path.write_text(json.dumps({"fingerprint": fingerprint}))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["train", "score"])
+def test_a_part_is_known_by_its_fingerprint(parts, order, told, kind):
+    wanted = a_task(order, "NWPN", kind)
+    assert parts.finished(wanted) is None
+    assert told == []  # that there is none yet is no news
+    fingerprint = parts.fingerprint(wanted)
+    write(parts, wanted, fingerprint)
+    assert parts.finished(wanted)["fingerprint"] == fingerprint
+    path = write(parts, wanted, "another")
+    assert parts.finished(wanted) is None
+    path.write_bytes(path.read_bytes()[:-3])
+    assert parts.finished(wanted) is None
+    assert [text.partition(": ")[0] for text in told] == [str(path)] * 2
+    assert "made with other settings or other data, or damaged; made again" in told[0]
+    assert "not readable" in told[1]
+
+
+def test_what_is_forgotten_is_gone_with_its_checkpoints(parts, order):
+    trained, scored = a_task(order, "DER", "train"), a_task(order, "DER", "score")
+    paths = [write(parts, one, "x") for one in (trained, scored)]
+    parts.checkpoints(trained).mkdir(parents=True)
+    parts.forget(scored)
+    assert [path.exists() for path in paths] == [True, False]
+    assert parts.checkpoints(trained).exists()
+    parts.forget(trained)
+    parts.forget(trained)  # nothing is there any more, and nobody minds
+    assert not paths[0].exists()
+    assert not parts.checkpoints(trained).exists()
+
+
+def test_a_score_depends_on_what_it_is_a_score_of(parts, order):
+    before = parts.fingerprint(a_task(order, "EnD2", "score"))
+    slower = replace(order, config=replace(order.config, learning_rate=1e-5))
+    assert of(slower).fingerprint(a_task(slower, "EnD2", "score")) != before
+    other = replace(order, config=replace(order.config, gamma=0.5))  # NWPN's own
+    assert of(other).fingerprint(a_task(other, "EnD2", "score")) == before
+
+
+@pytest.mark.parametrize("what", ["test", "lsun_bedroom"])
+def test_a_score_is_of_its_images(order, photographs, tmp_path, what):
+    home = {"test": "nyu_small", "lsun_bedroom": "lsun_small"}[what]
+    copy = shutil.copytree(photographs / home, tmp_path / "copy")
+    sources = replace(
+        order.sources,
+        test=copy if what == "test" else None,
+        foreign=order.sources.foreign | ({what: copy} if what != "test" else {}),
+    )
+    score, moved = a_task(order, "Single", "score"), replace(order, sources=sources)
+    before = of(order).fingerprint(score)
+    assert of(moved).fingerprint(score) == before
+    pictures = (
+        sorted((copy / "rgb").iterdir()) if (copy / "rgb").exists() else sorted(copy.glob("*"))
+    )
+    shutil.copy(pictures[0], pictures[-1])
+    assert of(moved).fingerprint(score) != before
+
+
+def test_what_a_prior_network_learnt_is_not_ood_sets_of_it(parts, order):
+    def strange(name):
+        return parts.ood_sets_of(a_task(order, name, "score").recipe)
+
+    assert strange("NWPN") == ["lsun_bedroom"]
+    assert strange("DER") == ["kitti", "lsun_bedroom"]

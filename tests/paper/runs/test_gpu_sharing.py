@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from priornet_paper.runs import gpu_sharing
-from priornet_paper.runs.gpu_sharing import can_share, shared_gpu, usual_workers
+from priornet_paper.runs.gpu_sharing import can_share, default_workers, shared_gpu
 
 PIPES, LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -50,11 +50,11 @@ def test_workers_are_as_many_as_cores_but_on_a_gpu_not_too_many(
     installed, monkeypatch, n_cores, on_gpu
 ):
     monkeypatch.setattr(gpu_sharing, "available_cores", lambda: n_cores)
-    assert (usual_workers("cpu"), usual_workers("cuda")) == (n_cores, on_gpu)
+    assert (default_workers("cpu"), default_workers("cuda")) == (n_cores, on_gpu)
 
 
 def test_a_gpu_has_one_worker_where_it_cannot_be_shared():
-    assert usual_workers("cuda") == 1
+    assert default_workers("cuda") == 1
 
 
 @pytest.mark.parametrize(("device", "workers"), [("cpu", 4), ("cuda", 1)])

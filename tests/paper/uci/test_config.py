@@ -8,10 +8,10 @@ import pytest
 from priornet_paper.uci.config import (
     METHODS,
     PRESETS,
-    Beyond,
+    Defaults,
     Paper,
     config_for,
-    usual_methods,
+    default_methods,
 )
 
 
@@ -60,7 +60,7 @@ def test_configs_are_plain_data(preset):
 def test_our_recipe_is_the_estimators_defaults():
     from priornet import DistilledRegressor
 
-    given = Beyond().to_json()["estimators"]["EnD2"]
+    given = Defaults().to_json()["estimators"]["EnD2"]
     own = DistilledRegressor().get_params()
     assert given.pop("class") == "DistilledRegressor"
     assert given.pop("calibration_fraction") == 0.0  # the only change: no conformal rows
@@ -69,6 +69,6 @@ def test_our_recipe_is_the_estimators_defaults():
 
 
 def test_methods_that_are_run_unless_named():
-    assert usual_methods(config_for("boston", "paper")) == METHODS
-    assert usual_methods(Beyond()) == ("Single", "ENSM", "EnD2", "NWPN", "DER")
-    assert usual_methods(Beyond(splits="canonical")) == ("ENSM", "EnD2")
+    assert default_methods(config_for("boston", "paper")) == METHODS
+    assert default_methods(Defaults()) == ("Single", "ENSM", "EnD2", "NWPN", "DER")
+    assert default_methods(Defaults(splits="canonical")) == ("ENSM", "EnD2")

@@ -10,8 +10,7 @@ from priornet.distributions import NormalWishart
 from priornet.training import Batch
 from priornet_paper.uci import train as module
 from priornet_paper.uci.config import STUDENTS
-from priornet_paper.uci.rows import FoldRows
-from priornet_paper.uci.tasks import Task, members_of
+from priornet_paper.uci.folds import FoldRows, Task, members_of
 from priornet_paper.uci.train import Trainers
 
 STILL = {"learning_rate": 0.0, "weight_decay": 0.0, "noise": 0.1, "temperature": 1.0}

@@ -1,4 +1,4 @@
-"""The tables of the paper: seven regression sets, and two whose inputs are foreign to them.
+"""The tables of the paper: seven regression tables, and two with out-of-domain inputs for them.
 
 Nothing is downloaded on import. Each name is imported when it is first used, and reading an
 ``.npz`` copy of a table needs NumPy alone.
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet_paper.uci.data.foreign import foreign_inputs
-    from priornet_paper.uci.data.loading import UciTable, load_uci, to_npz
+    from priornet_paper.uci.data.protocol import canonical_splits, ood_inputs, write_splits
     from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError
-    from priornet_paper.uci.data.splits import canonical_splits, write_splits
+    from priornet_paper.uci.data.tables import UciTable, load_uci, to_npz
 
 __all__ = [
     "DATASETS",
@@ -20,8 +19,8 @@ __all__ = [
     "UciError",
     "UciTable",
     "canonical_splits",
-    "foreign_inputs",
     "load_uci",
+    "ood_inputs",
     "to_npz",
     "write_splits",
 ]
@@ -30,11 +29,11 @@ _HOMES = {
     "DATASETS": "registry",
     "Dataset": "registry",
     "UciError": "registry",
-    "UciTable": "loading",
-    "canonical_splits": "splits",
-    "foreign_inputs": "foreign",
-    "load_uci": "loading",
-    "to_npz": "loading",
-    "write_splits": "splits",
+    "UciTable": "tables",
+    "canonical_splits": "protocol",
+    "load_uci": "tables",
+    "ood_inputs": "protocol",
+    "to_npz": "tables",
+    "write_splits": "protocol",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -33,8 +33,8 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Check tables, after downloading those that are not here into the user's cache."""
-    from priornet_paper.uci.data.loading import get_uci
     from priornet_paper.uci.data.registry import dataset
+    from priornet_paper.uci.data.tables import get_uci
 
     for name in names:  # a mistyped name is refused before anything is downloaded
         dataset(name)
@@ -60,7 +60,7 @@ def get(
 
 def _entries() -> list[dict[str, Any]]:
     """One table each, not opened: a file that is there may still be refused when it is read."""
-    from priornet_paper.uci.data.folders import find_first_rows, find_table
+    from priornet_paper.uci.data.files import find_first_rows, find_table
     from priornet_paper.uci.data.registry import DATASETS
 
     entries: list[dict[str, Any]] = []

@@ -1,28 +1,40 @@
-"""Where tables are looked for, and under which names."""
+"""The files of tables: their names, the folders to look in, and downloads with Pooch."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from priornet._lazy import need_for
+from priornet.tables.read import first_line
 from priornet_paper.uci.data.registry import Dataset, UciError
 
 __all__ = [
     "VARIABLE",
     "cache",
+    "download",
     "file_names",
     "find",
     "find_first_rows",
     "find_table",
     "missing",
+    "need",
     "roots",
     "url_file",
 ]
 
 VARIABLE = "PRIORNET_DATA"
 _ENDINGS = (".zip", ".csv", ".txt", ".arff", ".xls", ".xlsx")
+_SECONDS = 60
+_CHUNK_BYTES = 1 << 20
+
+need = partial(need_for, extra="uci", error=UciError)
+"""Import a package that only some tables need."""
 
 
 def cache() -> Path | None:
@@ -96,3 +108,50 @@ def missing(what: str, names: Iterable[str], remedy: str) -> UciError:
     return UciError(
         f"{what} not here: looked in {' and '.join(looked)} for {', '.join(names)}. {remedy}"
     )
+
+
+def download(known: Dataset) -> Path:
+    """Download the original file of a table; nothing is left behind where that fails.
+
+    Its content is the caller's to check: archives are packed anew now and then, so that their
+    checksums say little.
+    """
+    pooch = need("pooch", "download tables")
+    folder = cache()
+    assert folder is not None  # Pooch is there
+    failures: list[str] = []
+    for url in known.urls:
+        try:
+            with _quiet(pooch.get_logger()):
+                downloader = pooch.HTTPDownloader(chunk_size=_CHUNK_BYTES, timeout=_SECONDS)
+                return Path(
+                    pooch.retrieve(url, None, url_file(url), folder / "uci", downloader=downloader)
+                )
+        except OSError as error:  # what requests raises is one as well
+            failures.append(f"{url}: {_reason(error)}")
+    remedy = (
+        f"Downloading failed ({'; '.join(failures)}): try again, or get the file elsewhere and put "
+        "it into such a folder."
+    )
+    raise missing(f"{known.name} is", file_names(known), remedy)
+
+
+def _reason(error: OSError) -> str:
+    """Why a download failed, without the layers that the error went through."""
+    requests = need("requests", "download tables")
+    if isinstance(error, requests.Timeout):
+        return "no answer"
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return first_line(error)
+
+
+@contextmanager
+def _quiet(logger: logging.Logger) -> Generator[None]:
+    """Without Pooch's advice about checksums."""
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

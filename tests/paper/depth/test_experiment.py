@@ -1,28 +1,32 @@
-"""A whole run: order of tasks, side by side, what is kept, and the form of the results."""
+"""A whole run: order of tasks, side by side, merging, and the form of the results."""
 
 import json
 import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from _depth_files import write_pairs, write_split
 from priornet.depth import DepthError, open_depth
-from priornet.evaluation.results import provenance
+from priornet.evaluation.results import provenance, read_results
 from priornet_paper.depth import work
-from priornet_paper.depth.orders import Task
-from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.recipe import recipes
-from priornet_paper.depth.run import (
+from priornet_paper.depth.experiment import (
     file_name,
     finished,
-    run,
+    merged,
     scores_of,
     together,
     with_needs,
 )
+from priornet_paper.depth.experiment import (
+    train_and_score as run,
+)
+from priornet_paper.depth.orders import Task
+from priornet_paper.depth.protocol import PROTOCOLS
+from priornet_paper.depth.recipe import recipes
 from priornet_paper.depth.sets import Sets, Sources
 
 
@@ -70,10 +74,10 @@ def test_students_of_one_ensemble_are_taught_together(order):
 
 def test_students_of_other_schools_are_not(order):
     (plain,) = recipes(order.config, ["EnD2"])
-    (asked_elsewhere,) = recipes(replace(order.config, strange=0.5), ["EnD"])
+    (other_images,) = recipes(replace(order.config, strange=0.5), ["EnD"])
     (weighted,) = recipes(replace(order.config, student_evenness=0.5), ["EnD"])
     first = Task("train", plain, 0)
-    assert together([first, Task("train", asked_elsewhere, 0)])[0].beside == ()
+    assert together([first, Task("train", other_images, 0)])[0].beside == ()
     assert together([first, Task("train", weighted, 1)])[0].beside == ()
     assert together([first, Task("train", weighted, 0)]) == [first._replace(beside=(weighted,))]
 
@@ -249,3 +253,144 @@ def test_nothing_is_dropped_for_images_that_cannot_be_learnt(order, photographs,
 def test_names_of_files():
     assert file_name("nyu", "fast") == "nyu.json"
     assert file_name("kitti", "smoke") == "kitti.smoke.json"
+
+
+COMMITTED = sorted((Path(__file__).parents[3] / "results" / "depth").glob("*.json"))
+SCORE = {"seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def old():
+    """Results of one method."""
+    score = {"rmse": {"mean": 1.0, "values": [1.0]}, "seconds": 2.0}
+    rest = {"config": {"epochs": 1}, "protocol": {}, "digests": {"test": "a"}, "variants": {}}
+    rest["versions"] = {"torch": "2"}
+    return {**rest, "methods": {"Single": score}, "commit": "a", "dirty": False, "seconds": 2.0}
+
+
+@pytest.fixture
+def combine(tmp_path):
+    """New results with what a file of old ones keeps, and what it loses."""
+
+    def joined(old, new):
+        path = tmp_path / "nyu.json"
+        path.write_text(json.dumps(old))
+        return merged(path, new)
+
+    return joined
+
+
+def names(results):
+    return list(results["methods"]), list(results["variants"])
+
+
+def test_methods_of_earlier_runs_stay(old, combine):
+    new = {**old, "methods": {"DD": {"seconds": 3.0}}, "commit": "b"}
+    found, lost = combine(old, new)
+    assert (names(found), lost) == ((["DD", "Single"], []), [])
+    assert found["seconds"] == 5.0
+    assert found["commit"] == "a, b"
+
+
+def test_methods_that_stay_keep_their_own_commit(old, combine):
+    def of(commit, dirty=False):
+        return {**SCORE, "commit": commit, "dirty": dirty}
+
+    old = {**old, "methods": {"Single": of("a"), "DER": of("b", True)}, "commit": "a, b"}
+    old["dirty"] = True
+    new = {**old, "methods": {"DER": of("c")}, "commit": "c", "dirty": False}
+    found, _ = combine(old, new)
+    assert found["methods"] == {"Single": of("a"), "DER": of("c")}
+    assert (found["commit"], found["dirty"]) == ("a, c", False)  # nothing of b is left
+    from_before = {**old, "methods": {"Single": SCORE}}
+    found, _ = combine(from_before, new)
+    assert found["methods"] == {"Single": SCORE, "DER": of("c")}
+    assert (found["commit"], found["dirty"]) == ("a, b, c", True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"config": {"epochs": 2}},
+        {"config": {"epochs": 1, "seeds": [0]}},
+        {"digests": {"test": "b"}},
+        {"protocol": {"crop": 1}},
+    ],
+)
+def test_methods_that_would_come_out_otherwise_are_lost_and_named(old, combine, change):
+    new = {**old, "methods": {"DD": SCORE}, **change}
+    assert combine(old, new) == (new, ["Single"])
+
+
+def test_methods_stay_where_settings_changed_that_they_do_not_look_at(old, combine):
+    old = {
+        **old,
+        "config": {"gamma": 0.1},
+        "methods": {"Single": SCORE, "NWPN": SCORE},
+        "variants": {"NWPN-g0.5": {**SCORE, "settings": {"gamma": 0.5}}},
+    }
+    new = {**old, "config": {"gamma": 0.2}, "methods": {"DD": SCORE}, "variants": {}}
+    found, lost = combine(old, new)
+    assert (names(found), lost) == ((["DD", "Single"], ["NWPN-g0.5"]), ["NWPN"])
+    assert found["config"] == {"gamma": 0.2}
+
+
+def test_settings_of_another_version_do_not_pass_for_ours(old, combine):
+    new = {**old, "methods": {"DD": SCORE}}
+    older = {**old, "config": {"epochs": 1, "evenness": 0.0}}  # did nothing, and is gone
+    assert names(combine(older, new)[0]) == (["DD", "Single"], [])
+    for unknown in ({"evenness": 0.5}, {"sharpness": 3}):
+        strange = {**old, "config": {"epochs": 1, **unknown}}
+        assert combine(strange, new) == (new, ["Single"])
+
+
+def test_students_go_with_an_ensemble_that_is_trained_anew(old, combine):
+    taught = {**SCORE, "training": [[{"losses": [2.0, 1.0]}]]}
+    old = {**old, "methods": {"ENSM": taught, "DER": SCORE, "EnD": SCORE}}
+    old["variants"] = {"EnD2-T10": {**SCORE, "settings": {"temperature": 10.0}}}
+    again = {**old, "methods": {"ENSM": {**taught, "members": {}}}, "variants": {}}
+    found, lost = combine(old, again)
+    assert (names(found), lost) == ((["ENSM", "DER", "EnD"], ["EnD2-T10"]), [])
+    anew = {**SCORE, "training": [[{"losses": [2.0, 1.1]}]]}
+    found, lost = combine(old, {**again, "methods": {"ENSM": anew}})
+    assert (names(found), lost) == ((["ENSM", "DER"], []), ["EnD", "EnD2-T10"])
+
+
+def test_all_training_images_are_compared_where_they_are_known(old, combine):
+    whole = {"test": "a", "train_images": "b"}
+    new = {**old, "methods": {"DD": SCORE}, "digests": whole}
+    found, lost = combine({**old, "digests": whole}, new)
+    assert (names(found), lost, found["digests"]) == ((["DD", "Single"], []), [], whole)
+    other = {**old, "digests": {**whole, "train_images": "c"}}
+    assert combine(other, new) == (new, ["Single"])
+    found, lost = combine(old, new)  # from before: of Single's images no more is known
+    assert (names(found), lost, found["digests"]) == ((["DD", "Single"], []), [], old["digests"])
+
+
+def test_what_was_done_once_counts_once(old, combine):
+    one, two = {"seconds": 2.0}, {"seconds": 3.0}
+    methods = {
+        "Single": {"seconds": 2.5, "training": [[one]]},
+        "ENSM": {"seconds": 6.0, "training": [[one, two]]},
+    }
+    without = {**old, "methods": {"DER": SCORE}, "commit": None}
+    found, _ = combine(without, {**without, "methods": methods})
+    assert found["seconds"] == 7.5
+    assert found["commit"] is None
+
+
+def test_a_file_that_is_no_results_file_is_replaced(old, tmp_path):
+    path = tmp_path / "nyu.json"
+    assert merged(path, old) == (old, [])
+    path.write_text('{"methods": ')
+    assert merged(path, old) == (old, [])
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_committed_results_keep_everything(path):
+    committed = read_results(path)
+    digests = {"train_images": "a", **committed["digests"]}  # as new results have
+    new = {**committed, "methods": {"DD": committed["methods"]["DD"]}, "variants": {}}
+    new["digests"] = digests
+    found, lost = merged(path, new)
+    assert (names(found), lost) == (names(committed), [])

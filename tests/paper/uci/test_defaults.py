@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from priornet_paper.uci import beyond
-from priornet_paper.uci.beyond import latencies
-from priornet_paper.uci.config import Beyond
+from priornet_paper.uci import defaults
+from priornet_paper.uci.config import Defaults
+from priornet_paper.uci.defaults import latencies
 from priornet_paper.uci.folds import make_fold
 
 
@@ -50,10 +50,10 @@ def test_estimators_see_the_training_rows_alone(monkeypatch):
             seen.append((X, y))
             return self
 
-    monkeypatch.setattr(beyond, "_make", lambda *_: Listener())
+    monkeypatch.setattr(defaults, "_make", lambda *_: Listener())
     inputs, targets = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     fold = make_fold(0, np.array([3, 7]), 10)
-    beyond.solve(inputs, targets, fold, Beyond(), ["Single"])
+    defaults.fit_methods(inputs, targets, fold, Defaults(), ["Single"])
     ((X, y),) = seen
     assert y.tolist() == [0, 1, 2, 4, 5, 6, 8, 9]
     assert X[:, 0].tolist() == [0, 2, 4, 8, 10, 12, 16, 18]

@@ -1,30 +1,39 @@
-"""Finished parts are taken from disk; damaged or foreign ones never are."""
+"""Finished parts are read from disk; damaged parts and those of other settings are not."""
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from priornet_paper.runs.scores import SCORES
-from priornet_paper.uci.config import Beyond, Paper
-from priornet_paper.uci.parts import Parts
+from priornet_paper.runs.store import Store
+from priornet_paper.uci.config import Defaults, Paper
+from priornet_paper.uci.jobs import Block
 
 
 def part(folds, value=1.0):
     return {"records": [{"fold": f} | dict.fromkeys(SCORES, value) for f in folds], "seconds": 1.0}
 
 
+def block(folder, folds=(0,), config=None, n_rows=100) -> Block:
+    table: Any = SimpleNamespace(name="table", targets=range(n_rows))
+    return Block(table, config or Paper(), folds, Store(folder))
+
+
 @pytest.fixture
 def parts(tmp_path):
-    return Parts(tmp_path / "parts", Paper(), 100)
+    return block(tmp_path)
 
 
-def test_what_is_written_is_read(parts):
-    assert parts.read("EnD2", (0, 1)) is None
-    written = parts.write("EnD2", (0, 1), part((0, 1)))
-    assert parts.read("EnD2", (0, 1)) == written
-    assert parts.read("EnD2", (0,)) is None
-    assert parts.read("EnD", (0, 1)) is None
+def test_a_written_part_is_read(tmp_path):
+    parts = block(tmp_path, (0, 1))
+    assert parts.read("EnD2") is None
+    written = parts.write("EnD2", part((0, 1)))
+    assert parts.read("EnD2") == written
+    assert block(tmp_path).read("EnD2") is None
+    assert parts.read("EnD") is None
 
 
 @pytest.mark.parametrize(
@@ -39,12 +48,12 @@ def test_what_is_written_is_read(parts):
     ],
     ids=["cut", "empty", "list", "no score", "null", "no records"],
 )
-def test_a_damaged_part_is_reported_and_made_again(parts, damage):
-    parts.write("EnD2", (0,), part((0,)))
-    path = parts.path("EnD2", (0,))
+def test_a_damaged_part_is_reported_and_made_again(parts, tmp_path, damage):
+    parts.write("EnD2", part((0,)))
+    path = tmp_path / "EnD2.0.json"
     path.write_text(damage(path.read_text()))
     with pytest.warns(UserWarning, match="made again") as caught:
-        assert parts.read("EnD2", (0,)) is None
+        assert parts.read("EnD2") is None
     assert str(path) in str(caught[0].message)
 
 
@@ -62,10 +71,10 @@ GRIDS = Paper().grids
     ids=["seed", "rows", "its grid", "its teacher's grid"],
 )
 def test_a_part_of_other_settings_is_not_taken(parts, tmp_path, changes, n_rows):
-    parts.write("EnD2", (0,), part((0,)))
-    other = Parts(tmp_path / "parts", replace(Paper(), **changes), n_rows)
+    parts.write("EnD2", part((0,)))
+    other = block(tmp_path, (0,), replace(Paper(), **changes), n_rows)
     with pytest.warns(UserWarning, match="other settings"):
-        assert other.read("EnD2", (0,)) is None
+        assert other.read("EnD2") is None
 
 
 @pytest.mark.parametrize(
@@ -77,9 +86,9 @@ def test_a_part_of_other_settings_is_not_taken(parts, tmp_path, changes, n_rows)
     ids=["folds", "another method's grid"],
 )
 def test_what_does_not_concern_a_part_does_not_matter(parts, tmp_path, changes):
-    parts.write("EnD2", (0,), part((0,)))
-    same = Parts(tmp_path / "parts", replace(Paper(), **changes), 100)
-    assert same.read("EnD2", (0,)) is not None
+    parts.write("EnD2", part((0,)))
+    same = block(tmp_path, (0,), replace(Paper(), **changes))
+    assert same.read("EnD2") is not None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +98,7 @@ def test_what_does_not_concern_a_part_does_not_matter(parts, tmp_path, changes):
 def test_estimators_with_other_parameters_are_fitted_again(tmp_path, changed, redone):
     """Students follow their teacher; others do not mind."""
     before, after = (
-        Parts(tmp_path, Beyond(changes={changed: {"learning_rate": rate}}), 100)
+        block(tmp_path, (0,), Defaults(changes={changed: {"learning_rate": rate}}))
         for rate in (1e-3, 1e-2)
     )
     methods = ("Single", "ENSM", "EnD2", "NWPN", "DER")

@@ -1,12 +1,13 @@
 """The paper's UCI protocol on a few folds: every setting of every fold trains in one stack.
 
-For each method: train all settings on part of each training fold, choose by the NLL of the rest,
-train the chosen setting on the whole training fold. Nothing here sees test targets; see
-:mod:`priornet_paper.uci.score` for what happens to the beliefs that come out.
+For each method: train all settings on part of each training fold, choose one by the NLL of the
+rest, train it on the whole training fold. Nothing here sees test targets;
+:mod:`priornet_paper.uci.score` does.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -14,38 +15,36 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from priornet.methods import TABULAR
-from priornet.nn import Stack
-from priornet.nn.architecture import Network
-from priornet_paper.uci.choice import tells_best, validation_nll
+from priornet.metrics import ood_auroc
+from priornet.nn import Network, Stack
 from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Paper, Setting
-from priornet_paper.uci.folds import FoldStack
-from priornet_paper.uci.rows import FoldRows
-from priornet_paper.uci.tasks import Part, Task, members_of
+from priornet_paper.uci.folds import FoldRows, FoldStack, Part, Task, members_of
 from priornet_paper.uci.train import Trainer, Trainers
 
-__all__ = ["Outcome", "Teachers", "n_epochs", "solve", "solve_gaussians"]
+__all__ = ["Outcome", "Teachers", "detects_best", "n_epochs", "solve", "validation_nll"]
 
 Teachers = dict[Part, NDArray[np.float32]]
-"""Weights of every fold's ensemble, one fold after the other, by the rows they learnt from."""
+"""Weights of every fold's ensemble, in the order of the folds, by the rows they were fitted to."""
 
-# Methods whose networks know by themselves what they do not know.
+# Methods whose single networks have knowledge uncertainty.
 _DETECTORS = tuple(method.key for method in TABULAR if method.head == "normal-wishart")
-_N_STRANGE = 2000
+_N_OOD = 2000
 
 
 class Outcome(NamedTuple):
     """One method on every fold of a stack."""
 
     networks: list[Stack]
-    """What was trained with the chosen setting, per fold: one network, or the ensemble."""
+    """For each fold the network, or the ensemble, that was trained with the chosen setting."""
     chosen: list[Setting]
     seconds: float
 
 
 def n_epochs(config: Paper, methods: Sequence[str]) -> int:
-    """Epochs of stacks that :func:`solve` runs, for a progress bar."""
+    """Count the epochs of stacks that :func:`solve` runs, for a progress bar."""
     others = sum(method not in LIKELIHOOD for method in methods)
     has_student = any(method in STUDENTS for method in methods)
     has_ensemble = has_student or "ENSM" in methods
@@ -60,22 +59,22 @@ def solve(
     tick: Callable[[], object] = lambda: None,
     teachers: Teachers | None = None,
 ) -> dict[str, Outcome]:
-    """Search, choose and train every method on the folds of a stack.
+    """Search, choose and train methods on the folds of a stack.
 
     Args:
         stack: The folds.
         config: Settings.
-        methods: Which ones.
+        methods: Names of the methods.
         tick: Called after every epoch of a stack.
-        teachers: Of the students, from :func:`solve_gaussians`; trained here if None.
+        teachers: From :func:`solve_gaussians`; students train their own teachers if None.
     """
-    block = _Block(stack, config, tick)
+    search = _Search(stack, config, tick)
     found: dict[str, Outcome] = {}
     if teachers is not None:
-        block.teach(teachers)
+        search.load(teachers)
     elif set(methods) & {*LIKELIHOOD, *STUDENTS}:
-        found |= block.gaussians(methods)
-    return found | block.others(methods)
+        found |= search.gaussians(methods)
+    return found | {m: search.method(m) for m in methods if m not in LIKELIHOOD}
 
 
 def solve_gaussians(
@@ -84,19 +83,12 @@ def solve_gaussians(
     methods: Sequence[str],
     tick: Callable[[], object] = lambda: None,
 ) -> tuple[dict[str, Outcome], Teachers]:
-    """The first part of :func:`solve`: the single network, the ensemble, and students' teachers.
-
-    Args:
-        stack: The folds.
-        config: Settings.
-        methods: All that are wanted; students among them want teachers.
-        tick: Called after every epoch of a stack.
-    """
-    block = _Block(stack, config, tick)
-    return block.gaussians(methods), block.taught()
+    """Do the first part of :func:`solve`: single network, ensemble, teachers of the students."""
+    search = _Search(stack, config, tick)
+    return search.gaussians(methods), search.weights()
 
 
-class _Block:
+class _Search:
     def __init__(self, stack: FoldStack, config: Paper, tick: Callable[[], object]) -> None:
         self.stack, self.config = stack, config
         self.rows = FoldRows(stack, config)
@@ -104,8 +96,8 @@ class _Block:
         self.places = self.rows.places
         self.teachers: dict[Part, Stack] = {}
 
-    def teach(self, teachers: Teachers) -> None:
-        """Take teachers that were trained elsewhere."""
+    def load(self, teachers: Teachers) -> None:
+        """Build the teachers from their weights."""
         n_inputs, n_networks = self.stack.inputs.shape[1], len(self.places) * self.config.n_members
         network = Network(n_inputs, (self.config.hidden,), 1)
         for part, weights in teachers.items():
@@ -113,24 +105,16 @@ class _Block:
             with torch.no_grad():
                 self.teachers[part].weights.copy_(torch.from_numpy(weights))
 
-    def taught(self) -> Teachers:
-        """What :meth:`teach` takes."""
+    def weights(self) -> Teachers:
+        """Return the teachers' weights, as :meth:`load` takes them."""
         return {part: stack.weights.detach().cpu().numpy() for part, stack in self.teachers.items()}
 
-    def others(self, methods: Sequence[str]) -> dict[str, Outcome]:
-        """All but the single network and the ensemble."""
-        return {
-            method: self._searched(method, self.trainers.of(method, self.teachers))
-            for method in methods
-            if method not in LIKELIHOOD
-        }
-
     def gaussians(self, methods: Sequence[str]) -> dict[str, Outcome]:
-        """The single network and the ensemble: one search, each judged for itself."""
+        """Train the single network and the ensemble: one search, two choices."""
         config, train, found = self.config, self.trainers.gaussian, dict[str, Outcome]()
         has_students = any(method in STUDENTS for method in methods)
-        started = time.perf_counter()
         has_ensemble = has_students or "ENSM" in methods
+        started = time.perf_counter()
         points, n_each = config.points("Single"), config.n_tried if has_ensemble else 1
         tried = train(
             [Task(p, point, m) for p in self.places for point in points for m in range(n_each)],
@@ -138,11 +122,9 @@ class _Block:
         )
         searched = time.perf_counter() - started
         if "Single" in methods:
-            chosen = self._best("Single", tried.select(range(0, tried.n_networks, n_each)))
-            began = time.perf_counter()
-            final = train([Task(p, chosen[p]) for p in self.places], "train")
-            seconds = searched / n_each + time.perf_counter() - began
-            found["Single"] = Outcome([final.select([p]) for p in self.places], chosen, seconds)
+            first = tried.select(range(0, tried.n_networks, n_each))
+            single = self._final("Single", train, self._best("Single", first))
+            found["Single"] = single._replace(seconds=searched / n_each + single.seconds)
         if has_ensemble:
             chosen = self._best("ENSM", tried, n_each)
             began = time.perf_counter()
@@ -150,30 +132,33 @@ class _Block:
             final = self.teachers["train"] = train(tasks, "train")
             seconds = searched + time.perf_counter() - began
             ensembles = [members_of(final, place, config.n_members) for place in self.places]
-            if has_students:  # what a search sees must not have seen the validation rows either
+            if has_students:  # the teachers of a search must not have seen its validation rows
                 self.teachers["inner"] = train(tasks, "inner")
             if "ENSM" in methods:
                 found["ENSM"] = Outcome(ensembles, chosen, seconds)
         return found
 
-    def _searched(self, method: str, train: Trainer) -> Outcome:
+    def method(self, method: str) -> Outcome:
+        """Search, choose and train any other method."""
         started = time.perf_counter()
-        chosen = self._choose(method, train)
+        train = self.trainers.of(method, self.teachers)
+        points = self.config.points(method)
+        tried = train([Task(place, point) for place in self.places for point in points], "inner")
+        outcome = self._final(method, train, self._best(method, tried))
+        return outcome._replace(seconds=time.perf_counter() - started)
+
+    def _final(self, method: str, train: Trainer, chosen: list[Setting]) -> Outcome:
+        began = time.perf_counter()
         final = train([Task(place, chosen[place]) for place in self.places], "train")
         networks = [final.select([place]) for place in self.places]
-        return Outcome(networks, chosen, time.perf_counter() - started)
-
-    def _choose(self, method: str, train: Trainer) -> list[Setting]:
-        points = self.config.points(method)
-        tasks = [Task(place, point) for place in self.places for point in points]
-        return self._best(method, train(tasks, "inner"))
+        return Outcome(networks, chosen, time.perf_counter() - began)
 
     def _best(self, method: str, tried: Stack, n_each: int = 1) -> list[Setting]:
-        """The setting of lowest validation NLL, per fold; see :attr:`Paper.selection`.
+        """Choose a setting per fold by the validation rows; see :attr:`Paper.selection`.
 
         Args:
-            method: Whose settings.
-            tried: For every fold and setting ``n_each`` networks, one after the other.
+            method: The method whose settings were tried.
+            tried: ``n_each`` networks for every fold and setting, in this order.
             n_each: Networks that are judged together, as an ensemble.
         """
         points = self.config.points(method)
@@ -187,7 +172,44 @@ class _Block:
             nll = validation_nll(networks, known, targets, n_each)
             best = int(nll.mean(-1).argmin())
             if by_knowledge:
-                strange = self.rows.outside(place, "inner")[:_N_STRANGE]
-                best = tells_best(networks, nll, known, strange, n_each)
+                ood = self.rows.outside(place, "inner")[:_N_OOD]
+                best = detects_best(networks, nll, known, ood, n_each)
             chosen.append(points[best])
         return chosen
+
+
+@torch.no_grad()
+def validation_nll(networks: Stack, inputs: Tensor, targets: Tensor, n_each: int) -> Tensor:
+    """Compute the NLL of every setting and row; ``n_each`` networks of a setting are a mixture."""
+    y = targets.expand(networks.n_networks, -1, 1)
+    log_prob = networks.together(inputs).predictive().log_prob(y)
+    of_all = log_prob.unflatten(0, (-1, n_each)).logsumexp(1) - math.log(n_each)
+    return -torch.nan_to_num(of_all, nan=-torch.inf)
+
+
+@torch.no_grad()
+def detects_best(networks: Stack, nll: Tensor, known: Tensor, ood: Tensor, n_each: int) -> int:
+    """Choose the best detector among the settings within one standard error of the best NLL.
+
+    Args:
+        networks: ``n_each`` networks for every setting.
+        nll: From :func:`validation_nll`.
+        known: Validation rows.
+        ood: Generated out-of-domain rows.
+        n_each: Networks per setting.
+    """
+    gap = nll - nll[nll.mean(-1).argmin()]
+    good = gap.mean(-1) <= gap.std(-1) / math.sqrt(gap.shape[-1])
+    inside, outside = (_variance_of_mean(networks, x, n_each) for x in (known, ood))
+    areas: list[float] = [
+        float(ood_auroc(inside[i], outside[i])) if good[i] else -1.0 for i in range(len(good))
+    ]
+    return max(range(len(areas)), key=areas.__getitem__)
+
+
+def _variance_of_mean(networks: Stack, x: Tensor, n_each: int) -> Tensor:
+    """Compute knowledge uncertainty at inputs ``(B, D)``, of networks or of ensembles of them."""
+    belief = networks.together(x)
+    if n_each == 1:
+        return belief.knowledge_covariance()[..., 0, 0]
+    return belief.loc[..., 0].unflatten(0, (-1, n_each)).var(1, correction=0)

@@ -1,7 +1,8 @@
-"""The published splits: which rows are for testing (Hernández-Lobato and Adams 2015).
+"""The protocol's additions to a table: published splits, and out-of-domain inputs.
 
-They come as one Parquet file with the columns ``dataset``, ``split`` and ``test_row``, or as
-published, a folder for each table with a text file for each split: ``index_test_0.txt`` and so on.
+The splits (Hernández-Lobato and Adams 2015) come as one Parquet file with the columns ``dataset``,
+``split`` and ``test_row``; or as published, a folder for each table with a text file for each
+split: ``index_test_0.txt`` and so on.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from numpy.typing import NDArray
 
 from priornet.tables.read import first_line
 from priornet.writing import whole_file
-from priornet_paper.uci.data.extras import need
-from priornet_paper.uci.data.folders import find, missing
+from priornet_paper.uci.data.files import find, missing, need
 from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError, dataset
+from priornet_paper.uci.data.tables import load_uci
 
-__all__ = ["canonical_splits", "write_splits"]
+__all__ = ["canonical_splits", "ood_inputs", "ood_table", "write_splits"]
 
 _FILE = "splits_test_rows.parquet"
 _TEXT = "index_test_{}.txt"
@@ -96,3 +97,52 @@ def _check(path: Path, known: Dataset, splits: list[NDArray[np.int64]]) -> None:
                 f"{path}: split {number} of {known.name} must hold different row numbers from 0 to "
                 f"{known.n_rows - 1}."
             )
+
+
+# -- out-of-domain inputs ------------------------------------------------------------------------
+
+
+def ood_table(name: str) -> str:
+    """The table whose inputs are foreign to the one named: naval, and CT slices for msd."""
+    if dataset(name).name == "naval":
+        raise UciError("naval: it is the table that is foreign to the others, not to itself.")
+    return "ct_slices" if name == "msd" else "naval"
+
+
+def ood_inputs(name: str, n_rows: int, n_columns: int) -> NDArray[np.float64]:
+    """Out-of-domain inputs for a table, to be fed as standardised inputs.
+
+    Constant columns of the foreign table's features are dropped; of the others the first
+    ``n_columns``, in the first ``n_rows`` rows, are standardised by the mean and the deviation of
+    that block. Raw columns would lie trivially far away. A column that is constant within the block
+    only becomes zero.
+
+    Args:
+        name: The in-domain table.
+        n_rows: How many inputs: as many as there are test rows.
+        n_columns: How many features the model reads.
+
+    Returns:
+        Shape ``(n_rows, n_columns)``.
+
+    Raises:
+        ValueError: More rows or columns than the foreign table has.
+    """
+    table = load_uci(ood_table(name))
+    varying = table.inputs[:, np.ptp(table.inputs, axis=0) > 0]
+    for what, wanted, there in (
+        ("n_rows", n_rows, len(varying)),
+        ("n_columns", n_columns, varying.shape[1]),
+    ):
+        if not 1 <= wanted <= there:
+            kind = "rows" if what == "n_rows" else "columns that vary"
+            raise ValueError(
+                f"`{what}` must lie between 1 and {there}, the {kind} of {table.name} here; "
+                f"got {wanted}."
+            )
+    block = varying[:n_rows, :n_columns]
+    centred = block - block.mean(axis=0)
+    deviation = block.std(axis=0)
+    # A constant block's deviation is rounding at most, never a scale.
+    is_constant = np.ptp(block, axis=0) == 0
+    return np.where(is_constant, 0.0, centred / np.where(is_constant, 1.0, deviation))

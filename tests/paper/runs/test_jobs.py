@@ -1,4 +1,4 @@
-"""Pieces begin after what they need, in one process or several, and a lost process is reported."""
+"""Jobs begin after what they need, in one process or several, and a lost process is reported."""
 
 import os
 import signal
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from priornet_paper.runs import side_by_side
-from priornet_paper.runs.side_by_side import Piece, in_order
+from priornet_paper.runs import jobs as module
+from priornet_paper.runs.jobs import Job, Watch, run_jobs
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Add:
 
     own: int
 
-    def __call__(self, needed, tick):
-        tick()
+    def __call__(self, needed, report):
+        report("step")
         return self.own + sum(needed.values())
 
 
@@ -34,7 +34,7 @@ class Meet:
     folder: str
     own: int
 
-    def __call__(self, needed, tick):
+    def __call__(self, needed, report):
         with open(f"{self.folder}/{self.own}", "w"):
             pass
         until = time.time() + 600  # a busy machine is slow to start the other
@@ -43,15 +43,15 @@ class Meet:
         return os.getpid() if len(os.listdir(self.folder)) == 2 else None
 
 
-def count_threads(needed, tick):
+def count_threads(needed, report):
     return torch.get_num_threads()
 
 
-def fail(needed, tick):
+def fail(needed, report):
     raise ValueError("this one cannot be done")
 
 
-def die(needed, tick):
+def die(needed, report):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -61,45 +61,49 @@ class Oversleep:
 
     woken: str
 
-    def __call__(self, needed, tick):
+    def __call__(self, needed, report):
         time.sleep(600)
         Path(self.woken).touch()
 
 
 DIAMOND = [
-    Piece("top", Add(1)),
-    Piece("left", Add(10), ("top",)),
-    Piece("right", Add(100), ("top",), group=1),
-    Piece("bottom", Add(1000), ("left", "right"), group=1),
+    Job("top", Add(1)),
+    Job("left", Add(10), ("top",)),
+    Job("right", Add(100), ("top",)),
+    Job("bottom", Add(1000), ("left", "right")),
 ]
 
 
-def collected(pieces, workers, **options):
+def collected(jobs, workers, **options):
     made = {}
-    in_order(pieces, workers, done=lambda p, value: made.update({p.name: value}), **options)
+    run_jobs(jobs, workers, Watch(done=lambda j, value: made.update({j.name: value}), **options))
     return made
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """By workers, what the diamond and two that meet returned, and what progress was told."""
+    """By workers: the results of the diamond and of two that meet, and the reported events."""
     folder, found = str(tmp_path_factory.mktemp("meeting")), {}
-    for workers, extra in ((1, []), (2, [Piece(f"meet {i}", Meet(folder, i)) for i in range(2)])):
+    for workers, extra in ((1, []), (2, [Job(f"meet {i}", Meet(folder, i)) for i in range(2)])):
         seen = []
-        made = collected([*DIAMOND, *extra], workers, progress=lambda c, s=seen: s.append(list(c)))
+
+        def note(job, event, seen=seen):
+            seen.append((job.name, event))
+
+        made = collected([*DIAMOND, *extra], workers, event=note)
         found[workers] = made, seen
     return found
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_piece_gets_what_it_needs(runs, workers):
+def test_a_job_gets_what_it_needs(runs, workers):
     made, seen = runs[workers]
     values = {"top": 1, "left": 11, "right": 101, "bottom": 1112}
-    assert {piece.name: made[piece.name] for piece in DIAMOND} == values
-    assert seen[-1] == [2, 2]
+    assert {job.name: made[job.name] for job in DIAMOND} == values
+    assert sorted(seen) == sorted((job.name, "step") for job in DIAMOND)  # none is lost
 
 
-def test_pieces_run_side_by_side(runs):
+def test_jobs_run_side_by_side(runs):
     made, _ = runs[2]
     processes = {made["meet 0"], made["meet 1"]}
     assert len(processes) == 2
@@ -119,31 +123,30 @@ def note_start(path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_every_process_starts_once_and_stops_when_told(workers, tmp_path):
     made, path = {}, tmp_path / "starts"
-    in_order(
-        DIAMOND,
-        workers,
-        done=lambda piece, value: made.update({piece.name: value}),
+    watch = Watch(
+        done=lambda job, value: made.update({job.name: value}),
         start=partial(note_start, str(path)),
         stop=lambda: "top" in made,
     )
+    run_jobs(DIAMOND, workers, watch)
     assert made == {"top": 1}  # nothing behind it was begun
     assert 1 <= len(path.read_text().splitlines()) <= workers
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_a_piece_is_raised_here(workers, tmp_path):
+def test_an_error_of_a_job_is_raised_here(workers, tmp_path):
     slow = Oversleep(str(tmp_path / "woken"))
-    pieces = [Piece("bad", fail), *(Piece(f"slow {i}", slow) for i in range(3))]
+    jobs = [Job("bad", fail), *(Job(f"slow {i}", slow) for i in range(3))]
     with pytest.raises(ValueError, match="this one cannot be done"):
-        collected(pieces, workers)
+        collected(jobs, workers)
     assert not (tmp_path / "woken").exists()  # the others were ended
 
 
 def test_a_killed_process_is_reported_by_what_it_did(tmp_path):
     slow = Oversleep(str(tmp_path / "woken"))
-    pieces = [Piece("fine", Add(1)), Piece("doomed", die, ("fine",)), Piece("slow", slow)]
+    jobs = [Job("fine", Add(1)), Job("doomed", die, ("fine",)), Job("slow", slow)]
     with pytest.raises(ChildProcessError, match=r"was lost .* during: .*doomed.* Run it again"):
-        collected(pieces, 2)
+        collected(jobs, 2)
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ class SleepHere:
 
     folder: str
 
-    def __call__(self, needed, tick):
+    def __call__(self, needed, report):
         Path(self.folder, str(os.getpid())).touch()
         time.sleep(1200)  # longer than the test waits
 
@@ -170,12 +173,13 @@ def is_alive(process):
 def test_workers_end_with_a_process_that_is_killed(tmp_path):
     """They would work on beside the run that takes its place, and hold the GPU."""
     code = (
-        "from priornet_paper.runs.side_by_side import Piece, in_order\n"
-        "from test_side_by_side import SleepHere\n"
+        "from priornet_paper.runs.jobs import Job, run_jobs\n"
+        "from test_jobs import SleepHere\n"
         "if __name__ == '__main__':\n"
-        f"    in_order([Piece(str(i), SleepHere({str(tmp_path)!r})) for i in range(2)], 2)\n"
+        f"    run_jobs([Job(str(i), SleepHere({str(tmp_path)!r})) for i in range(2)], 2)\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     parent = subprocess.Popen([sys.executable, "-c", code], env=environment)
     try:
         assert soon(lambda: len(os.listdir(tmp_path)) == 2)
@@ -197,9 +201,9 @@ def soon(happened):
 
 def threads_of_two(n_cores, monkeypatch):
     """How many threads each of two processes has on a machine of so many cores."""
-    monkeypatch.setattr(side_by_side, "available_cores", lambda: n_cores)
+    monkeypatch.setattr(module, "available_cores", lambda: n_cores)
     found = []
-    in_order([Piece(n, count_threads) for n in "ab"], 2, done=lambda _, n: found.append(n))
+    run_jobs([Job(n, count_threads) for n in "ab"], 2, Watch(done=lambda _, n: found.append(n)))
     assert found[0] == found[1]
     return found[0]
 

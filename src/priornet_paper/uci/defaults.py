@@ -1,4 +1,4 @@
-"""Our own recipe on one split: the estimators as they come, with no setting of their own."""
+"""The estimators with their own default settings, fitted to one split of a table."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from priornet.methods import STUDENTS
-from priornet_paper.uci.config import Beyond
+from priornet.training.threads import at_most
+from priornet_paper.uci.config import Defaults
 from priornet_paper.uci.folds import Fold
 
-__all__ = ["Fit", "latencies", "multiply_adds", "parameters", "solve"]
+__all__ = ["Fit", "fit_methods", "latencies", "multiply_adds", "parameters"]
 
 
 class Fit(NamedTuple):
@@ -24,24 +25,24 @@ class Fit(NamedTuple):
     seconds: float
 
 
-def solve(
+def fit_methods(
     inputs: NDArray[np.float64],
     targets: NDArray[np.float64],
     fold: Fold,
-    config: Beyond,
+    config: Defaults,
     methods: Sequence[str],
     device: str = "cpu",
     tick: Callable[[], object] = lambda: None,
 ) -> dict[str, Fit]:
-    """Fit every method on the training rows of a split.
+    """Fit methods to the training rows of a fold; students bring the ensemble along.
 
     Args:
         inputs: The whole table, ``(N, D)``.
         targets: Its targets, ``(N,)``.
         fold: The split.
         config: Settings.
-        methods: Which ones; students bring the ensemble along.
-        device: Where to train.
+        methods: Names of the methods.
+        device: Device of the training.
         tick: Called after every fit.
     """
     X, y = inputs[fold.train], targets[fold.train]
@@ -58,10 +59,10 @@ def solve(
     return {method: found[method] for method in methods}
 
 
-def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
+def _make(method: str, config: Defaults, found: dict[str, Fit]) -> Any:
     from priornet.estimators import make_estimator
 
-    # No conformal intervals are wanted here, so that no rows are set aside for them.
+    # Without conformal intervals no rows need to be set aside for them.
     settings: dict[str, Any] = {"calibration_fraction": 0.0, **config.changes.get(method, {})}
     if method in STUDENTS:
         settings["teacher"] = found["ENSM"].model if "ENSM" in found else None
@@ -70,8 +71,8 @@ def _make(method: str, config: Beyond, found: dict[str, Fit]) -> Any:
     return make_estimator(method, **settings)
 
 
-def parameters(config: Beyond) -> dict[str, dict[str, Any]]:
-    """Every parameter of every estimator, ready for JSON."""
+def parameters(config: Defaults) -> dict[str, dict[str, Any]]:
+    """Return every parameter of every estimator, ready for JSON."""
     found: dict[str, dict[str, Any]] = {}
     for method in ("Single", "ENSM", "NWPN", "DER", "EnD2"):
         model = _make(method, config, {})
@@ -88,19 +89,17 @@ def _plain(value: Any) -> Any:
 
 
 def multiply_adds(model: Any) -> int:
-    """Multiplications of one prediction, over all networks of a model."""
+    """Count the multiplications of one prediction, over all networks of a model."""
     shapes = model.fitted_.stack.shapes.values()
     per_network = sum(int(np.prod(shape)) for shape in shapes if len(shape) == 2)
     return per_network * model.fitted_.stack.n_networks
 
 
 def latencies(models: Mapping[str, Any], repeats: int = 300) -> dict[str, float]:
-    """Milliseconds of one prediction by each model's first network, at batch size 1: medians.
+    """Measure the median milliseconds of one prediction by each model's first network.
 
-    They take turns, so that whatever else the machine does slows all of them alike.
+    The batch size is 1. The models take turns, so that other work of the machine slows all alike.
     """
-    from priornet.training.threads import at_most
-
     stacks = {name: model.fitted_.stack.select([0]) for name, model in models.items()}
     inputs = {name: torch.zeros(1, stack.in_features) for name, stack in stacks.items()}
     times: dict[str, list[float]] = {name: [] for name in stacks}

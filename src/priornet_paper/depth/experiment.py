@@ -1,0 +1,389 @@
+"""All methods and seeds of a data set: jobs in their order, then one results file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from priornet.depth import DepthError
+from priornet.evaluation.results import provenance_of, write_results
+from priornet.evaluation.summaries import check_summaries
+from priornet_paper.depth.config import METHODS, STUDENTS, Config
+from priornet_paper.depth.digests import same_digests
+from priornet_paper.depth.orders import Event, Order, Task
+from priornet_paper.depth.protocol import PROTOCOLS
+from priornet_paper.depth.recipe import Recipe
+from priornet_paper.depth.score import over_seeds
+from priornet_paper.depth.sets import Sets
+from priornet_paper.depth.work import Workshop
+from priornet_paper.runs.gpu_sharing import shared_gpu
+from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
+from priornet_paper.runs.store import merge_results, read_finished
+
+__all__ = [
+    "file_name",
+    "finished",
+    "merged",
+    "run",
+    "scores_of",
+    "together",
+    "train_and_score",
+    "with_needs",
+]
+
+_GROUPS = ("methods", "variants")
+
+
+def file_name(dataset: str, preset: str) -> str:
+    """Return the name of a results file: that of the preset "fast" is the plain one."""
+    return f"{dataset}.json" if preset == "fast" else f"{dataset}.{preset}.json"
+
+
+def run(
+    order: Order,
+    recipes: Sequence[Recipe],
+    preset: str,
+    path: Path,
+    *,
+    workers: int = 1,
+    report: Callable[[Event], object] = lambda _: None,
+    again: bool = False,
+) -> dict[str, Any] | None:
+    """Run the depth experiment and write its results file.
+
+    Finished work is not done again: an interrupted run goes on where it stopped, in the middle of
+    a training too. The file keeps other methods, as far as new results would be the same.
+
+    Args:
+        order: Settings, images, folder of finished parts, device.
+        recipes: Methods to train and score.
+        preset: Name of the preset, for the record.
+        path: The results file.
+        workers: Processes that train side by side on the same device.
+        report: Called with every epoch and every message.
+        again: Run finished work again.
+
+    Returns:
+        The content of the results file; None if the time was up first; an empty dictionary in a
+        process that only helped another one.
+    """
+
+    def message(text: str) -> None:
+        report(Event("", remark=text))
+
+    # One of several machines may lack the file; they agree on the finished parts instead.
+    if not again and order.fabric.get("num_nodes", 1) == 1:
+        try:
+            kept = finished(path, order, recipes)
+        except DepthError:  # about the images, not about the file
+            raise
+        except ValueError as error:
+            message(f"{error} It is made again.")
+            kept = None
+        if kept is not None:
+            message(f"{path}: finished already (--again to repeat it).")
+            return kept
+    results = train_and_score(order, recipes, preset, workers=workers, report=report, again=again)
+    if not results:
+        return results
+    if path.exists():
+        message(f"{path}: replacing the existing results file.")
+    results, lost = merged(path, results)
+    if lost:
+        message(
+            f"{path}: dropping {', '.join(lost)}, which come from another run or other settings."
+        )
+    write_results(path, results)
+    return results
+
+
+# -- what there is to do --------------------------------------------------------------------------
+
+
+def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
+    """List the scores of the results, seed by seed: an unfinished run then has whole seeds."""
+    seeds = dict.fromkeys(seed for recipe in recipes for seed in recipe.config.seeds)
+    return [Task("score", r, seed) for seed in seeds for r in recipes if seed in r.config.seeds]
+
+
+def with_needs(scores: Sequence[Task]) -> list[Task]:
+    """List every task that some scores need, each once and after the tasks that it needs."""
+    found: dict[tuple[str, str], Task] = {}
+    for score in scores:
+        for task in (*(n for need in score.needs for n in (*need.needs, need)), score):
+            found.setdefault((task.kind, task.key), task)
+    return list(found.values())
+
+
+def together(tasks: Sequence[Task], n_groups: int = 1) -> list[Task]:
+    """Join the trainings of students that can share their teachers.
+
+    Args:
+        tasks: Each after the tasks that it needs.
+        n_groups: Number of trainings for the students of one ensemble.
+    """
+    by_teachers: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.kind == "train" and task.recipe.method in STUDENTS:
+            key = [task.seed, task.recipe.config.settings_shared_by_students(task.recipe.method)]
+            by_teachers.setdefault(json.dumps(key, sort_keys=True), []).append(task)
+    groups = [found[i::n_groups] for found in by_teachers.values() for i in range(n_groups)]
+    beside = {first: tuple(task.recipe for task in more) for first, *more in filter(None, groups)}
+    joined = {task for _, *more in filter(None, groups) for task in more}
+    return [task._replace(beside=beside.get(task, ())) for task in tasks if task not in joined]
+
+
+def train_and_score(
+    order: Order,
+    recipes: Sequence[Recipe],
+    preset: str,
+    *,
+    workers: int = 1,
+    report: Callable[[Event], object] = lambda _: None,
+    again: bool = False,
+) -> dict[str, Any] | None:
+    """Train and score every recipe with every seed: see :func:`run`, which also writes a file."""
+    workshop = Workshop(order, report)
+    workshop.sets.check(
+        any(recipe.method == "NWPN" for recipe in recipes),
+        lambda text: report(Event("", remark=text)),
+        learnt=again,
+    )
+    if again:
+        # Before processes that share batches wait for each other: no other one is at work yet.
+        for task in with_needs(scores_of(recipes)):
+            workshop.parts.forget(task)
+    wanted = scores_of(recipes)
+    kept = workshop.agreed(lambda: {task.key: workshop.parts.finished(task) for task in wanted})
+    # The trainings behind a finished score need not be done again, even if their weights are lost.
+    tasks = with_needs([task for task in wanted if kept[task.key] is None])
+    tasks = together(tasks, _n_groups(order, workers))
+    made = _do_all(workshop, tasks, workers)
+    if made is None:
+        return None
+    if order.fabric and not workshop.fabric.is_global_zero:
+        return {}
+    scores = {key: part for key, part in kept.items() if part is not None}
+    scores |= {key: part for (kind, key), part in made.items() if kind == "score"}
+    return _results(workshop, recipes, preset, scores)
+
+
+def _n_groups(order: Order, workers: int) -> int:
+    """Return the number of trainings for the students of a seed.
+
+    A single one asks their teachers least often, but uses one processor where several could work;
+    a GPU is busy with a few processes already (benchmarks/README.md).
+    """
+    return -(-workers // len(order.config.seeds)) if order.device == "cpu" else 1
+
+
+Made = dict[tuple[str, str], dict[str, Any]]
+
+
+def _do_all(workshop: Workshop, tasks: Sequence[Task], workers: int) -> Made | None:
+    """Do all tasks; return their parts by kind and key, or None if the time was up first."""
+    order = workshop.order
+    side_by_side = min(workers, len(tasks)) > 1
+    parts: Made = {}
+    unfinished: list[Task] = []
+
+    def done(job: Job, part: dict[str, Any] | None) -> None:
+        task = cast(_Work, job.work).task
+        if part is None:
+            unfinished.append(task)
+        else:
+            parts[task.kind, task.key] = part
+
+    def stop() -> bool:
+        is_late = order.is_late if side_by_side else workshop.fabric.broadcast(order.is_late)
+        return bool(unfinished) or is_late
+
+    # A student's score waits for the training that the student is part of.
+    part_of = {_name(one): _name(task) for task in tasks for one in task.each}
+    own = None if side_by_side else workshop
+    jobs = [
+        Job(_name(task), _Work(task, own), tuple(part_of[_name(n)] for n in task.needs))
+        for task in tasks
+    ]
+    start = partial(_open_workshop, order) if side_by_side else None
+    watch = Watch(lambda _, event: workshop.report(event), done, start, stop)
+    with shared_gpu(order.device, workers if side_by_side else 1):
+        run_jobs(jobs, workers, watch)
+    return parts if len(parts) == len(tasks) else None
+
+
+def _name(task: Task) -> str:
+    return f"{task.kind} {task.key}"
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A task, done in a workshop, or in that of the process that it is in."""
+
+    task: Task
+    workshop: Workshop | None = None
+
+    def __call__(self, needed: Mapping[str, Any], report: Report) -> dict[str, Any] | None:
+        workshop = self.workshop or _workshop
+        assert workshop is not None
+        if self.workshop is None:
+            workshop.report = report
+        return workshop.do(self.task)
+
+
+def _open_workshop(order: Order) -> None:
+    global _workshop
+    _workshop = Workshop(order)
+
+
+_workshop: Workshop | None = None
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, Any] | None:
+    """Read results of these settings, images and recipes; return None if there are none.
+
+    Raises:
+        ValueError: The file is there but is no results file.
+    """
+
+    def is_wanted(found: dict[str, Any]) -> bool:
+        known = found["methods"].keys() | found["variants"].keys()
+        check_summaries([found["methods"], found["variants"]])
+        same = found.get("protocol") == _protocol(order.config)
+        same &= _are_settings(found["config"], order.config)
+        same &= {recipe.name for recipe in recipes} <= known
+        dict(found.get("digests", {}))
+        return same
+
+    found = read_finished(path, is_wanted)
+    if found is None:  # images come last, for all of them are read
+        return None
+    wanted = Sets(order.config, order.sources).record()["digests"]
+    return found if same_digests(found.get("digests", {}), wanted) else None
+
+
+def _are_settings(content: dict[str, Any], config: Config) -> bool:
+    """Check if a file's settings are these; settings of another version are not."""
+    try:
+        return Config.from_json(content) == config
+    except ValueError:
+        return False
+
+
+def merged(path: Path, new: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Merge new results into an existing file: see :func:`merge_results`.
+
+    A method is kept if the images, the seeds, and the settings that it depends on are the same.
+    Students are kept with the ensemble that taught them, and dropped if it was trained anew.
+    """
+
+    def select(old: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        check_summaries([old[group] for group in _GROUPS])
+        same = old.get("protocol") == new["protocol"]
+        same = same and same_digests(old.get("digests", {}), new["digests"])
+        return {
+            group: {
+                name: found
+                for name, found in old[group].items()
+                if same and name not in new[group] and _stays(name, found, old, new)
+            }
+            for group in _GROUPS
+        }
+
+    def totals(old: dict[str, Any], _: Any, groups: dict[str, Any]) -> dict[str, Any]:
+        # No more digests than are known of all methods.
+        return {"digests": old["digests"], "seconds": _total_seconds(groups)}
+
+    return merge_results(path, new, select, lambda name: METHODS.index(_method(name)), totals)
+
+
+def _stays(
+    name: str, found: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> bool:
+    """Check if an old method's results are what the new settings would give."""
+    method = _method(name)
+    if method in STUDENTS and not _same_teachers(old["methods"], new["methods"]):
+        return False
+    changes = found.get("settings", {})  # in which a variant differs from the other methods
+    try:
+        was, wanted = (Config.from_json(run["config"] | changes) for run in (old, new))
+    except ValueError:  # settings of another version
+        return False
+    return was.seeds == wanted.seeds and was.settings_of(method) == wanted.settings_of(method)
+
+
+def _same_teachers(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Check if the ensemble is an old one, perhaps with new scores."""
+    if "ENSM" not in new:
+        return True
+    return "ENSM" in old and old["ENSM"]["training"] == new["ENSM"]["training"]
+
+
+def _method(name: str) -> str:
+    """Return the method of a name in results."""
+    return name if name in METHODS else name.partition("-")[0]
+
+
+def _results(
+    workshop: Workshop, recipes: Sequence[Recipe], preset: str, scores: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    config = workshop.order.config
+    groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
+    for recipe in recipes:
+        own = [scores[f"{recipe.name}.{seed}"] for seed in recipe.config.seeds]
+        groups["variants" if recipe.is_variant else "methods"][recipe.name] = {
+            **over_seeds([part["result"] for part in own]),
+            "training": [part["training"] for part in own],
+            "settings": _changes(recipe, config),
+            "seconds": round(sum(_seconds(part) for part in own), 1),
+            "device": _devices_of(own),
+            **provenance_of(own),
+        }
+    return {
+        "dataset": config.dataset,
+        "preset": preset,
+        "config": config.to_json(),
+        "protocol": _protocol(config),
+        **workshop.sets.sizes(),
+        **workshop.sets.record(),
+        **groups,
+        "seconds": _total_seconds(groups),
+        "device": _devices_of(list(scores.values())),
+        **provenance_of(list(scores.values())),
+    }
+
+
+def _protocol(config: Config) -> dict[str, Any]:
+    return PROTOCOLS[config.dataset].record((config.height, config.width))
+
+
+def _seconds(part: dict[str, Any]) -> float:
+    """Add up the seconds of training and scoring."""
+    return part["seconds"] + sum(training["seconds"] for training in part["training"])
+
+
+def _total_seconds(groups: Mapping[str, Any]) -> float:
+    """Add up the seconds of all methods; work that two of them share counts once."""
+    methods = groups["methods"]
+    total = sum(method["seconds"] for group in groups.values() for method in group.values())
+    if {"Single", "ENSM"} <= methods.keys():  # Single is the ensemble's first member
+        total -= sum(networks[0]["seconds"] for networks in methods["Single"]["training"])
+    return round(total, 1)
+
+
+def _devices_of(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Name the devices that parts were made on."""
+    return ", ".join(sorted({part["device"] for part in parts}))
+
+
+def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:
+    """Return the settings in which a variant differs."""
+    own, base = recipe.config.to_json(), config.to_json()
+    return {name: value for name, value in own.items() if value != base[name]}
