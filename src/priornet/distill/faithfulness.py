@@ -130,21 +130,13 @@ def compare(
     whole, table = table, take_rows(table, rows)
     belief, ensemble = _belief(student, table), answers.ensemble
     inside = agreement(belief, ensemble, seed=seed)
-    outside, everywhere, n_dropped = None, inside, int((~answers.kept).sum())
-    unknown: tuple[str, ...] = ()
+    found, unknown = (None, inside, 0), ()
     try:
-        drawn = _draw_ood(student, teacher, table, seed)
-        ood = None if drawn is None else _ask(teacher, drawn)
+        found = _compare_ood(student, teacher, table, ensemble, seed) or found
     except TeacherError as error:  # no reason to lose a student
-        drawn = ood = None
         unknown = (f"nothing is known of out-of-domain rows: {error}".rstrip("."),)
-    if ood is not None:
-        drawn = take_rows(drawn, ood.kept.nonzero().flatten().numpy())
-        outside = agreement(_belief(student, drawn), ood.ensemble, seed=seed)
-        both = join_ensembles([ensemble, ood.ensemble])
-        everywhere = agreement(_belief(student, table, drawn), both, seed=seed)
-        n_dropped += int((~ood.kept).sum())
-    place = _worst_place(student, table, belief, ensemble)
+    outside, everywhere, n_dropped = found
+    place = worst_place(table, _squared_error(student, belief, ensemble))
     return Faithfulness(
         inside,
         outside,
@@ -153,9 +145,32 @@ def compare(
         _weight_bytes(student),
         teacher.n_bytes() if isinstance(teacher, Teacher) else _weight_bytes(teacher),
         *_speeds(student, teacher, whole),
-        n_dropped,
+        n_dropped + int((~answers.kept).sum()),
         (*problems(inside, outside, everywhere, place), *unknown),
     )
+
+
+def _compare_ood(
+    student: Model, teacher: Model | Teacher, table: Any, ensemble: GaussianEnsemble, seed: int
+) -> tuple[Agreement, Agreement, int] | None:
+    """Compare at as many out-of-domain rows, and at all rows; None for a stored teacher.
+
+    Returns:
+        Both agreements, and the number of rows without an answer.
+    """
+    is_teacher = isinstance(teacher, Teacher)
+    if is_teacher and teacher.is_stored:
+        return None
+    labels = teacher.label_columns if is_teacher else ()
+    questions = Questions(table, student.preprocessor, labels)
+    inputs = torch.from_numpy(questions.inputs)
+    _, drawn = questions.draw(_OOD, inputs, len(inputs), Generator().manual_seed(seed))
+    answers = _ask(teacher, drawn)
+    drawn = take_rows(drawn, answers.kept.nonzero().flatten().numpy())
+    outside = agreement(_belief(student, drawn), answers.ensemble, seed=seed)
+    both = join_ensembles([ensemble, answers.ensemble])
+    everywhere = agreement(_belief(student, table, drawn), both, seed=seed)
+    return outside, everywhere, int((~answers.kept).sum())
 
 
 @torch.no_grad()
@@ -174,16 +189,10 @@ def _ask(teacher: Model | Teacher, table: Any) -> Answers:
     return Answers(_belief(teacher, table), torch.ones(num_rows(table), dtype=torch.bool))
 
 
-def _draw_ood(student: Model, teacher: Model | Teacher, table: Any, seed: int) -> Any:
-    """Draw as many out-of-domain rows as a table has; none for a stored teacher."""
-    labels: tuple[str | int, ...] = ()
-    if isinstance(teacher, Teacher):
-        if teacher.is_stored:
-            return None
-        labels = teacher.label_columns
-    questions = Questions(table, student.preprocessor, labels)
-    inputs = torch.from_numpy(questions.inputs)
-    return questions.draw(_OOD, inputs, len(inputs), Generator().manual_seed(seed))[1]
+def _squared_error(student: Model, belief: Any, ensemble: GaussianEnsemble) -> FloatArray:
+    scale = torch.from_numpy(student.targets.scaling.scale)
+    error = (belief.predictive().mean - ensemble.means.mean(0)) / scale
+    return error.square().mean(-1).numpy()
 
 
 def _truth(
@@ -298,12 +307,6 @@ def problems(
                 f"{_LEAST_RANK:g} is good){by_part}"
             )
     return tuple(found)
-
-
-def _worst_place(student: Model, table: Any, belief: Any, ensemble: GaussianEnsemble) -> str | None:
-    scale = torch.from_numpy(student.targets.scaling.scale)
-    error = (belief.predictive().mean - ensemble.means.mean(0)) / scale
-    return worst_place(table, error.square().mean(-1).numpy())
 
 
 def worst_place(X: Any, error: FloatArray) -> str | None:

@@ -29,7 +29,7 @@ __all__ = [
     "as_teacher",
 ]
 
-_FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor")
+_FORESTS = ("RandomForestRegressor", "ExtraTreesRegressor", "BaggingRegressor")
 _CHOICES = (
     "a teacher of priornet.distill, a function of a table, a list of torch modules or one with "
     "dropout, a forest, bagged trees or a Gaussian process of scikit-learn, CatBoost models, or a "
@@ -52,23 +52,17 @@ def as_teacher(given: Any) -> Teacher:
         return given
     if isinstance(given, (str, Path)):
         return StoredTeacher(given)
-    several: list[Any] = (
-        list(cast("Sequence[Any]", given)) if isinstance(given, (list, tuple)) else []
-    )
+    several = list(cast("Sequence[Any]", given)) if isinstance(given, (list, tuple)) else []
     first = several[0] if several else given
     if isinstance(first, nn.Module):
         return ModulesTeacher(several) if several else DropoutTeacher(first)
     module, name = type(first).__module__.partition(".")[0], type(first).__name__
     if module == "catboost":
         return CatBoostTeacher(several or first)
-    if module == "sklearn":
-        return _from_sklearn(given, several, name)
-    if callable(given):
-        return FunctionTeacher(cast("Any", given))
-    raise TypeError(f"`teacher` must be {_CHOICES}; got {type(given).__name__}.")
-
-
-def _from_sklearn(given: Any, several: list[Any], name: str) -> Teacher:
+    if module != "sklearn":
+        if callable(given):
+            return FunctionTeacher(cast("Any", given))
+        raise TypeError(f"`teacher` must be {_CHOICES}; got {type(given).__name__}.")
     if several:
         raise TypeError(
             "regressors predict no variance: make a RegressorsTeacher of them, with training rows."
@@ -77,8 +71,6 @@ def _from_sklearn(given: Any, several: list[Any], name: str) -> Teacher:
         return ForestTeacher(given)
     if name == "GaussianProcessRegressor":
         return GaussianProcessTeacher(given)
-    if name == "BaggingRegressor":
-        return ForestTeacher(given)
     raise TypeError(
         f"`teacher` must be {_CHOICES}; got {name}. RegressorsTeacher takes a list of other "
         "regressors, with their training rows."

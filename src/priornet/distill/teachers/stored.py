@@ -7,6 +7,7 @@ columns ``mean_m`` and ``variance_m``. With several targets, ``mean_m_k`` and ``
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -99,57 +100,56 @@ def _cell(value: Any) -> Any:
 
 def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read means ``(M, N, K)``, and variances or covariances."""
-    table: dict[tuple[str, tuple[int, ...]], NDArray[Any]] = {}
-    for name in names:
-        kind, *numbers = name.split("_")
-        try:
-            table[kind, tuple(int(n) for n in numbers)] = frame[name].to_numpy(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TeacherError(f'{path}: the column "{name}" is not numeric: {error}.') from error
-    means = sorted(where for kind, where in table if kind == "mean")
+    values = {_key(name): _numbers(path, frame, name) for name in names}
+    means = sorted(numbers for kind, *numbers in values if kind == "mean")
     if not means:
         raise TeacherError(
             f'{path}: no answers in the table; it needs columns "mean_0", "variance_0", ...'
         )
-    flat = len(means[0]) == 1
-    n_members = 1 + max(where[0] for where in means)
-    k_dim = 1 if flat else 1 + max(where[1] for where in means)
+
+    def column(*key: str | int) -> NDArray[Any]:
+        if key not in values:
+            name = "_".join(map(str, key))
+            raise TeacherError(f'{path}: the column "{name}" is missing.')
+        return values[key]
+
+    is_flat = len(means[0]) == 1
+    n_members = 1 + means[-1][0]
+    k_dim = 1 if is_flat else 1 + max(numbers[1] for numbers in means)
     if len(means) != n_members * k_dim:  # before anything of that size is made
-        whole = [(m,) if flat else (m, k) for m in range(len(means) + 1) for k in range(k_dim)]
-        _column(path, table, "mean", next(where for where in whole if where not in means))
-    _check_positive(path, table)
-    n_rows = len(frame)
-    full = any(kind == "covariance" for kind, _ in table)
+        for m, k in itertools.product(range(len(means) + 1), range(k_dim)):
+            column("mean", *([m] if is_flat else [m, k]))
+    n_rows, is_full = len(frame), any(key[0] == "covariance" for key in values)
     mean = np.empty((n_members, n_rows, k_dim))
-    spread = np.empty((n_members, n_rows, *[k_dim] * (1 + full)))
-    for m in range(n_members):
-        for k in range(k_dim):
-            where = (m,) if flat else (m, k)
-            mean[m, :, k] = _column(path, table, "mean", where)
-            if not full:
-                spread[m, :, k] = _column(path, table, "variance", where)
-                continue
-            for j in range(k, k_dim):
-                value = _column(path, table, "covariance", (m, j, k))
-                spread[m, :, j, k] = spread[m, :, k, j] = value
+    spread = np.empty((n_members, n_rows, *[k_dim] * (1 + is_full)))
+    for m, k in itertools.product(range(n_members), range(k_dim)):
+        place = [m] if is_flat else [m, k]
+        mean[m, :, k] = column("mean", *place)
+        if not is_full:
+            spread[m, :, k] = column("variance", *place)
+            continue
+        for j in range(k, k_dim):
+            spread[m, :, j, k] = spread[m, :, k, j] = column("covariance", m, j, k)
     return mean, spread
 
 
-def _check_positive(path: str, table: dict[tuple[str, tuple[int, ...]], NDArray[Any]]) -> None:
-    """Refuse variances that are not positive, by their row in the file."""
-    for (kind, where), values in table.items():
-        if kind == "variance" or (kind == "covariance" and len(set(where[1:])) == 1):
-            wrong = np.flatnonzero(values <= 0)
-            if len(wrong):
-                name = "_".join([kind, *(str(n) for n in where)])
-                raise TeacherError(
-                    f'{path}: column "{name}", row {wrong[0] + 1}: the variance is '
-                    f"{values[wrong[0]]:g}; it must be positive."
-                )
+def _key(name: str) -> tuple[Any, ...]:
+    kind, *numbers = name.split("_")
+    return kind, *map(int, numbers)
 
 
-def _column(path: str, table: dict[Any, Any], kind: str, where: tuple[int, ...]) -> Any:
-    if (kind, where) not in table:
-        name = "_".join([kind, *(str(n) for n in where)])
-        raise TeacherError(f'{path}: the column "{name}" is missing.')
-    return table[kind, where]
+def _numbers(path: str, frame: Any, name: str) -> NDArray[Any]:
+    """Read a column of answers; variances must be positive."""
+    try:
+        values = frame[name].to_numpy(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TeacherError(f'{path}: the column "{name}" is not numeric: {error}.') from error
+    kind, *numbers = _key(name)
+    is_variance = kind == "variance" or (kind == "covariance" and len(set(numbers[1:])) == 1)
+    wrong = np.flatnonzero(values <= 0)
+    if is_variance and len(wrong):
+        raise TeacherError(
+            f'{path}: column "{name}", row {wrong[0] + 1}: the variance is '
+            f"{values[wrong[0]]:g}; it must be positive."
+        )
+    return values
