@@ -1,4 +1,4 @@
-"""One place checks what teachers answer: shapes, covariances, holes, agreement."""
+"""Answers are checked in one place: shapes, covariances, missing answers, agreement; and pooled."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_something_else_than_two_arrays_is_refused():
         ask_all(FunctionTeacher(lambda rows: (1, 2, 3)), X)  # pyright: ignore
 
 
-def test_a_teacher_that_fails_says_how():
+def test_a_failing_teacher_is_named_with_its_error():
     def function(rows):
         raise KeyError("colour")
 
@@ -165,8 +165,8 @@ def test_a_share_of_nothing_changes_no_digit():
     assert pool_covariances(ensemble, 0.0) is ensemble
 
 
-def test_a_member_that_is_sure_by_chance_has_less_say():
-    """One of ten claims a hundredth of the others' deviation, two deviations from their means."""
+def test_a_member_that_is_sure_by_chance_counts_less():
+    """Give one of ten members a hundredth of the deviation, two deviations from the others."""
     means = torch.zeros(10, 1, 1, dtype=torch.float64)
     means[0], variances = 2.0, torch.ones_like(means)
     variances[0] = 1e-4
@@ -180,22 +180,22 @@ def test_a_member_that_is_sure_by_chance_has_less_say():
     assert float(pooled.predictive().log_prob(y)) > mixture - 0.5
 
 
-def lopsided(slope: float, sure: float) -> GaussianEnsemble:
-    """Three members of two targets; the first differs in how sure it is of one."""
+def unequal(slope: float, sure: float) -> GaussianEnsemble:
+    """Make three members of two targets; the first is more sure of one target."""
     tril = torch.eye(2, dtype=torch.float64).repeat(3, 1, 1, 1)
     tril[..., 1, 0], tril[0, :, 1, 1] = slope, sure
     means = torch.zeros(3, 1, 2, dtype=torch.float64)
     return GaussianEnsemble.from_precision_tril(means, tril, validate_args=False)
 
 
-def test_lopsided_members_keep_their_digits():
-    """Members that agree stay, although their covariances could not be factored again."""
-    ensemble = lopsided(1e9, 1.0)
+def test_members_of_unequal_targets_keep_their_digits():
+    """Keep members that agree, although their covariances could not be factored again."""
+    ensemble = unequal(1e9, 1.0)
     assert_close(pool_covariances(ensemble, 0.2).precision_tril, ensemble.precision_tril)
 
 
-def test_members_beyond_the_range_of_numbers_stay_as_they_are():
-    ensemble = lopsided(0.0, 1e200)
+def test_members_that_overflow_stay_as_they_are():
+    ensemble = unequal(0.0, 1e200)
     assert torch.equal(pool_covariances(ensemble, 0.2).precision_tril, ensemble.precision_tril)
 
 

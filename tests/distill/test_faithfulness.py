@@ -127,8 +127,8 @@ def test_the_worst_place_is_named():
     assert worst_place(table, error).startswith('worst where "colour" is "red" (')  # pyright: ignore
     assert worst_place(table.to_numpy()[:, :1].astype(float), np.ones(400)) is None
     assert worst_place(table, np.zeros(400)) is None
-    holes = table["age"].mask(np.arange(400) < 100).to_numpy()[:, None]
-    where = worst_place(holes, np.where(np.arange(400) < 100, 4.0, 0.1))
+    with_missing = table["age"].mask(np.arange(400) < 100).to_numpy()[:, None]
+    where = worst_place(with_missing, np.where(np.arange(400) < 100, 4.0, 0.1))
     assert where is not None
     assert "column 0 is missing" in where
 
@@ -146,7 +146,7 @@ def test_a_column_of_holes_alone_is_no_place():
 
 
 def test_costs_are_the_teachers_over_the_students():
-    """By hand: a tenth of the bytes, and five times the rows per second."""
+    """Compare by hand: a tenth of the bytes, and five times the rows per second."""
     found = Faithfulness(
         inside=GOOD,
         outside=None,

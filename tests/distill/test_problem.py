@@ -26,13 +26,13 @@ def teacher(factor):
     ("factor", "message"),
     [(1e145, r"too large \(.* divided by a power"), (1e-145, r"too small \(.* multiplied by a")],
 )
-def test_answers_of_strange_size_are_refused(factor, message):
+def test_answers_that_are_too_large_or_small_are_refused(factor, message):
     with pytest.raises(TeacherError, match=message):
         DistilledRegressor(teacher(factor)).fit(X)
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_a_forest_of_constant_targets_says_so(given):
+def test_a_forest_of_constant_targets_is_refused(given):
     from priornet.distill import ForestTeacher
 
     y = np.full(60, 3.5)
@@ -42,7 +42,7 @@ def test_a_forest_of_constant_targets_says_so(given):
 
 
 def test_targets_that_a_teacher_expects_vary_by_all_its_uncertainty():
-    """By hand: means 0 and 4 vary by 4; at each row members say 2 on average, and differ by 1."""
+    """Compute by hand: means 0 and 4 vary by 4; at each row the variances are 2 and 1."""
     means = torch.tensor([[-1.0, 3.0], [1.0, 5.0]], dtype=torch.float64)[..., None]
     variances = torch.tensor([[1.0, 1.0], [3.0, 3.0]], dtype=torch.float64)[..., None]
     answers = Answers(GaussianEnsemble(means, variances), torch.ones(2, dtype=torch.bool))

@@ -1,4 +1,4 @@
-"""How long a student trains, and which answers count how much."""
+"""Default size of a student, length of its training, and weights of answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_passes_make_the_steps(n_rows):
     assert plan.epochs * math.ceil(n_rows / 256) == pytest.approx(15_000, rel=0.01)
 
 
-def test_what_was_chosen_is_kept():
+def test_given_settings_are_kept():
     plan = student_plan(3000, 7, 100, 15_000)
     assert (plan.epochs, plan.batch_size, plan.patience) == (7, 100, None)
 
@@ -67,7 +67,7 @@ def test_students_that_follow_rows_are_wider_the_more_rows_there_are():
     assert sizes[0].hidden == (96, 96)
 
 
-def test_every_row_is_asked_about():
+def test_the_teacher_is_asked_at_least_once_per_row():
     size = student_size(10**6, (64, 64), "rows")
     assert size.n_asked == 10**6
 
@@ -85,7 +85,7 @@ def test_wider_layers_learn_in_smaller_steps():
     assert wide == (narrow[0] / 2, narrow[1] / 2)
 
 
-def test_the_likelihood_of_our_members_is_learnt_faster():
+def test_the_likelihood_of_own_members_is_learnt_faster():
     rates = {default_rate(by, has) for by, has in ((False, True), (True, False), (False, False))}
     assert rates == {2e-3}
     assert default_rate(by_likelihood=True, has_weights=True) == 4e-3

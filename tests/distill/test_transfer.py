@@ -1,4 +1,4 @@
-"""The transfer set: rows between neighbours, noise on the scales asked for, labels kept."""
+"""The transfer set: rows between neighbours, noise, labels, and the raw rows of its inputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_row_is_a_centre_before_any_is_one_again():
     assert set(counts.tolist()) == {2, 3}
 
 
-def test_noise_has_the_scales_asked_for():
+def test_noise_has_the_given_scales():
     near, centre = draw(TransferSet(near=0.1, far_share=0.0, neighbours=0))
     torch.testing.assert_close(
         (near - INPUTS[centre]).std(0), torch.full((4,), 0.1), rtol=0.05, atol=0
@@ -66,7 +66,7 @@ def test_near_rows_stay_on_a_flat_surface():
     assert float(torch.linalg.svdvals(x)[2]) < 1e-4
 
 
-def test_neighbours_among_many_rows_are_looked_for_in_a_part(monkeypatch):
+def test_neighbours_among_many_rows_come_from_a_part(monkeypatch):
     monkeypatch.setattr("priornet.distill.transfer._MOST_DISTANCES", 1)
     monkeypatch.setattr("priornet.distill.transfer._LEAST_OTHERS", 20)
     generator = torch.Generator().manual_seed(0)
@@ -121,7 +121,7 @@ def test_mixed_rows_lie_between_any_two_and_take_the_labels_of_the_nearer():
     drawn = transfer.draw(INPUTS, 4000, torch.Generator().manual_seed(0), CONTINUOUS)
     low, high = INPUTS[:, :2].amin(0), INPUTS[:, :2].amax(0)
     assert ((drawn.inputs[:, :2] >= low - 1e-6) & (drawn.inputs[:, :2] <= high + 1e-6)).all()
-    # Pairs are strangers, not neighbours: half of the way is half the spread of the table.
+    # Pairs are random rows, not neighbours: half of the way is half the spread of the table.
     moved = (drawn.inputs - INPUTS[drawn.centre])[:, :2]
     expected = INPUTS[:, :2].var(0) * 2 / 3  # E[way^2] E[difference^2]
     torch.testing.assert_close(moved.square().mean(0), expected, rtol=0.15, atol=0)
@@ -130,7 +130,7 @@ def test_mixed_rows_lie_between_any_two_and_take_the_labels_of_the_nearer():
 
 
 def test_mixed_rows_have_the_labels_of_the_nearer_row():
-    """Two rows, at 0 and at 1, with a label each: below 1/2 the first is nearer."""
+    """Draw between two rows at 0 and 1, each with a label: below 1/2 the first is nearer."""
     inputs = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
     transfer = TransferSet(far_share=0.0, mixup_share=1.0)
     drawn = transfer.draw(inputs, 200, torch.Generator().manual_seed(0), [True, False, False])
@@ -157,7 +157,7 @@ def test_shares_add_up():
         TransferSet(far_share=0.6, mixup_share=0.3, generator_share=0.2)
 
 
-def test_training_inputs_themselves_can_be_asked_for():
+def test_training_inputs_themselves_can_be_drawn():
     x, centre = draw(TransferSet(far_share=0.0, neighbours=0), n=50)
     assert torch.equal(x, INPUTS[centre])
     assert torch.equal(centre.sort().values, torch.arange(50))
@@ -170,7 +170,7 @@ FRAME = pd.DataFrame(
         "x": 100 + 10 * RNG.standard_normal(N),
         "count": RNG.integers(0, 9, N),
         "colour": RNG.choice(["red", "blue", "green"], N),
-        "hole": np.where(RNG.random(N) < 0.3, np.nan, RNG.standard_normal(N)),
+        "gap": np.where(RNG.random(N) < 0.3, np.nan, RNG.standard_normal(N)),
         "yes": RNG.random(N) < 0.5,
         "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 99, N), "D"),
         "spelt": [f"{value:.2f}" for value in RNG.standard_normal(N)],
@@ -199,7 +199,7 @@ def test_only_numbers_are_moved():
         assert set(raw[name]) <= set(FRAME[name])
     for name in ("x", "count"):
         assert not set(raw[name]) <= set(FRAME[name])
-    assert 0.1 < raw["hole"].isna().mean() < 0.5
+    assert 0.1 < raw["gap"].isna().mean() < 0.5
 
 
 def test_labels_come_from_one_row_of_the_table():
@@ -207,11 +207,11 @@ def test_labels_come_from_one_row_of_the_table():
     rows = FRAME.iloc[drawn.labels.numpy()].reset_index(drop=True)
     for name in ("colour", "yes", "day", "spelt", "shop"):
         pd.testing.assert_series_equal(raw[name], rows[name])
-    assert raw["hole"].isna().equals(rows["hole"].isna())
+    assert raw["gap"].isna().equals(rows["gap"].isna())
 
 
 def test_arrays_and_mappings_come_back_as_such():
-    array = FRAME[["x", "hole"]].to_numpy()
+    array = FRAME[["x", "gap"]].to_numpy()
     _, drawn, raw = pose(array)
     assert isinstance(raw, np.ndarray)
     assert np.isnan(raw[:, 1]).sum() == np.isnan(array[drawn.labels, 1]).sum()
@@ -229,7 +229,7 @@ def test_label_columns_may_be_numbered():
         pose(FRAME, labels=("market",))
 
 
-def test_inputs_can_be_drawn_for_a_teacher_elsewhere():
+def test_inputs_can_be_drawn_for_a_teacher_outside_python():
     first, again = (draw_inputs(FRAME, 200, seed=3) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
     assert len(first) == 200
@@ -237,7 +237,7 @@ def test_inputs_can_be_drawn_for_a_teacher_elsewhere():
         draw_inputs(FRAME, 0)
 
 
-def test_nobody_is_asked_around_a_mistyped_number():
+def test_no_input_is_drawn_around_a_mistyped_number():
     frame = FRAME.copy()
     frame.loc[7, "x"] = 1e6
     _, drawn, raw = pose(frame, n=2000)

@@ -62,8 +62,8 @@ def student(
 def test_student_is_faithful(key, kind):
     model = student(*key)
     assert isinstance(model.predict_belief(X), kind)
-    ours, theirs = model.predict(X), teacher().predict(X)
-    assert np.sqrt(np.mean((ours - theirs) ** 2)) < 0.05  # targets vary by 0.8
+    own, other = model.predict(X), teacher().predict(X)
+    assert np.sqrt(np.mean((own - other) ** 2)) < 0.05  # targets vary by 0.8
     nll = [-float(m.predict_dist(X).log_prob(torch.tensor(Y)).mean()) for m in (model, teacher())]
     assert nll[0] < nll[1] + 0.1
 
@@ -72,11 +72,11 @@ def test_student_is_faithful(key, kind):
 def test_student_keeps_knowledge_uncertainty(key):
     model = student(*key)
     rows = np.concatenate([X[:100], X[:100] * 3])  # most of the second half lies outside
-    ours = np.log(model.predict_uncertainty(rows).knowledge_variance)
-    theirs = np.log(teacher().predict_uncertainty(rows).knowledge_variance)
+    own = np.log(model.predict_uncertainty(rows).knowledge_variance)
+    other = np.log(teacher().predict_uncertainty(rows).knowledge_variance)
     # Five members leave much noise in the variance of their means; the student smooths it.
-    assert np.corrcoef(ours, theirs)[0, 1] > 0.5
-    assert ours[100:].mean() - ours[:100].mean() > 1
+    assert np.corrcoef(own, other)[0, 1] > 0.5
+    assert own[100:].mean() - own[:100].mean() > 1
 
 
 @pytest.mark.parametrize(("n_rows", "expected"), [(400, "likelihood"), (2400, "proxy")])
@@ -93,7 +93,7 @@ def test_the_likelihood_is_the_default_on_small_tables(n_rows, expected):
     ("objective", "target", "rate"),
     [("endd", "likelihood", 4e-3), ("endd", "proxy", 2e-3), ("end", "likelihood", 2e-3)],
 )
-def test_the_usual_learning_rate_is_that_of_what_is_learnt(objective, target, rate):
+def test_the_default_learning_rate_depends_on_the_target(objective, target, rate):
     brief: dict[str, Any] = {"n_transfer": 400, "student_epochs": 2, "random_state": 0}
     auto, named = (
         DistilledRegressor(teacher(), objective, target=target, **brief, **given).fit(X)
@@ -119,7 +119,7 @@ def test_targets_calibrate():
 
 
 def test_a_student_asks_at_training_rows_alone_and_weighs_each_by_its_own(monkeypatch):
-    """Without noise the inputs are those of the rows; calibration rows are not among them."""
+    """Draw without noise: the inputs are those of the training rows, none of calibration rows."""
     learnt: list[Rows] = []
 
     def spied(stack, data, *others, **named):
@@ -151,7 +151,7 @@ def test_the_teacher_survives_clone_and_grid_search_unchanged():
     assert torch.equal(teacher().fitted_.stack.weights, weights)
 
 
-def test_an_own_teacher_is_at_hand_afterwards():
+def test_a_teacher_trained_here_is_kept():
     model = DistilledRegressor(hidden=(16,), n_members=3, epochs=5, **QUICK).fit(X, Y)
     assert isinstance(model.teacher_, DeepEnsembleRegressor)
     assert model.teacher_.predict(X).shape == (400,)
@@ -175,7 +175,7 @@ def test_students_are_twice_as_wide_as_members_by_default():
 
 
 def test_knowledge_reaches_outside_where_members_hardly_see_noise():
-    """Columns on a curve and exact targets: members part beside it, sure of themselves."""
+    """Give columns on a curve and exact targets: members differ beside it, each of them sure."""
     t = RNG.uniform(-1, 1, (250, 1))
     rows = np.concatenate([t, t**2, np.sin(2 * t), t + 1e-3 * RNG.standard_normal(t.shape)], 1)
     model = DistilledRegressor(n_members=5, hidden=(32, 32), epochs=60, **QUICK)
@@ -190,7 +190,7 @@ def test_knowledge_reaches_outside_where_members_hardly_see_noise():
     assert model.predict_belief(far).belief.min() < 1e-4
 
 
-def test_names_of_things_are_not_the_things():
+def test_names_in_place_of_objects_are_refused():
     named: Any = "noise"
     with pytest.raises(
         TypeError, match=r"`transfer` must be a priornet.distill.TransferSet.*noise"

@@ -1,4 +1,4 @@
-"""Students of teachers from elsewhere: raw rows, own units, faithful or with a warning."""
+"""Students of teachers that are no models of this library: raw rows, own units, faithfulness."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUICK: dict[str, Any] = {
 
 
 def committee(rows):
-    """Five curves that part outside, with noise that grows to the right."""
+    """Answer with five curves that differ outside, and noise that grows to the right."""
     rows = np.asarray(rows, float)
     base = np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1]
     off = np.linspace(-1, 1, 5)[:, None] * (0.02 + 0.1 * (rows**2).sum(1))
@@ -67,7 +67,7 @@ def test_a_function_is_distilled_faithfully_in_its_own_units():
     assert np.median(record.data_variance / variances[0]) == pytest.approx(1, abs=0.15)
 
 
-def test_targets_tell_the_truth_about_both():
+def test_targets_score_student_and_teacher():
     truth: Any = student().faithfulness(X, Y).truth
     mean = committee(X)[0]
     rmse = np.sqrt(np.mean((mean.mean(0) - Y) ** 2))
@@ -124,7 +124,7 @@ def test_an_unfaithful_student_warns_by_how_much_and_where():
 
 
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
-def test_tables_with_text_and_holes_reach_the_teacher_as_they_are():
+def test_text_and_missing_values_reach_the_teacher_as_they_are():
     frame = pd.DataFrame({"x": X[:, 0], "colour": RNG.choice(["red", "blue"], 400), "z": X[:, 1]})
     frame.loc[:50, "z"] = np.nan
     asked = []
@@ -143,8 +143,8 @@ def test_tables_with_text_and_holes_reach_the_teacher_as_they_are():
     assert np.mean(red - blue) == pytest.approx(1, abs=0.25)
 
 
-def test_unlabelled_rows_are_asked_about_too():
-    beyond = X + np.array([8.0, 0.0])
+def test_the_teacher_is_asked_around_unlabelled_rows_too():
+    far = X + np.array([8.0, 0.0])
     asked = []
 
     def teacher(rows):
@@ -159,7 +159,7 @@ def test_unlabelled_rows_are_asked_about_too():
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FaithfulnessWarning)
-        DistilledRegressor(teacher, **quick).fit(X, unlabelled=beyond)
+        DistilledRegressor(teacher, **quick).fit(X, unlabelled=far)
     share = np.mean(asked[1][:, 0] > 5)  # first come the rows themselves
     assert len(asked[1]) == 1000
     assert share == pytest.approx(0.5, abs=0.02)
@@ -178,7 +178,7 @@ def test_own_ensembles_take_unlabelled_rows_and_measure_faithfulness():
     assert found.times_faster > 0
 
 
-def test_a_stored_teacher_is_asked_about_its_own_rows(tmp_path):
+def test_a_stored_teacher_is_asked_at_its_own_rows(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b"])
     rows = draw_inputs(frame, 3000, transfer=TransferSet(far=(0.05, 0.3)))
     means, variances = committee(rows)
@@ -207,7 +207,7 @@ def test_a_forest_is_distilled(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
 def test_a_forests_answers_count_by_their_rows_and_three_tenths_teach_a_gaussian(monkeypatch):
-    """Every row comes twice, with weights 1 and 3, and the teacher says the same of both."""
+    """Give every row twice, with weights 1 and 3 and the same answer."""
     learnt = []
 
     def spied(stack, data, *others, **named):
@@ -272,7 +272,7 @@ def test_several_targets_with_full_covariance():
 
 
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
-def test_the_proxy_is_the_default_with_teachers_from_elsewhere():
+def test_the_proxy_is_the_default_with_teachers_that_are_no_models():
     quick = {**QUICK, "n_transfer": 500, "student_epochs": 20}
     made = [DistilledRegressor(committee, target=t, **quick) for t in ("auto", "proxy")]
     auto, proxy = (model.fit(X).fitted_.stack.weights for model in made)

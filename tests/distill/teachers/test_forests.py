@@ -94,10 +94,10 @@ def test_columns_are_found_by_their_names(kind):
     straight = ForestTeacher(model, frame, Y).gaussians(frame)
     other = frame.assign(d=0.0)[["d", "c", "a", "b"]]
     for form in (other, {name: np.asarray(other[name]) for name in other}):
-        for ours, theirs in zip(
+        for first, second in zip(
             ForestTeacher(model, form, Y).gaussians(form), straight, strict=True
         ):
-            np.testing.assert_array_equal(ours, theirs)
+            np.testing.assert_array_equal(first, second)
     with pytest.raises(TeacherError, match='no column "b", with which the teacher was fitted'):
         ForestTeacher(model, frame, Y).gaussians(frame.rename(columns={"b": "e"}))
 

@@ -40,15 +40,15 @@ def test_members_that_learnt_rows_by_heart_do_not_hide_the_noise():
     assert noisy > 2 * calm
 
 
-def test_bagged_members_that_learnt_their_bags_by_heart_do_not_hide_the_noise():
-    """Inside their bags they make no errors; outside, theirs come on top of the noise."""
+def test_bagged_members_that_overfit_their_bags_do_not_hide_the_noise():
+    """Use members without errors inside their bags; outside, their errors add to the noise."""
     bag = BaggingRegressor(DecisionTreeRegressor(), n_estimators=10, random_state=0).fit(X, Y)
     noisy, calm = noise_found(RegressorsTeacher(bag, X, Y))
     assert noisy > 0.6
     assert calm > 0.1
 
 
-def test_bagged_members_are_asked_about_rows_outside_their_bags():
+def test_bagged_members_predict_rows_outside_their_bags():
     bag = BaggingRegressor(KNeighborsRegressor(15), n_estimators=10, max_features=2)
     bag.set_params(random_state=0).fit(X, Y)
     teacher = RegressorsTeacher(bag, X, Y)

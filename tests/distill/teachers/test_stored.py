@@ -13,7 +13,7 @@ INPUTS = pd.DataFrame(
     {
         "a": RNG.standard_normal(30),
         "colour": RNG.choice(["red", "blue"], 30),
-        "hole": np.where(RNG.random(30) < 0.3, np.nan, RNG.standard_normal(30)),
+        "gap": np.where(RNG.random(30) < 0.3, np.nan, RNG.standard_normal(30)),
     }
 )
 
@@ -43,7 +43,7 @@ def path(request, tmp_path):
 
 def test_rows_are_found_again_in_any_order(path):
     teacher = StoredTeacher(path)
-    assert teacher.feature_names == ("a", "colour", "hole")
+    assert teacher.feature_names == ("a", "colour", "gap")
     rows = RNG.permutation(30)
     found = ask_all(teacher, teacher.inputs.iloc[rows]).ensemble
     np.testing.assert_array_equal(found.means[:, :, 0], [rows + 0.0, rows + 1.0])
@@ -53,7 +53,7 @@ def test_rows_are_found_again_in_any_order(path):
 def test_the_index_that_pandas_writes_to_csv_is_no_input(tmp_path):
     table(**two_members()).to_csv(tmp_path / "answers.csv")
     teacher = StoredTeacher(tmp_path / "answers.csv")
-    assert teacher.feature_names == ("a", "colour", "hole")
+    assert teacher.feature_names == ("a", "colour", "gap")
     assert teacher.index == ("",)
 
 

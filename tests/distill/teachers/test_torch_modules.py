@@ -15,11 +15,11 @@ X = np.random.default_rng(0).standard_normal((50, 3))
 
 
 class Net(nn.Module):
-    """Mean and variance, through batch normalisation and dropout, said in several ways."""
+    """A network with batch normalisation and dropout, with an output in one of several forms."""
 
-    def __init__(self, seed, say="pair", k=1, p=0.5):
+    def __init__(self, seed, form="pair", k=1, p=0.5):
         super().__init__()
-        self.say, self.k = say, k
+        self.form, self.k = form, k
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.body = nn.Sequential(
@@ -29,26 +29,26 @@ class Net(nn.Module):
     def forward(self, x):
         mean, raw = self.body(x).chunk(2, -1)
         variance = torch.exp(raw)
-        if self.say == "normal":
+        if self.form == "normal":
             return Normal(mean, variance.sqrt())
-        if self.say == "independent":
+        if self.form == "independent":
             return Independent(Normal(mean, variance.sqrt()), 1)
-        if self.say == "multivariate":
+        if self.form == "multivariate":
             return MultivariateNormal(mean, torch.diag_embed(variance))
-        if self.say == "gaussian":
+        if self.form == "gaussian":
             return Gaussian(mean, variance=variance)
-        if self.say == "vector":
+        if self.form == "vector":
             return mean[:, 0], variance[:, 0]
         return mean, variance
 
 
-@pytest.mark.parametrize("say", ["pair", "normal", "independent", "multivariate", "gaussian"])
-def test_all_ways_to_say_a_gaussian_agree(say):
-    members = [Net(seed, say, k=2).eval() for seed in range(3)]
+@pytest.mark.parametrize("form", ["pair", "normal", "independent", "multivariate", "gaussian"])
+def test_all_forms_of_a_gaussian_agree(form):
+    members = [Net(seed, form, k=2).eval() for seed in range(3)]
     found = ask_all(ModulesTeacher(members), X).ensemble
     assert found.means.shape == (3, 50, 2)
     for m, member in enumerate(members):
-        member.say = "pair"
+        member.form = "pair"
         mean, variance = member(torch.tensor(X, dtype=torch.float32))
         np.testing.assert_allclose(found.means[m], mean.detach(), rtol=1e-5)
         np.testing.assert_allclose(
@@ -87,18 +87,18 @@ def test_dropout_members_are_functions_and_average_to_monte_carlo():
     state = torch.get_rng_state()
     teacher.gaussians(X)
     assert torch.equal(state, torch.get_rng_state())
-    # The usual way: a mask for every row, with torch's own dropout.
+    # The common way: a mask for every row, with torch's own dropout.
     net.eval()
     net.body[3].train()
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
         x = torch.tensor(X, dtype=torch.float32)
-        usual = torch.stack([net(x)[0] for _ in range(400)]).double()
-    for draws in (means, usual):
+        expected = torch.stack([net(x)[0] for _ in range(400)]).double()
+    for draws in (means, expected):
         assert draws.std(0).min() > 0
-    error = (means.var(0) / 400 + usual.var(0) / 400).sqrt()
-    assert ((means.mean(0) - usual.mean(0)).abs() < 5 * error).all()
-    ratio = (means.var(0) / usual.var(0)).mean()
+    error = (means.var(0) / 400 + expected.var(0) / 400).sqrt()
+    assert ((means.mean(0) - expected.mean(0)).abs() < 5 * error).all()
+    ratio = (means.var(0) / expected.var(0)).mean()
     assert 0.85 < ratio < 1.15
 
 
@@ -191,7 +191,7 @@ def test_size_is_that_of_the_weights():
     assert ModulesTeacher([nn.Linear(3, 1), nn.Linear(3, 1)]).n_bytes() == 2 * 4 * 4
 
 
-# -- on the device under test (--device cuda); elsewhere it is the CPU ----------------------------
+# -- on the device under test (--device cuda); by default the CPU ----------------------------
 
 
 @pytest.mark.parametrize("kind", [ModulesTeacher, DropoutTeacher])
@@ -204,9 +204,9 @@ def test_networks_answer_from_where_they_are(kind, device):
 
     for inputs in (X, torch.tensor(X, device=device)):
         found, expected = teacher(device).gaussians(inputs), teacher("cpu").gaussians(X)
-        for mine, theirs in zip(found, expected, strict=True):
-            assert mine.device.type == "cpu"
-            torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-12)
+        for own, other in zip(found, expected, strict=True):
+            assert own.device.type == "cpu"
+            torch.testing.assert_close(own, other, rtol=1e-9, atol=1e-12)
 
 
 def test_maps_come_from_the_device(device):
