@@ -1,22 +1,24 @@
-"""Charts of the depth experiment: foreign images told apart, weights of them, correlations."""
+"""Charts of the depth experiment: OOD detection, gamma, correlations, variance by depth, inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
-from priornet.report.axes import GREY, TEXT, tidy
-from priornet_paper.depth.style import add_key, colour_of
+from priornet.report import GREY, TEXT, tidy
+from priornet_paper.depth.figures import add_key, colour_of, mark_powers
 
-__all__ = ["draw_correlations", "draw_detection", "draw_gammas", "plot_dots"]
+if TYPE_CHECKING:
+    from priornet.depth import DepthMaps
 
 Values = Mapping[str, Mapping[str, Sequence[float]]]
-"""By method and measure: a number for every seed."""
+"""A number for every seed, by method and measure."""
 
 _PRINTED: dict[str, Any] = {
     "marker": "D",
@@ -27,6 +29,7 @@ _PRINTED: dict[str, Any] = {
     "ls": "none",
 }
 _DOTTED: dict[str, Any] = {**_PRINTED, "ls": ":", "color": GREY, "lw": 1.0}
+_A_SEED: dict[str, Any] = {"marker": "o", "ms": 3, "color": TEXT, "ls": "none", "label": "a seed"}
 
 
 def draw_detection(
@@ -34,12 +37,12 @@ def draw_detection(
     printed: Mapping[str, Mapping[str, Mapping[str, float]]],
     symbols: Mapping[str, str],
 ) -> Figure:
-    """AUC of each measure and method as bars from chance, seeds as dots, the paper's as diamonds.
+    """Draw AUCs by measure and method as bars from chance, seeds as dots, the paper's as diamonds.
 
     Args:
         panels: Values by title, such as "NYU against KITTI".
         printed: The paper's, likewise.
-        symbols: What to write for each measure, in their order.
+        symbols: Symbol of each measure, in their order.
     """
     if not panels:
         raise ValueError("`panels` must hold the values of at least one pair of sets.")
@@ -55,12 +58,8 @@ def draw_detection(
     for ax in axes[::2]:
         ax.set_ylabel("AUC", color=TEXT)
     methods = list(dict.fromkeys(name for values in panels.values() for name in values))
-    add_key(
-        figure,
-        methods,
-        Line2D([], [], marker="o", ms=3, color=TEXT, ls="none", label="a seed"),
-        Line2D([], [], **_PRINTED, label="the paper"),
-    )
+    key = Line2D([], [], **_A_SEED), Line2D([], [], **_PRINTED, label="the paper")
+    add_key(figure, methods, *key)
     return figure
 
 
@@ -90,10 +89,10 @@ def draw_gammas(
     sets: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]]],
     printed: Mapping[str, Mapping[str, Mapping[float, float]]],
 ) -> Figure:
-    """What the weight of foreign images does to a prior network, a column for each set.
+    """Draw the scores of prior networks by the weight of OOD images, a column for each set.
 
     Args:
-        sets: By the set's title and the score's: values of every seed by weight.
+        sets: Values of every seed by weight, by the set's title and the score's.
         printed: The paper's, likewise.
     """
     if not sets:
@@ -113,12 +112,8 @@ def draw_gammas(
             if row < len(scores) - 1:
                 ax.set_xticklabels([])
         grid[-1, column].set_xlabel("gamma", color=TEXT)
-    add_key(
-        figure,
-        ["NWPN"],
-        Line2D([], [], marker="o", ms=3, color=TEXT, ls="none", label="a seed"),
-        Line2D([], [], **_DOTTED, label="the paper"),
-    )
+    key = Line2D([], [], **_A_SEED), Line2D([], [], **_DOTTED, label="the paper")
+    add_key(figure, ["NWPN"], *key)
     return figure
 
 
@@ -128,7 +123,7 @@ def _plot_weights(
     printed: Mapping[float, float],
     weights: Sequence[float],
 ) -> None:
-    """Weights stand side by side: zero has no place on a logarithmic scale."""
+    """Plot weights side by side: zero has no place on a logarithmic scale."""
     place = {weight: x for x, weight in enumerate(weights)}
     for weight, seeds in values.items():
         ax.plot([place[weight]] * len(seeds), seeds, "o", ms=2.4, color=TEXT, zorder=3)
@@ -144,11 +139,11 @@ def _plot_weights(
 def draw_correlations(
     rows: Mapping[str, Mapping[str, Values]], symbols: Mapping[str, str]
 ) -> Figure:
-    """Spearman's correlation of each measure with something, a dot for each method.
+    """Draw Spearman's correlation of each measure with several quantities, a dot for each method.
 
     Args:
-        rows: Values by what they are correlated with, then by the set's title.
-        symbols: What to write for each measure, in their order.
+        rows: Values by the name of the quantity, then by the set's title.
+        symbols: Symbol of each measure, in their order.
     """
     sets = list(dict.fromkeys(title for panels in rows.values() for title in panels))
     if not sets:
@@ -170,12 +165,12 @@ def draw_correlations(
 
 
 def plot_dots(values: Values, symbols: Mapping[str, str], *, ax: Axes | None = None) -> Axes:
-    """Correlations from -1 to 1, a row for each measure, a dot for each method, seeds as a line.
+    """Plot correlations: a row for each measure, a dot for each method, a line from seed to seed.
 
     Args:
-        values: By method and measure, a number for every seed.
-        symbols: What to write for each measure, from the top.
-        ax: Where to draw; a new figure when None.
+        values: A number for every seed, by method and measure.
+        symbols: Symbol of each measure, from the top.
+        ax: Axes to draw on; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
     step = 0.7 / max(len(values), 1)
@@ -193,3 +188,105 @@ def plot_dots(values: Values, symbols: Mapping[str, str], *, ax: Axes | None = N
     ax.set(xlim=(-1.05, 1.05), ylim=(len(symbols) - 0.5, -0.5))
     ax.set_yticks(range(len(symbols)), list(symbols.values()))
     return ax
+
+
+# -- uncertainty against predicted depth ----------------------------------------------------------
+
+_BINS = 12
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+_QUANTITIES = {"total_variance": "total variance V[y] (m²)", "epkl": "knowledge, EPKL (nats)"}
+
+
+def draw_scale(sets: Mapping[str, Mapping[str, DepthMaps]]) -> Figure:
+    """Draw total variance and EPKL against predicted depth: medians of pixels, by model and set.
+
+    Args:
+        sets: Maps by the set's title, the models' own first, then by the model's name in results.
+    """
+    if not sets or not all(sets.values()):
+        raise ValueError("`sets` must hold the maps of at least one model for every set.")
+    figure = Figure(figsize=(9, 3.7), layout="constrained")
+    panels = figure.subplots(1, len(_QUANTITIES))
+    for ax, (quantity, label) in zip(panels, _QUANTITIES.items(), strict=True):
+        for style, models in zip(_DASHES, sets.values(), strict=False):
+            for name, maps in models.items():
+                line = {"color": colour_of(name), "ls": style, "lw": 1.6}
+                values = getattr(maps, quantity)
+                plot_scale(maps.prediction, values, line, has_band=style == "-", ax=ax)
+        ax.set_xlabel("predicted depth (m)", color=TEXT)
+        ax.set_ylabel(label, color=TEXT)
+        tidy(ax)
+    models = list(dict.fromkeys(name for found in sets.values() for name in found))
+    dashes = [
+        Line2D([], [], color=TEXT, ls=style, lw=1.4, label=title)
+        for style, title in zip(_DASHES, sets, strict=False)
+    ]
+    add_key(figure, models, *dashes)
+    return figure
+
+
+def plot_scale(
+    depth: NDArray[Any],
+    values: NDArray[Any],
+    line: Mapping[str, Any],
+    *,
+    has_band: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the median of positive values in bins of predicted depth with equally many pixels.
+
+    Args:
+        depth: Predicted depth in metres, of any shape.
+        values: A measure of the same pixels.
+        line: The look of the line, as for :meth:`matplotlib.axes.Axes.plot`.
+        has_band: True draws the quartiles too.
+        ax: Axes to draw on; a new figure when None.
+    """
+    ax = ax or Figure().add_subplot()
+    x, low, middle, high = _binned(np.ravel(depth), np.ravel(values))
+    ax.plot(x, middle, **line)
+    if has_band:
+        ax.fill_between(x, low, high, color=line["color"], alpha=0.15, lw=0)
+    ax.set(xscale="log", yscale="log")
+    mark_powers(ax)
+    ax.grid(visible=True, which="major", color=GREY, alpha=0.25, lw=0.6)
+    return ax
+
+
+def _binned(depth: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Compute the median depth of each bin, then the quartiles of the values."""
+    seen = np.isfinite(depth) & np.isfinite(values) & (depth > 0) & (values > 0)
+    order = np.argsort(depth[seen], kind="stable")
+    bins = [part for part in np.array_split(order, _BINS) if len(part)]
+    depth, values = depth[seen], values[seen]
+    x = np.array([np.median(depth[part]) for part in bins])
+    quartiles = np.array([np.percentile(values[part], (25, 50, 75)) for part in bins])
+    return x, *quartiles.reshape(-1, 3).T
+
+
+def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
+    """Draw images as a model receives them, a row for each set.
+
+    Args:
+        sets: Prepared images of one shape, ``(N, H, W, 3)`` in bytes, by the name of their set.
+    """
+    shapes = {images.shape[1:] for images in sets.values()}
+    if len(shapes) != 1 or any(images.ndim != 4 or not len(images) for images in sets.values()):
+        raise ValueError("`sets` must hold images (N, H, W, 3) of one shape, prepared for a model.")
+    ((height, width, _),) = shapes
+    n_columns = max(len(images) for images in sets.values())
+    wide, gap = (1.5 if width / height < 2 else 2.4), 0.04
+    high = wide * height / width
+    left = 0.25 + 0.085 * max(map(len, sets))
+    size = (left + n_columns * (wide + gap), len(sets) * (high + gap) + gap)
+    figure = Figure(figsize=size)
+    for row, (name, images) in enumerate(sets.items()):
+        bottom = size[1] - (row + 1) * (high + gap)
+        for column, image in enumerate(images):
+            x = (left + column * (wide + gap)) / size[0]
+            ax = figure.add_axes((x, bottom / size[1], wide / size[0], high / size[1]))
+            ax.imshow(image, aspect="auto")
+            ax.set_axis_off()
+        at = (left - 0.1) / size[0], (bottom + 0.5 * high) / size[1]
+        figure.text(*at, name, ha="right", va="center", color=TEXT, fontsize=10)
+    return figure

@@ -17,7 +17,7 @@ from priornet_paper.depth.digests import same_digests
 from priornet_paper.depth.orders import Event, Order, Task
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.recipe import Recipe
-from priornet_paper.depth.score import over_seeds
+from priornet_paper.depth.scores import over_seeds
 from priornet_paper.depth.sets import Sets
 from priornet_paper.depth.work import Workshop
 from priornet_paper.runs.gpu_sharing import shared_gpu

@@ -1,12 +1,12 @@
-"""The figures of the depth experiment: arrays and results in, Matplotlib figures out.
+"""Curves over pixels of the depth experiment, and how methods look in all of its figures.
 
-Maps are drawn by :func:`priornet.depth.draw_maps`; here are the curves, and the images that a
-model of another set is shown.
+Maps are drawn by :func:`priornet.depth.draw_maps`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,20 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from priornet.depth import DepthMaps, draw_maps
-from priornet.report.axes import TEXT, tidy
-from priornet_paper.depth.style import add_key, label_of, line_of, mean_of, values_of
-
-__all__ = [
-    "DepthMaps",
-    "draw_calibration",
-    "draw_inputs",
-    "draw_likelihoods",
-    "draw_maps",
-    "plot_calibration",
-    "plot_likelihood",
-    "plot_likelihood_tail",
-]
+from priornet.methods import COLOURS, LABELS
+from priornet.report import TEXT, tidy
 
 Curve = Literal["predictive_intervals", "predictive_quantiles", "normal_intervals"]
 _CURVES: dict[Curve, tuple[str, str]] = {
@@ -37,14 +25,56 @@ _CURVES: dict[Curve, tuple[str, str]] = {
     "normal_intervals": ("Normal intervals", "nominal coverage"),
     "predictive_quantiles": ("Own quantiles", "quantile"),
 }
-_LEAST_NATS = 1.0  # where upper tails begin: a logarithmic scale has no zero
+_LEAST_NATS = 1.0  # start of the upper tails: a logarithmic scale has no zero
 _MARKED = ("99", "99.9")
 _UNSEEN = 1e-4  # a share of pixels that no curve shows
 _DIAGONAL: dict[str, Any] = {"color": "black", "lw": 1.0, "ls": (0, (4, 2))}
 
 
+def colour_of(method: str) -> str:
+    """Return a method's colour; a variant has that of its method."""
+    return COLOURS.get(method if method in COLOURS else method.partition("-")[0], TEXT)
+
+
+def line_of(method: str) -> dict[str, Any]:
+    """Return a line's look: dashed for another temperature, dotted for other targets."""
+    style = "-" if method in COLOURS else (0, (1, 1.2) if method.endswith("-proxy") else (3, 1.5))
+    return {"color": colour_of(method), "lw": 1.6, "ls": style}
+
+
+def _label_of(method: str) -> str:
+    base, dash, variant = method.partition("-")
+    if method in COLOURS or not dash:
+        return LABELS.get(method, method)
+    return f"{LABELS.get(base, base)}, {variant}"
+
+
+def add_key(figure: Figure, methods: Sequence[str], *more: Line2D) -> None:
+    """Add the methods' lines below all panels, and other signs that need words."""
+    lines = [Line2D([], [], **line_of(name), label=_label_of(name)) for name in methods]
+    signs = len(lines) + len(more)
+    n_rows = math.ceil(signs / max(int(figure.get_figwidth() / 1.15), 1))
+    figure.legend(
+        handles=[*lines, *more],
+        loc="outside lower center",
+        ncols=math.ceil(signs / n_rows),  # rows of the same length
+        fontsize=9,
+        frameon=False,
+        labelcolor=TEXT,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )
+
+
+def mark_powers(ax: Axes) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, in plain numbers."""
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+
+
 def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll") -> Figure:
-    """Negative log-likelihoods of pixels: their density, and how heavy its tail is.
+    """Draw negative log-likelihoods of pixels: their density, and how heavy its tail is.
 
     Args:
         methods: Scores by method, as in ``results["methods"]`` of ``results/depth/*.json``;
@@ -64,7 +94,6 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
         plot_likelihood_tail(histogram, name, quantiles, ax=right)
         for ax in (left, right):
             ax.lines[-1].set_linewidth(float(width))
-    # Where nobody has a pixel there is nothing to see.
     lowest = min(_lowest(scores[f"{score}_histogram"]) for scores in shown.values())
     left.set_xlim(left=lowest)
     right.set_xlim(left=max(lowest, _LEAST_NATS))
@@ -74,12 +103,12 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
 
 
 def plot_likelihood(histogram: Mapping[str, Any], method: str, *, ax: Axes | None = None) -> Axes:
-    """Density of a method's negative log-likelihoods, one pixel one value.
+    """Plot the density of a method's negative log-likelihoods, one pixel one value.
 
     Args:
         histogram: As in the results: ``from``, ``to``, ``shares``, ``below`` and ``above``.
         method: Its name in the results.
-        ax: Where to draw; a new figure when None.
+        ax: Axes to draw on; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
     edges, shares, _ = _bins(histogram)
@@ -100,19 +129,19 @@ def plot_likelihood_tail(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Share of pixels whose negative log-likelihood is larger, on logarithmic scales from 1 nat on.
+    """Plot the share of pixels with a larger negative log-likelihood, logarithmically from 1 nat.
 
     Args:
         histogram: As for :func:`plot_likelihood`.
         method: Its name in the results.
         quantiles: Nats that so many per cent of the pixels do not exceed, by the per cent (``"99"``
-            and ``"99.9"``): marked, and what the line goes on through where the histogram ends.
-        ax: Where to draw; a new figure when None.
+            and ``"99.9"``): marked, and points of the line beyond the end of the histogram.
+        ax: Axes to draw on; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
     edges, shares, above = _bins(histogram)
     larger = above + np.concatenate([np.cumsum(shares[::-1])[::-1], [0.0]])
-    known = {q: mean_of(value) for q in _MARKED if (value := (quantiles or {}).get(q)) is not None}
+    known = {q: float(_mean(v)) for q in _MARKED if (v := (quantiles or {}).get(q)) is not None}
     x = np.concatenate([edges, list(known.values())])
     y = np.concatenate([larger, [1 - float(q) / 100 for q in known]])
     order = np.argsort(x, kind="stable")
@@ -122,9 +151,7 @@ def plot_likelihood_tail(
     ends = [np.asarray(line.get_data(), float)[:, -1] for line in ax.lines]
     ax.set_xlim(_LEAST_NATS, max(float(end[0]) for end in ends) * 1.1)
     ax.set_ylim(max(0.5 * min(float(end[1]) for end in ends), 3e-5), 1.3)
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    mark_powers(ax)
     ax.set_xlabel("negative log-likelihood of a pixel (nats)", color=TEXT)
     ax.set_ylabel("share of pixels above", color=TEXT)
     tidy(ax)
@@ -132,7 +159,7 @@ def plot_likelihood_tail(
 
 
 def draw_calibration(methods: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """What intervals promised and what they held: the models' own, and normal ones as the paper's.
+    """Draw nominal against observed coverage: the models' own intervals, and normal ones.
 
     Args:
         methods: Scores by method, as in ``results["methods"]`` of ``results/depth/*.json``;
@@ -146,14 +173,11 @@ def draw_calibration(methods: Mapping[str, Mapping[str, Any]]) -> Figure:
     panels = figure.subplots(1, 2, sharey=True)
     curves: tuple[Curve, ...] = ("predictive_intervals", "normal_intervals")
     for ax, curve in zip(panels, curves, strict=True):
+        handles: list[Line2D] = []
         for name, scores in shown.items():
             plot_calibration(scores["calibration"], name, curve, ax=ax)
-        handles = [
-            Line2D(
-                [], [], **line_of(name), label=f"{label_of(name)} {mean_of(m['c_auc'][curve]):.3f}"
-            )
-            for name, m in shown.items()
-        ]
+            label = f"{_label_of(name)} {float(_mean(scores['c_auc'][curve])):.3f}"
+            handles.append(Line2D([], [], **line_of(name), label=label))
         ax.legend(
             handles=handles,
             title="area to the diagonal (C-AUC)",
@@ -178,19 +202,19 @@ def plot_calibration(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Share of targets inside intervals (or below quantiles) against the share that was promised.
+    """Plot the share of targets inside intervals (or below quantiles) against the nominal share.
 
     Args:
         calibration: As in the results: ``expected`` and the curves.
         method: Its name in the results.
-        curve: Which of the curves.
-        ax: Where to draw; a new figure when None.
+        curve: Name of one of the curves.
+        ax: Axes to draw on; a new figure when None.
     """
     ax = ax or Figure().add_subplot()
     title, promised = _CURVES[curve]
     if not ax.lines:
         ax.plot([0, 1], [0, 1], **_DIAGONAL)
-    ax.plot(calibration["expected"], values_of(calibration[curve]), **line_of(method))
+    ax.plot(calibration["expected"], _mean(calibration[curve]), **line_of(method))
     ticks = (0, 0.25, 0.5, 0.75, 1)
     ax.set(title=title, xlim=(0, 1), ylim=(0, 1), aspect="equal", xticks=ticks, yticks=ticks)
     ax.set_xticklabels([f"{tick:g}" for tick in ticks])
@@ -201,46 +225,19 @@ def plot_calibration(
     return ax
 
 
-def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
-    """Images as a model is shown them, a row for each set.
-
-    Args:
-        sets: Prepared images of one shape, ``(N, H, W, 3)`` in bytes, by the name of their set.
-    """
-    shapes = {images.shape[1:] for images in sets.values()}
-    if len(shapes) != 1 or any(images.ndim != 4 or not len(images) for images in sets.values()):
-        raise ValueError("`sets` must hold images (N, H, W, 3) of one shape, prepared for a model.")
-    ((height, width, _),) = shapes
-    n_columns = max(len(images) for images in sets.values())
-    wide = 1.5 if width / height < 2 else 2.4
-    left, gap = 0.25 + 0.085 * max(map(len, sets)), 0.04
-    size = (
-        left + n_columns * (wide + gap),
-        len(sets) * (wide * height / width + gap) + gap,
-    )
-    figure = Figure(figsize=size)
-    for row, (name, images) in enumerate(sets.items()):
-        bottom = size[1] - (row + 1) * (wide * height / width + gap)
-        for column, image in enumerate(images):
-            x = (left + column * (wide + gap)) / size[0]
-            share = (wide / size[0], wide * height / width / size[1])
-            ax = figure.add_axes((x, bottom / size[1], *share))
-            ax.imshow(image, aspect="auto")
-            ax.set_axis_off()
-        middle = (bottom + 0.5 * wide * height / width) / size[1]
-        at = (left - 0.1) / size[0]
-        figure.text(at, middle, name, ha="right", va="center", color=TEXT, fontsize=10)
-    return figure
+def _mean(score: Any) -> Any:
+    """Return numbers of one seed as they are, and the mean over several seeds."""
+    return score["mean"] if isinstance(score, Mapping) else score
 
 
 def _lowest(histogram: Mapping[str, Any]) -> float:
-    """The whole number of nats below nearly all pixels."""
+    """Return the whole number of nats below nearly all pixels."""
     edges, shares, _ = _bins(histogram)
     return float(np.floor(edges[np.argmax(np.cumsum(shares) > _UNSEEN)]))
 
 
 def _bins(histogram: Mapping[str, Any]) -> tuple[NDArray[Any], NDArray[Any], float]:
-    """Edges and shares of the bins, and the share above them."""
-    shares = np.asarray(values_of(histogram["shares"]), float)
+    """Return edges and shares of the bins, and the share above them."""
+    shares = np.asarray(_mean(histogram["shares"]), float)
     edges = np.linspace(histogram["from"], histogram["to"], len(shares) + 1)
-    return edges, shares, mean_of(histogram["above"])
+    return edges, shares, float(_mean(histogram["above"]))

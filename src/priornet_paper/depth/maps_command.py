@@ -111,9 +111,8 @@ def _draw(
 
     from priornet.depth import DepthMaps, draw_maps
     from priornet.report.figure_files import write_figure
-    from priornet_paper.depth.figures import draw_inputs
+    from priornet_paper.depth.charts import draw_inputs, draw_scale
     from priornet_paper.depth.protocol import PROTOCOLS
-    from priornet_paper.depth.scale_figure import draw_scale
 
     sets = read_maps(path, data, others)
     (name, own), *foreign = sets.items()

@@ -1,4 +1,4 @@
-"""Uncertainty of images: maps of every measure, one number for the image, and what these tell.
+"""Uncertainty of images: maps of every measure, one number for an image, OOD detection by it.
 
 Variances of pixels are averaged as logarithms, as the paper does: a mean of variances would be that
 of the few farthest pixels.
@@ -6,7 +6,7 @@ of the few farthest pixels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,17 +17,15 @@ from priornet.metrics import ood_auroc, spearman
 from priornet.uncertainty import uncertainty
 from priornet_paper.depth.protocol import Protocol
 
-__all__ = ["ImageMeasures", "agreement", "correlation", "ood_auc", "pixel_measures"]
-
 _LOGARITHMIC = ("total_variance", "variance_of_mean")
 _EVERY = 8  # rows and columns between the pixels that are kept for correlations
 
 
 def pixel_measures(belief: Any) -> dict[str, Tensor]:
-    """Every measure that a belief has in closed form, by its name in results; of its batch shape.
+    """Compute every measure that a belief has in closed form, by its name in results.
 
-    A Gaussian is sure of itself: it has no knowledge measures. The entropy of an ensemble's mixture
-    and its mutual information have no closed form.
+    A Gaussian has no knowledge measures. The entropy of an ensemble's mixture and its mutual
+    information have no closed form.
     """
     record = uncertainty(belief)
     found = {
@@ -45,13 +43,13 @@ def pixel_measures(belief: Any) -> dict[str, Tensor]:
 
 
 class ImageMeasures:
-    """Collects the measures of images over the protocol's fixed region, on their device.
+    """Measures of images over the protocol's fixed region, collected on their device.
 
     Args:
-        protocol: Says which region.
+        protocol: Defines the region.
         information_draws: Draws per member and pixel for the mutual information of ensembles, and
-            so for their total entropy. An estimate without bias for every pixel, whose noise is
-            gone from the mean over thousands of them; it is given per image only. 0 for neither.
+            so for their total entropy. Each pixel's estimate has no bias, and its noise averages
+            out over thousands of them; it is given per image only. 0 for neither.
     """
 
     def __init__(self, protocol: Protocol, *, information_draws: int = 0) -> None:
@@ -63,15 +61,14 @@ class ImageMeasures:
 
     @torch.no_grad()
     def add(self, belief: Any, prediction: Tensor | None = None) -> None:
-        """Take in a batch.
+        """Add a batch.
 
         Args:
             belief: In metres, batch ``(B, h, w)``.
             prediction: Predicted depth ``(B, h, w)``, to be kept beside the measures of pixels.
         """
         maps = pixel_measures(belief)
-        height, width = belief.batch_shape[-2:]
-        rows, columns = self.protocol.region.slices(height, width)
+        rows, columns = self.protocol.region.slices(*belief.batch_shape[-2:])
         for name, value in maps.items():
             inside = value[:, rows, columns]
             inside = torch.log(inside) if name in _LOGARITHMIC else inside
@@ -93,11 +90,11 @@ class ImageMeasures:
         return ensemble.mutual_information_mc(self._draws, self._generator)
 
     def per_image(self) -> dict[str, Tensor]:
-        """Mean over the region of each measure, of the logarithm for variances; ``(N,)``, CPU."""
+        """Return each measure's mean over the region, of the logarithm for variances: ``(N,)``."""
         return {name: torch.cat(parts).cpu() for name, parts in self._means.items()}
 
     def pixels(self) -> dict[str, Tensor]:
-        """Measures and ``prediction`` on a coarse grid of the region, ``(N, P)`` each, CPU.
+        """Return measures and ``prediction`` on a coarse grid of the region, ``(N, P)`` each.
 
         The grid is the same for every image and every model: every eighth row and column.
         """
@@ -105,30 +102,30 @@ class ImageMeasures:
 
 
 def ood_auc(inside: Mapping[str, Tensor], outside: Mapping[str, Tensor]) -> dict[str, float]:
-    """How well each measure of the images tells strange ones, 0.5 for chance.
+    """Score how well each measure of images detects OOD images, 0.5 for chance.
 
     Args:
         inside: Measures of in-domain images, from :meth:`ImageMeasures.per_image`.
-        outside: Those of out-of-domain images; measures that only one side has are left out.
+        outside: Measures of OOD images; those that only one side has are left out.
     """
     return {
-        name: _unless_failed(ood_auroc, inside[name], outside[name])
-        for name in inside
+        name: _unless_failed(ood_auroc, value, outside[name])
+        for name, value in inside.items()
         if name in outside
     }
 
 
 def correlation(a: Tensor, b: Tensor) -> float:
-    """Spearman's correlation of all values; ``nan`` where it has none or a model has failed."""
+    """Compute Spearman's correlation of all values; ``nan`` if it has none or a model failed."""
     if a.numel() < 2:
         return float("nan")
     return _unless_failed(spearman, a.flatten(), b.flatten())
 
 
 def agreement(student: Mapping[str, Tensor], teacher: Mapping[str, Tensor]) -> dict[str, Any]:
-    """How alike the maps of two models are: Spearman's correlation of their pixels.
+    """Compute how alike the maps of two models are: Spearman's correlation of their pixels.
 
-    ``mutual_information`` is compared with the teacher's EPKL where the teacher has no mutual
+    ``mutual_information`` is compared with the teacher's EPKL if the teacher has no mutual
     information in closed form: both are its knowledge uncertainty without a scale.
 
     Args:
@@ -158,7 +155,7 @@ def agreement(student: Mapping[str, Tensor], teacher: Mapping[str, Tensor]) -> d
     return found
 
 
-def _unless_failed(score: Any, a: Tensor, b: Tensor) -> float:
-    """The score; ``nan`` if a model has failed, which is a result and not an error."""
+def _unless_failed(score: Callable[[Tensor, Tensor], Any], a: Tensor, b: Tensor) -> float:
+    """Compute a score; ``nan`` if a model has failed, which is a result and not an error."""
     failed = bool(a.isnan().any()) or bool(b.isnan().any())
     return float("nan") if failed else float(score(a.double(), b.double()))

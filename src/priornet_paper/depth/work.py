@@ -30,14 +30,13 @@ from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.devices import getting_the_gpu
-from priornet_paper.depth.evaluation import Predict
 from priornet_paper.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
 from priornet_paper.depth.methods import Objective, Scale, objective_for
 from priornet_paper.depth.networks import build
 from priornet_paper.depth.orders import Event, Order, Task
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.recipe import Recipe
-from priornet_paper.depth.scoring import Scoring
+from priornet_paper.depth.scoring import Predict, Scoring
 from priornet_paper.depth.sets import Sets
 from priornet_paper.depth.train import (
     Lesson,

@@ -7,13 +7,12 @@ from matplotlib.colors import to_hex
 from priornet.methods import COLOURS
 from priornet_paper.depth.figures import (
     draw_calibration,
-    draw_inputs,
     draw_likelihoods,
+    line_of,
     plot_calibration,
     plot_likelihood,
     plot_likelihood_tail,
 )
-from priornet_paper.depth.style import line_of
 
 
 def histogram(above=0.1):
@@ -168,25 +167,3 @@ def test_nothing_to_draw_is_an_error():
         draw_calibration({"DD": {"rmse": 1.0}})
     with pytest.raises(ValueError, match='no method has a "nll_histogram"; got: DD'):
         draw_likelihoods({"DD": {"rmse": 1.0}})
-
-
-def test_inputs_are_rows_of_images_with_the_name_of_their_set():
-    generator = np.random.default_rng(0)
-    sets = {
-        name: generator.integers(0, 256, (n, 12, 16, 3), dtype=np.uint8)
-        for name, n in (("NYU", 4), ("LSUN bedroom", 3))
-    }
-    figure = draw_inputs(sets)
-    drawn = [np.asarray(ax.images[0].get_array()) for ax in figure.axes]
-    given = [image for images in sets.values() for image in images]
-    assert all(np.array_equal(a, b) for a, b in zip(drawn, given, strict=True))
-    assert [text.get_text() for text in figure.texts] == ["NYU", "LSUN bedroom"]
-    rows = {round(ax.get_position().y0, 6) for ax in figure.axes}
-    assert len(rows) == 2
-
-
-@pytest.mark.parametrize("shapes", [[(2, 4, 4, 3), (2, 4, 5, 3)], [(0, 4, 4, 3)], []])
-def test_inputs_of_different_shapes_are_refused(shapes):
-    sets = {str(i): np.zeros(shape, np.uint8) for i, shape in enumerate(shapes)}
-    with pytest.raises(ValueError, match="of one shape"):
-        draw_inputs(sets)
