@@ -57,7 +57,10 @@ HOMES = {
         *("priornet.tables", "priornet.estimators", "priornet.evaluation", "priornet.report"),
         *("priornet.cli", "priornet_paper"),
     ),
-    "pyarrow": ("priornet.tables", "priornet.evaluation", "priornet.cli", "priornet_paper"),
+    "pyarrow": (
+        *("priornet.tables", "priornet.evaluation", "priornet.depth.photographs"),
+        *("priornet.cli", "priornet_paper"),
+    ),
     "safetensors": ("priornet.estimators", "priornet.nn.weights", "priornet.nn.tensor_files"),
     "triton": ("priornet.nn.dense_depth.joining_kernels",),
 }

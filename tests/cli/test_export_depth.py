@@ -196,7 +196,7 @@ def test_damaged_weights_are_told_from_others_whatever_the_place_is_called(
     )
     write_tensors(path, load_depth(own).net.state_dict(), {})
     message = refused("export", path, "--onnx", tmp_path / "new.onnx")
-    assert message.startswith(f"{path}: it does not say which network it is of")
+    assert message.startswith(f"{path}: it does not describe its network")
 
 
 def test_a_graph_of_another_network_differs(call, graph, photos, tmp_path):

@@ -110,7 +110,7 @@ def test_maps_are_what_the_network_says(call, network, photos, tmp_path):
 
 def test_what_is_familiar_is_told_by_images_that_it_knows(call, network, photos, known, tmp_path):
     done = call("predict", network, known, "--out", tmp_path / "usual")
-    assert "give images that it knows as --familiar" in done.output
+    assert "give images like those of training as --familiar" in done.output
     usual = table_of(tmp_path / "usual")
     done = call(
         "predict", network, photos, "--out", tmp_path / "out", "--familiar", known, "--json"
@@ -218,7 +218,7 @@ def test_weights_without_uncertainty_are_refused(call, photos, tmp_path):
     weights = saved(tmp_path / "dd.safetensors", None)
     done = call("predict", weights, photos, "--out", tmp_path / "out")
     assert done.exit_code == 2
-    assert "the network has no uncertainty" in done.stderr
+    assert "this network has no uncertainty" in done.stderr
     assert str(weights) in done.stderr
 
 

@@ -149,6 +149,6 @@ def test_intervals_that_the_model_cannot_give_are_the_exports_fault(
     assert call("export", models / "single", "--onnx", path, *options).exit_code == 0
     message = refused("verify", tmp_path / "plain", path, csv)
     assert message == (
-        f"{path}: it is of another model: its intervals are conformal with coverage 0.5, for which "
-        f"{tmp_path}/plain held too few rows out (0 rows); export that model again."
+        f"{path}: it is of another model: its intervals are conformal with coverage 0.5, and this "
+        "model held out too few rows for that (0); export the model again."
     )

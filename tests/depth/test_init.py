@@ -9,7 +9,12 @@ import pytest
 from priornet import depth
 
 LAZY = ("h5py", "lmdb", "PIL")
-DRAWN = {"DepthMaps", "draw_maps"}  # by Matplotlib, which itself needs Pillow
+DRAWN = {
+    "DepthMaps",
+    "draw_maps",
+    "map_files",
+    "predict_photographs",
+}  # by Matplotlib, which itself needs Pillow
 
 
 def test_import_needs_no_extra_and_no_torch():

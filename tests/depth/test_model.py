@@ -123,7 +123,7 @@ def test_what_cannot_be_described_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"only a DenseDepth .* got Linear"):
         save_depth(torch.nn.Linear(1, 1), path, size=SIZE)  # pyright: ignore[reportArgumentType]
     foreign = DenseDepth(lambda n: OwnHead(n, 2, True, 1.0), "efficientnet_lite0", n_decoder=16)
-    with pytest.raises(TypeError, match=r"only our own heads .* got OwnHead"):
+    with pytest.raises(TypeError, match=r"only heads of priornet.nn .* got OwnHead"):
         save_depth(foreign, path, size=SIZE)
     net = network("gaussian")
     with pytest.raises(ValueError, match=r"height and a width in pixels; got \(0, 3\)"):
@@ -136,10 +136,10 @@ def test_what_cannot_be_described_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"network": None}, "it does not say how its network is built"),
-        ({"network": {"encoder": "resnet"}}, "it does not say how its network is built"),
+        ({"network": None}, "it does not describe its network"),
+        ({"network": {"encoder": "resnet"}}, "it does not describe its network"),
         ({"epoch": 3}, "a checkpoint of a training that is not finished"),
-        ({}, "it does not say which network it is of.* write it with `priornet.depth.save_depth`"),
+        ({}, "it does not describe its network.* write it with `priornet.depth.save_depth`"),
     ],
 )
 def test_files_that_do_not_say_enough_are_refused(change, message, tmp_path):
@@ -180,7 +180,7 @@ def test_junk_is_refused_before_it_is_built(field, value, tmp_path):
     part[last] = value
     text = json.dumps({**state, "crc32": _checksum(tensors)})  # with infinity, if it must be
     save_file(tensors, path, {"state": text})
-    message = "it does not say how its network is built|its weights are not those"
+    message = "it does not describe its network|its weights do not fit"
     with pytest.raises(ValueError, match=f"{re.escape(str(path))}: ({message})"):
         load_depth(path)
 
@@ -190,5 +190,5 @@ def test_weights_of_another_network_are_refused(tmp_path):
     save_depth(network("gaussian"), path, size=SIZE)
     state = read_tensors(path).state
     write_tensors(path, network("mixture").state_dict(), state)
-    with pytest.raises(ValueError, match="not those of the network that it describes"):
+    with pytest.raises(ValueError, match="do not fit the network that it describes"):
         load_depth(path)

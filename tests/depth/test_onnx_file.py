@@ -114,7 +114,7 @@ def test_outputs_have_a_number_per_pixel(generator):
 
 
 def test_a_network_without_uncertainty_has_no_outputs(generator):
-    with pytest.raises(ExportError, match="has no uncertainty"):
+    with pytest.raises(ExportError, match="the network: this network has no uncertainty"):
         depth_outputs(saved(None), torch.rand(1, 3, *SMALL, generator=generator), 0.9)
 
 

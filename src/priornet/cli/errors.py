@@ -67,9 +67,11 @@ def is_input_error(error: ValueError) -> bool:
     """Tell if an error is about something the user gave."""
     if isinstance(error, InputError):
         return True
+    from priornet.depth import DepthError
+    from priornet.export import ExportError
     from priornet.tables.read import TableError
 
-    return isinstance(error, TableError)
+    return isinstance(error, (DepthError, ExportError, TableError))
 
 
 def printable(text: str) -> str:

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from priornet.depth import SavedDepth
     from priornet.tables.encoding import RawColumn
 
 __all__ = [
     "Labelled",
     "check_interval",
     "check_stdin",
+    "is_network",
     "load_model",
+    "load_network",
     "model_columns",
     "read_features",
     "read_labelled",
@@ -199,3 +202,33 @@ def check_interval(path: Path, model: Any, interval: Interval, coverage: float) 
         if isinstance(model, DistilledRegressor):  # of `fit`, or of `distill`
             way += "; a student of `priornet distill`: with --target and more rows"
         raise InputError(f"{path}: {reason}; {way}.") from error
+
+
+def is_network(path: Path) -> bool:
+    """Tell if a path is meant for a file of weights, not for a model's folder."""
+    return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
+
+
+def load_network(path: Path, interval: Interval = Interval.PREDICTIVE) -> SavedDepth:
+    """Load a depth network from its file."""
+    if interval is not Interval.PREDICTIVE:
+        raise InputError(
+            f"{path}: a depth network has no held-out rows for --interval {interval.value}."
+        )
+    writers = "`priornet reproduce depth` and `priornet.depth.save_depth` write them."
+    if not path.exists():
+        raise InputError(f"{path}: no such file; {writers}")
+    with path.open("rb"):  # a file that may not be read is not damaged
+        pass
+    from priornet.depth import load_depth
+    from priornet.nn.tensor_files import TensorFileError
+
+    try:
+        return load_depth(path)
+    except TensorFileError as error:
+        raise InputError(
+            f"{path}: it is a file, but no file of weights of a depth network, or damaged; "
+            f"{writers} A model of tables is a folder."
+        ) from error
+    except ValueError as error:
+        raise InputError(one_line(error)) from error

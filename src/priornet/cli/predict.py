@@ -13,8 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.export_depth import is_network, refuse_conformal
-from priornet.cli.inputs import check_interval, load_model
+from priornet.cli.inputs import check_interval, is_network, load_model
 from priornet.cli.kinds import PREDICTIONS
 from priornet.cli.options import (
     AsJson,
@@ -122,10 +121,9 @@ def _predict_photographs(
     """The same for a depth network, without what only tables have."""
     if str(request.out) == "-":
         raise InputError(f"{request.model}: a depth network writes maps: name a folder as --out.")
-    refuse_conformal(request.model, interval)
     if entropies:
         raise InputError("--entropies is for tables; maps have mutual_information in nats anyway.")
-    summary = score_photographs(request, quiet=quiet)
+    summary = score_photographs(request, interval, quiet=quiet)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:

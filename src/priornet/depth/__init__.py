@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from priornet.depth.images.packed import pack
     from priornet.depth.maps import DepthMaps, draw_maps
     from priornet.depth.model import SavedDepth, depth_record, load_depth, save_depth
-    from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx
+    from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx, verify_depth
+    from priornet.depth.photographs import map_files, predict_photographs
 
 __all__ = [
     "KINDS",
@@ -54,10 +55,13 @@ __all__ = [
     "is_pair_folder",
     "last_of_each_category",
     "load_depth",
+    "map_files",
     "open_depth",
     "pack",
+    "predict_photographs",
     "prepare_foreign",
     "save_depth",
+    "verify_depth",
 ]
 
 _HOMES = {
@@ -75,7 +79,8 @@ _HOMES = {
     "images.packed": ("pack",),
     "maps": ("DepthMaps", "draw_maps"),
     "model": ("SavedDepth", "depth_record", "load_depth", "save_depth"),
-    "onnx_file": ("DepthGraph", "depth_outputs", "depth_to_onnx"),
+    "onnx_file": ("DepthGraph", "depth_outputs", "depth_to_onnx", "verify_depth"),
+    "photographs": ("map_files", "predict_photographs"),
 }
 __getattr__, __dir__ = lazy_names(
     __name__, {name: home for home, names in _HOMES.items() for name in names}

@@ -1,4 +1,4 @@
-"""A depth network in one file: its weights, how it is built, and what its outputs mean."""
+"""A depth network in one file: its weights, its configuration, and the units of its outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEADS = {
     "normal-wishart": NormalWishartHead,
     "mixture": GaussianMixtureHead,
 }
-# Where the head keeps what it was told, for what it does not keep by that name.
+# Arguments of a head that it does not keep under their own names.
 _BOUNDS = {
     "min_scale": lambda head: 1 / head._inverse_scale.high,
     "max_scale": lambda head: 1 / head._inverse_scale.low,
@@ -42,32 +42,35 @@ _DARKEST, _BRIGHTEST = -0.5, 1.5  # of images in [0, 1], which may overshoot whe
 
 @dataclass(frozen=True)
 class SavedDepth:
-    """A network as :func:`load_depth` finds it.
+    """A network with its units, as :func:`load_depth` returns it.
 
     Attributes:
-        net: In evaluation mode.
-        size: Height and width of the images that it learnt from.
-        shift: Depth that its 0 stands for.
-        scale: Depth that a step of 1 stands for.
+        net: The network, in evaluation mode.
+        size: Height and width of its training images.
+        shift: Depth of the network's output 0.
+        scale: Depth of a step of 1 in the network's output.
+        name: Name in error messages: the path of its file.
     """
 
     net: DenseDepth
     size: tuple[int, int]
     shift: float = 0.0
     scale: float = 1.0
+    name: str = "the network"
 
     def exact(self) -> SavedDepth:
-        """The same in double precision, on the CPU."""
+        """Return a copy in double precision, on the CPU."""
         return replace(self, net=deepcopy(self.net).to("cpu", torch.float64))
 
     @torch.no_grad()
     def belief(self, images: torch.Tensor) -> Any:
-        """What it says of images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
+        """Predict images ``(B, 3, H, W)`` in [0, 1], in units of depth and float64.
 
-        A distribution per pixel; numbers, if it has no head that says more.
+        Returns:
+            A distribution per pixel; plain numbers, if the head has no uncertainty.
 
         Raises:
-            ValueError: Bytes, or numbers of which one lies far outside [0, 1].
+            ValueError: The images are bytes, or a number is far outside [0, 1].
         """
         if not images.is_floating_point():
             raise ValueError(
@@ -94,14 +97,14 @@ def save_depth(
     shift: float = 0.0,
     scale: float = 1.0,
 ) -> None:
-    """Write a network so that ``priornet export`` and :func:`load_depth` can build it again.
+    """Write a network to a file for ``priornet export`` and :func:`load_depth`.
 
     Args:
-        net: With one of our heads.
+        net: With a head of :mod:`priornet.nn`.
         path: File to write, usually ``*.safetensors``.
-        size: Height and width of the images that it learnt from.
-        shift: Depth that its 0 stands for.
-        scale: Depth that a step of 1 stands for.
+        size: Height and width of its training images.
+        shift: Depth of the network's output 0.
+        scale: Depth of a step of 1 in the network's output.
     """
     write_tensors(Path(path), net.state_dict(), depth_record(net, size, shift, scale))
 
@@ -126,33 +129,33 @@ def check_units(
 
 
 def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
-    """Read what :func:`save_depth` or ``priornet reproduce depth`` wrote.
+    """Read a file of :func:`save_depth` or ``priornet reproduce depth``.
 
     Raises:
-        ValueError: The file is damaged, or of another kind; the message names it.
+        ValueError: The file is damaged or of another kind; the message names it.
     """
     path = Path(path)
     tensors, state = read_tensors(path)
     if "network" not in state:
         raise ValueError(f"{path}: {_why_unknown(state)}")
     try:
-        # Without memory first: a false number must not fill it.
+        # Build it without memory first: a false number must not fill it.
         with torch.device("meta"):
             expected = {
                 name: part.shape for name, part in _built(state["network"]).state_dict().items()
             }
         size, shift, scale = _checked_place(state)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: it does not say how its network is built: {error}") from error
+        raise ValueError(f"{path}: it does not describe its network: {error}") from error
     if expected != {name: part.shape for name, part in tensors.items()}:
-        raise ValueError(f"{path}: its weights are not those of the network that it describes.")
+        raise ValueError(f"{path}: its weights do not fit the network that it describes.")
     net = _built(state["network"])
     net.load_state_dict(tensors)
-    return SavedDepth(net.eval().requires_grad_(False), size, shift, scale)
+    return SavedDepth(net.eval().requires_grad_(False), size, shift, scale, str(path))
 
 
 def _checked_place(state: Mapping[str, Any]) -> tuple[tuple[int, int], float, float]:
-    """Size of the images, shift and scale of the depth."""
+    """Return size of the images, shift and scale of the depth."""
     height, width = state["size"]
     shift, scale = float(state["shift"]), float(state["scale"])
     if not all(type(side) is int and side >= 1 for side in (height, width)):
@@ -165,23 +168,23 @@ def _checked_place(state: Mapping[str, Any]) -> tuple[tuple[int, int], float, fl
 def _why_unknown(state: Mapping[str, Any]) -> str:
     if "epoch" in state:
         return (
-            "a checkpoint of a training that is not finished; its weights will be in the folder "
-            "`weights` when it is."
+            "a checkpoint of a training that is not finished; the folder `weights` will hold its "
+            "weights when it is."
         )
     return (
-        "it does not say which network it is of, as files of older versions; train it again "
+        "it does not describe its network, as files of older versions; train it again "
         "(`priornet reproduce depth --again`), or write it with `priornet.depth.save_depth`."
     )
 
 
 def _described(net: nn.Module) -> dict[str, Any]:
-    """How to build a network like this one."""
+    """Describe how to build a network like this one."""
     if not isinstance(net, DenseDepth):
         raise TypeError(f"only a DenseDepth can be described; got {type(net).__name__}.")
     head, projection = cast(Any, net.head), cast(Any, net.head.projection)
     kind = next((name for name, known in _HEADS.items() if type(head) is known), None)
     if kind is None and type(head).__module__ != DenseDepth.__module__:
-        raise TypeError(f"only our own heads can be described; got {type(head).__name__}.")
+        raise TypeError(f"only heads of priornet.nn can be described; got {type(head).__name__}.")
     settings: dict[str, Any] = {}
     if kind is not None:
         names = list(inspect.signature(_HEADS[kind]).parameters)
@@ -200,7 +203,7 @@ def _described(net: nn.Module) -> dict[str, Any]:
 
 
 def _built(description: Mapping[str, Any]) -> DenseDepth:
-    """The network, with other weights."""
+    """Build the network, with random weights."""
     settings = dict(description["head"])
     kind = settings.pop("kind")
     net = DenseDepth(

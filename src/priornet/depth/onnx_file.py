@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from priornet._version import __version__
+from priornet.depth.images.dataset import DepthImages
 from priornet.depth.model import SavedDepth, check_units
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
+from priornet.export.agreement import Comparison, Worst
 from priornet.export.exported import GraphFile, Outputs
-from priornet.export.interface import ExportError, Interval, check_coverage, need, quiet
+from priornet.export.interface import ExportError, Interval, check_coverage, named, need, quiet
 from priornet.export.onnx.beliefs import add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, check_opset, set_origin
 from priornet.nn import DenseDepth, GaussianMixtureHead
@@ -24,7 +26,7 @@ from priornet.tables.target_columns import Scaling
 from priornet.uncertainty import uncertainty
 from priornet.writing import write_bytes
 
-__all__ = ["LEAST_KNOWLEDGE", "DepthGraph", "depth_outputs", "depth_to_onnx"]
+__all__ = ["LEAST_KNOWLEDGE", "DepthGraph", "depth_outputs", "depth_to_onnx", "verify_depth"]
 
 _IMAGES, _FEATURES, _RAW, _BATCH = "images", "features", "raw", "batch"
 LEAST_KNOWLEDGE = 1e-6
@@ -158,7 +160,7 @@ def depth_outputs(saved: SavedDepth, images: Tensor, coverage: float) -> dict[st
     """Compute by the network what its graph computes for images ``(batch, 3, H, W)``."""
     belief = saved.belief(images)
     if isinstance(belief, Tensor):
-        raise ExportError("the network has no uncertainty.")
+        raise ExportError(f"{saved.name}: this network has no uncertainty.")
     predictive = belief.predictive()
     marginals = predictive.marginals()
     upper = marginals.icdf(torch.full_like(predictive.mean, (1 + coverage) / 2))
@@ -170,3 +172,32 @@ def depth_outputs(saved: SavedDepth, images: Tensor, coverage: float) -> dict[st
     found |= {name: v for name, v in vars(uncertainty(belief)).items() if v is not None}
     whole = images.shape[0], *(-(-side // 2) for side in images.shape[-2:])
     return {name: value.reshape(whole).numpy() for name, value in found.items()}
+
+
+def verify_depth(network: SavedDepth, exported: str | Path, images: DepthImages) -> dict[str, Any]:
+    """Compare a graph with its network at every pixel of some images, on the CPU.
+
+    The network runs in double precision, so that a difference is the graph's own. Images are
+    brought to the size of the graph.
+
+    Args:
+        network: The network.
+        exported: A file that :func:`depth_to_onnx` wrote.
+        images: Any images.
+
+    Returns:
+        The largest difference of each output with its image and pixel, ready for JSON.
+    """
+    exact, graph = network.exact(), DepthGraph(Path(exported))
+    comparison = Comparison(least_knowledge=LEAST_KNOWLEDGE)
+    for picture, _ in images.pairs(size=graph.size, with_depth=False):
+        batch = torch.from_numpy(picture).permute(2, 0, 1).unsqueeze(0).float() / 255
+        expected = depth_outputs(exact, batch, graph.coverage)
+        with named(exported):
+            comparison.add(expected, graph.score(batch.contiguous().numpy()))
+    width = -(-graph.size[1] // 2)
+
+    def place(_: str, worst: Worst) -> dict[str, Any]:
+        return {"image": images.names[worst.row], "pixel": list(divmod(worst.target, width))}
+
+    return {"n_images": comparison.n_rows, **comparison.summary(place)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet.export.agreement import TOLERANCE, Comparison, outputs_of
+    from priornet.export.agreement import TOLERANCE, Comparison, outputs_of, verify_file
     from priornet.export.exported import open_exported
     from priornet.export.interface import ExportError, feeds
     from priornet.export.onnx.table_graph import to_onnx
@@ -23,6 +23,7 @@ __all__ = [
     "outputs_of",
     "to_onnx",
     "to_torch_export",
+    "verify_file",
 ]
 
 _HOMES = {
@@ -34,5 +35,6 @@ _HOMES = {
     "outputs_of": "agreement",
     "to_onnx": "onnx.table_graph",
     "to_torch_export": "torch_export",
+    "verify_file": "agreement",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

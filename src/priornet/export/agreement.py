@@ -1,27 +1,29 @@
-"""Whether an exported file says what its model says, row by row.
+"""Compare an exported file with its model, row by row.
 
-The yardstick of an error is the value itself; of a mean or an end of an interval at least the
-standard deviation of the row (a mean may be zero), of an entropy at least 1 nat. Knowledge
-uncertainty far below what single precision tells from none counts as that. Counts and words jump:
-there, what uncertainties within the tolerance would have made of a row is right too.
+A difference is divided by the value itself; for a mean or an end of an interval by at least the
+standard deviation of the row (a mean may be zero), for an entropy by at least 1 nat. Knowledge
+uncertainty below the resolution of single precision counts as that. Scores and verdicts jump: a
+row within the tolerance of a limit may fall on either side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priornet.estimators.base import BaseRegressor
-from priornet.estimators.prediction import Prediction
-from priornet.export.exported import Outputs
-from priornet.export.interface import ExportError
+from priornet.estimators.prediction import Prediction, PredictionError
+from priornet.export.exported import Outputs, open_exported
+from priornet.export.interface import ExportError, named
+from priornet.tables.read import TableReader, check_columns, located, spelled_as
 
-__all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of"]
+__all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of", "verify_file"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,27 +31,23 @@ TOLERANCE = 1e-4
 """Largest relative difference that counts as equal."""
 _LOCATIONS = ("mean", "lower", "upper")
 _KNOWLEDGE = ("knowledge_variance", "mutual_information", "epkl")
+_PER_ROW = ("entropy", "information", "epkl", "in_domain", "verdict")
 
 
 @dataclass(frozen=True)
 class Jumping:
-    """An output that jumps where what it depends on passes a limit.
+    """An output that jumps where an uncertainty passes a limit.
 
     Attributes:
-        value: Of each row, numbers or texts.
-        others: What it is when that is a little smaller, or larger.
+        value: Value of each row, numbers or texts.
+        others: Its values for a slightly smaller and a slightly larger uncertainty.
     """
 
     value: NDArray[Any]
     others: tuple[NDArray[Any], ...]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the value."""
-        return self.value.shape
-
     def errors(self, found: NDArray[Any]) -> FloatArray:
-        """0 where it is one of these, or between them; 1 for another text."""
+        """Compute relative differences from the range of the values; 1 for another text."""
         if self.value.dtype == object:
             same = np.any([found == one for one in (self.value, *self.others)], axis=0)
             return np.where(same, 0.0, 1.0)
@@ -63,7 +61,7 @@ Expected = Mapping[str, FloatArray | Jumping]
 
 @dataclass(frozen=True)
 class Worst:
-    """Where an output differs most: the row from 0, and the target's number."""
+    """The largest difference of an output, with its row from 0 and the number of its target."""
 
     error: float
     row: int
@@ -77,8 +75,8 @@ class Comparison:
     """The largest difference of each output over all rows.
 
     Attributes:
-        worst: Per output.
-        n_rows: How many rows were compared.
+        worst: The largest difference of each output.
+        n_rows: Number of compared rows.
         least_knowledge: Smaller knowledge uncertainty, as a share of the total variance and in
             nats, counts as this much.
     """
@@ -89,16 +87,19 @@ class Comparison:
 
     @property
     def output(self) -> str:
-        """The output that differs most."""
+        """Name of the output that differs most."""
         return max(self.worst, key=lambda name: self.worst[name].error)
 
     @property
     def holds(self) -> bool:
-        """Whether every difference is within the tolerance."""
+        """Tell if every difference is within the tolerance."""
         return self.worst[self.output].error <= TOLERANCE
 
     def add(self, expected: Expected, found: Outputs) -> None:
         """Compare some more rows."""
+        missing = sorted(set(expected) - set(found))
+        if missing:
+            raise ExportError(f'it has no output "{missing[0]}"; export the model again.')
         deviations = np.sqrt(_as_matrix(expected["total_variance"]))
         for name, right in expected.items():
             value, given = right.value if isinstance(right, Jumping) else right, found[name]
@@ -116,23 +117,21 @@ class Comparison:
     def _errors(
         self, name: str, expected: FloatArray, found: FloatArray, deviations: FloatArray
     ) -> FloatArray:
-        """Relative differences; 0 where both are the same infinity or nan, else infinite there."""
+        """Compute relative differences; two equal infinities or nan are no difference."""
         scale = np.abs(expected)
         if name in _LOCATIONS:
             scale = np.maximum(scale, deviations)
         elif name.endswith("entropy"):
             scale = np.maximum(scale, 1.0)
         elif name in _KNOWLEDGE:
-            is_variance = name.endswith("variance")
-            scale = np.maximum(
-                scale, self.least_knowledge * (deviations**2 if is_variance else 1.0)
-            )
+            unit = deviations**2 if name.endswith("variance") else 1.0
+            scale = np.maximum(scale, self.least_knowledge * unit)
         return _relative(expected, found, scale)
 
     def _note(
         self, name: str, errors: FloatArray, expected: NDArray[Any], found: NDArray[Any]
     ) -> None:
-        """Keep the place if it is worse than those before it."""
+        """Keep the largest difference if it exceeds those before."""
         row, target = (int(i) for i in np.unravel_index(int(np.argmax(errors)), errors.shape))
         worst = self.worst.get(name)
         if worst is None or errors[row, target] > worst.error:
@@ -141,6 +140,25 @@ class Comparison:
                 right, given = float(right), float(given)
             place = self.n_rows + row
             self.worst[name] = Worst(float(errors[row, target]), place, target, right, given)
+
+    def summary(self, place: Callable[[str, Worst], dict[str, Any]]) -> dict[str, Any]:
+        """Summarise the differences, ready for JSON.
+
+        Args:
+            place: Describes the place of an output's largest difference.
+        """
+
+        def worst_of(name: str) -> dict[str, Any]:
+            worst = self.worst[name]
+            values = {"error": worst.error, "expected": worst.expected, "found": worst.found}
+            return {"column": name, **place(name, worst), **values}
+
+        return {
+            "tolerance": TOLERANCE,
+            "holds": self.holds,
+            "worst": worst_of(self.output),
+            "outputs": [worst_of(name) for name in self.worst],
+        }
 
 
 def _as_matrix(values: Any) -> FloatArray:
@@ -163,7 +181,7 @@ def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Exp
 
 
 def _standing(found: Prediction) -> dict[str, Jumping]:
-    """Score and word of each row, and what a little more or less uncertainty would make of it."""
+    """Return score and verdict of each row, also for a little more or less uncertainty."""
     reference, record = found.reference, found.uncertainty
     square = np.square(found.targets.scaling.scale)
     parts = (record.knowledge_variance, record.data_variance)
@@ -176,3 +194,53 @@ def _standing(found: Prediction) -> dict[str, Jumping]:
         scores = tuple(reference.familiarity(factor * knowledge) for factor in nearby)
         outputs["in_domain"] = Jumping(found.in_domain, scores)
     return outputs
+
+
+def verify_file(model: BaseRegressor, exported: str | Path, source: str | Path) -> dict[str, Any]:
+    """Compare an exported file with its model on every row of a table file, on the CPU.
+
+    Args:
+        model: A fitted estimator whose columns have names.
+        exported: A file that :func:`to_onnx` or :func:`to_torch_export` wrote.
+        source: CSV or Parquet file; ``-`` for CSV on standard input.
+
+    Returns:
+        The largest difference of each output with its place, ready for JSON.
+    """
+    fitted = model.fitted_
+    names, targets = fitted.preprocessor.feature_names_in_, fitted.targets.names
+    if names is None:
+        raise ValueError("the model was trained on an array, whose columns have no names.")
+    comparison = Comparison()
+    with TableReader(source) as reader:
+        check_columns(reader.path, names, reader.names)
+        file = open_exported(Path(exported))
+        _check_interval(model, exported, file.about)
+        for batch in reader:
+            rows = spelled_as(batch.select(list(names)), fitted.preprocessor.columns_)
+            first_row = comparison.n_rows
+            try:
+                with located(reader.path, first_row):
+                    expected = outputs_of(model, rows, file.about)
+            except PredictionError as error:
+                raise PredictionError(first_row + error.row, error.n_wrong) from error
+            found = file.score(model, rows)
+            with named(exported):
+                comparison.add(expected, found)
+
+    def place(name: str, worst: Worst) -> dict[str, Any]:
+        target = None if name.endswith(_PER_ROW) else targets[worst.target]
+        return {"target": target, "row": worst.row + 1}
+
+    return {"n_rows": comparison.n_rows, **comparison.summary(place)}
+
+
+def _check_interval(model: Any, exported: str | Path, about: Mapping[str, Any]) -> None:
+    """Refuse an export whose kind of interval the model cannot give."""
+    coverage, scores = about["coverage"], model.fitted_.calibration_scores
+    if about["interval"] == "conformal" and not model.fitted_.has_conformal(coverage):
+        raise ExportError(
+            f"{exported}: it is of another model: its intervals are conformal with coverage "
+            f"{coverage:g}, and this model held out too few rows for that ({len(scores)}); export "
+            "the model again."
+        )

@@ -40,6 +40,7 @@ __all__ = [
     "fitted_part",
     "input_names",
     "interval_of",
+    "named",
     "need",
     "normal_quantile",
     "numbers",
@@ -59,6 +60,15 @@ class ExportError(ValueError):
 def need(module: str, purpose: str) -> Any:
     """Import a module of the extra ``onnx``; the error tells how to install it."""
     return need_for(module, purpose, "onnx", ExportError)
+
+
+@contextmanager
+def named(path: object) -> Generator[None]:
+    """Begin the messages of errors with the name of a file."""
+    try:
+        yield
+    except ExportError as error:
+        raise ExportError(f"{path}: {error}") from error
 
 
 @contextmanager
