@@ -39,13 +39,14 @@ from priornet.depth import DepthImages, open_depth, pack
 from priornet.evaluation.results import provenance, write_results
 from priornet.training.threads import available_cores
 from priornet_paper.depth import config_for
-from priornet_paper.depth.batches import Share, TrainingSet, epoch_seed, half_resolution
+from priornet_paper.depth.batches import TrainingSet, epoch_seed, half_resolution
 from priornet_paper.depth.changes import changes_for
 from priornet_paper.depth.config import Config
-from priornet_paper.depth.methods import Batch, objective_for
-from priornet_paper.depth.networks import build
+from priornet_paper.depth.methods import Batch, build, objective_for
 from priornet_paper.depth.recipe import Recipe, recipes
-from priornet_paper.depth.train import Lesson, Training, make_fabric, train
+from priornet_paper.depth.sharing import Share, make_fabric
+from priornet_paper.depth.train import Training, train
+from priornet_paper.depth.trainee import Trainee
 
 NYU = Path(__file__).parents[2] / "shared" / "data" / "depth" / "nyu_v2"
 
@@ -87,9 +88,9 @@ def rate(recipe: Recipe, data: TrainingSet, fabric: Any) -> dict[str, float]:
     ends: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
-        lesson = Lesson(build(objective, None), objective, Path(folder), "")
+        trainee = Trainee(build(objective, None), objective, Path(folder), "")
         training = Training(0, progress=lambda _: ends.append(time.perf_counter()))
-        train(fabric, [lesson], data, training)
+        train(fabric, [trainee], data, training)
     n_images = data.n_steps(config.batch) * min(config.batch, len(data))
     found = [n_images / (end - begin) for begin, end in pairwise(ends)]
     return {"median": statistics.median(found), "least": min(found), "most": max(found)}

@@ -19,7 +19,9 @@ from priornet_paper.depth.config import Config
 from priornet_paper.depth.methods import objective_for
 from priornet_paper.depth.presets import PRESETS
 from priornet_paper.depth.recipe import Recipe, recipes
-from priornet_paper.depth.train import Lesson, Training, make_fabric, train
+from priornet_paper.depth.sharing import make_fabric
+from priornet_paper.depth.train import Training, train
+from priornet_paper.depth.trainee import Trainee
 
 TINY = replace(
     PRESETS["smoke"], height=24, width=32, epochs=3, batch=4, learning_rate=1e-2, n_members=2
@@ -66,14 +68,14 @@ def flip_only(images, depth, generator):
     return images, depth
 
 
-def make_set(n=12, size=(24, 32), foreign=True, seed=0):
+def make_set(n=12, size=(24, 32), ood=True, seed=0):
     """Bright is far, with a tenth of the pixels unmeasured."""
     source = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 256, (n, 3, *size), generator=source, dtype=torch.uint8)
     depth = 1 + images.float().mean(1) / 50
     depth[torch.rand(depth.shape, generator=source) < 0.1] = 0
-    strange = torch.randint(0, 99, (7, 3, *size), generator=source, dtype=torch.uint8)
-    return images, depth, strange if foreign else None
+    others = torch.randint(0, 99, (7, 3, *size), generator=source, dtype=torch.uint8)
+    return images, depth, others if ood else None
 
 
 def make_network(objective, seed=0):
@@ -90,13 +92,12 @@ def run_tiny(
     fabric=None,
     **options,
 ) -> Any:
-    """Train; gives the network and what :func:`train` returned.
+    """Train; gives the network and its trainee.
 
     Students are trained together where ``method`` names several, as in ``"EnD2+EnD"``: then lists.
     """
     fabric = make_fabric() if fabric is None else fabric
-    needs_foreign = method == "NWPN"
-    data = data_class(*make_set(foreign=needs_foreign), flip_only, fabric.device)
+    data = data_class(*make_set(ood=method == "NWPN"), flip_only, fabric.device)
     wanted = [_recipe(name, config) for name in method.split("+")]
     objectives = [objective_for(recipe, data.scale) for recipe in wanted]
     teachers = []
@@ -108,12 +109,12 @@ def run_tiny(
             nn.init.normal_(parameters["head.projection.weight"], std=0.3 + 0.1 * number)
     networks = [make_network(objective) for objective in objectives]
     folders = [Path(folder, *([name] if len(wanted) > 1 else [])) for name in method.split("+")]
-    lessons = [
-        Lesson(network, objective, own, "tiny")
+    trainees = [
+        Trainee(network, objective, own, "tiny")
         for network, objective, own in zip(networks, objectives, folders, strict=True)
     ]
-    outcomes = train(fabric, lessons, data, Training(seed=7, **options), teachers)
-    return (networks, outcomes) if len(networks) > 1 else (networks[0], outcomes[0])
+    train(fabric, trainees, data, Training(seed=7, **options), teachers)
+    return (networks, trainees) if len(networks) > 1 else (networks[0], trainees[0])
 
 
 def _recipe(name, config):

@@ -10,7 +10,7 @@ from priornet.nn import GaussianHead, NormalWishartHead
 from priornet.nn.stacked import StackedMLP
 from priornet.priors import semi_informative_prior
 from priornet.training import Batches, Rows, StackedAdam, fit, loop
-from priornet.training.replay import Replay
+from priornet.training.replay import Graphed, Replay, on_stream
 from priornet.training.schedules import linear_ramp, temperature
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -105,3 +105,50 @@ def test_a_graph_gives_the_weights_of_the_plain_loop(device, kind, rows):
     plain, _ = train(kind, rows, weighted=True, extra=1, device=device, graph=False)
     graphed, _ = train(kind, rows, weighted=True, extra=1, device=device)
     torch.testing.assert_close(graphed, plain, rtol=1e-9, atol=1e-9)
+
+
+def test_without_a_stream_nothing_happens():
+    with on_stream(None):
+        assert torch.ones(2).sum() == 2
+
+
+def test_the_default_stream_waits_also_after_an_error(device):
+    if device.type != "cuda":
+        pytest.skip("streams want --device cuda")
+    stream, x = torch.cuda.Stream(), torch.zeros(1 << 24, device=device)
+
+    def work():
+        assert torch.cuda.current_stream() == stream
+        for _ in range(50):
+            x.add_(1)
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"), on_stream(stream):
+        work()
+    assert float(x.max()) == 50.0
+
+
+def test_a_computation_that_cannot_be_captured_goes_on_plainly(device):
+    if device.type != "cuda":
+        pytest.skip("CUDA graphs want --device cuda")
+    x, refused = torch.zeros(1, device=device), []
+
+    def compute():
+        x.add_(1)
+        x.item()  # waits for the device
+
+    stream = torch.cuda.Stream()
+    graphed = Graphed(compute, stream, refused.append)
+    with on_stream(stream):
+        for _ in range(6):
+            graphed()
+    assert len(refused) == 1
+    assert x.item() == 6
+
+
+def test_without_a_stream_every_run_is_plain():
+    runs = []
+    graphed = Graphed(lambda: runs.append(1), None)
+    for _ in range(6):
+        graphed()
+    assert len(runs) == 6

@@ -1,28 +1,92 @@
 """The steps of an epoch, one by one or as replays of a CUDA graph.
 
 A step of a stack is a hundred kernels of a few microseconds, and starting them one by one takes
-longer than running them. A graph starts them all at once. What changes from step to step (which
-rows, which learning rate, how far training is) lies in memory that the graph reads, so that Python
-only says "again".
+longer than running them. A graph starts them all at once. What changes from step to step (the rows,
+the learning rate, the share of training done) lies in memory that the graph reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from priornet.training.batches import Batch, Batches
-from priornet.training.streams import on_stream
 
-__all__ = ["Replay", "Steps"]
+__all__ = ["Graphed", "Replay", "Steps", "on_stream"]
 
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
 Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
 """``(batch, share of training done, factor of the learning rates) -> loss per row (S, B)``."""
+
+
+@contextmanager
+def on_stream(stream: torch.cuda.Stream | None) -> Generator[None]:
+    """Work on a stream for a while; before and after, it and the default one wait for each other.
+
+    A graph cannot be captured on the default stream.
+
+    Args:
+        stream: None to stay on the current one.
+    """
+    if stream is None:
+        yield
+        return
+    default = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(default)
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        default.wait_stream(stream)
+
+
+class Graphed:
+    """A computation that is run a few times, then captured in a CUDA graph and replayed.
+
+    Args:
+        compute: It must do all that changes in place, and never wait for the device.
+        stream: Stream that it runs on; None never captures, on any device.
+        refused: Called with the error where a capture fails; from then on all runs are plain.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[], object],
+        stream: torch.cuda.Stream | None,
+        refused: Callable[[RuntimeError], object] | None = None,
+    ) -> None:
+        self.compute, self.stream, self.refused = compute, stream, refused
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._n_plain = 0
+
+    def __call__(self) -> None:
+        """Run the computation once."""
+        if self._graph is None and self.stream is not None and self._n_plain >= _WARM_UP:
+            self._capture()
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._n_plain += 1
+            self.compute()
+
+    def _capture(self) -> None:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Other threads may use the device: only this one must not wait for it.
+            with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
+                self.compute()
+        except RuntimeError as error:
+            if self.refused is None:
+                raise
+            self.refused(error)
+            self.stream = None
+        else:
+            self._graph = graph
 
 
 class Steps:
@@ -65,7 +129,6 @@ class Replay(Steps):
 
     def __init__(self, step: Step, batches: Batches, capture: bool = True) -> None:
         super().__init__(step, batches)
-        self.capture = capture
         weight = batches.data.weight
         self._index = batches.draw().to(weight.device)
         self._next: Tensor | None = None
@@ -74,10 +137,11 @@ class Replay(Steps):
         self._share = weight.new_zeros(())
         self._factor = weight.new_ones(batches.n_steps, n_networks, 1)
         self._total = weight.new_zeros(self._index.shape[1:])
-        # Steps in which some network has no rows left are another graph.
-        self._graphs: dict[bool, torch.cuda.CUDAGraph] = {}
-        self._n_plain = {True: 0, False: 0}
         self._stream = torch.cuda.Stream(weight.device) if capture else None
+        # Steps in which some network has no rows left are another graph.
+        self._run = {
+            full: Graphed(partial(self._body, full), self._stream) for full in (True, False)
+        }
 
     def on_stream(self) -> AbstractContextManager[None]:
         """Training goes on a stream of its own."""
@@ -93,23 +157,9 @@ class Replay(Steps):
         self._at.zero_()
         self._total.zero_()
         for i in range(batches.n_steps):
-            self._run(i < batches.n_full)
+            self._run[i < batches.n_full]()
         self._next = batches.draw()  # while the device is still busy
         return self._total.sum(-1) / batches.n_steps
-
-    def _run(self, full: bool) -> None:
-        if full in self._graphs:
-            self._graphs[full].replay()
-        elif not self.capture or self._n_plain[full] < _WARM_UP:
-            self._n_plain[full] += 1
-            self._body(full)
-        else:
-            graph = torch.cuda.CUDAGraph()
-            # Other threads may train on the same device: only this one must not wait for it.
-            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-                self._body(full)
-            self._graphs[full] = graph
-            graph.replay()  # capturing does not compute
 
     def _body(self, full: bool) -> None:
         batch = self.batches.at(self._at, self._index, full)

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from priornet_paper.depth.memory import NotEnoughMemory
     from priornet_paper.depth.orders import Order
     from priornet_paper.depth.sets import find_sources, named_paths
-    from priornet_paper.depth.train import fabric_options
+    from priornet_paper.depth.sharing import fabric_options
 
     try:
         check_device(given.device, given.devices, given.nodes, given.workers)

@@ -1,14 +1,13 @@
 """The training images, whole and as bytes on the device, and the batches of an epoch.
 
-Gathering, augmenting and scaling happen on the device, so that it never waits for a decoder. What
-an epoch looks like follows from the seed and its number alone: an epoch begun again is the same,
-and processes that share a batch draw it whole and keep their part.
+Gathering, augmenting and scaling happen on the device, so that it never waits for a decoder. An
+epoch follows from the seed and its number alone: repeated after an interruption it is the same, and
+processes that share a batch draw it whole and keep their part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,32 +15,21 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from priornet_paper.depth.methods import Batch, Scale
+from priornet_paper.depth.sharing import Share
 
-__all__ = ["Changes", "Share", "TrainingSet", "epoch_seed", "half_resolution", "scale_of"]
+__all__ = ["Changes", "TrainingSet", "epoch_seed", "half_resolution", "scale_of"]
 
 Changes = Callable[[Tensor, Tensor | None, Generator], tuple[Tensor, Tensor | None]]
 """``(images (B, 3, H, W) bytes, depth (B, h, w), generator) -> images in [0, 1], depth``."""
 
 
-class Share(NamedTuple):
-    """Which part of a batch is ours."""
-
-    rank: int = 0
-    n_processes: int = 1
-
-    def of(self, n: int) -> slice:
-        """Our part of ``n`` things; every process has as many."""
-        each = n // self.n_processes
-        return slice(self.rank * each, (self.rank + 1) * each)
-
-
 def epoch_seed(seed: int, epoch: int, what: int = 0) -> int:
-    """Seed of something random in an epoch."""
+    """Return the seed of something random in an epoch."""
     return int(np.random.SeedSequence([seed, epoch, what]).generate_state(1)[0])
 
 
 def half_resolution(depth: Tensor) -> Tensor:
-    """Depth at the resolution of predictions: mean of the measured pixels of each 2 x 2 block.
+    """Reduce depth to the resolution of predictions: mean of the measured pixels of 2 x 2 blocks.
 
     Training alone uses it; scores of distributions compare with the nearest pixel.
     """
@@ -63,7 +51,7 @@ class TrainingSet:
     Args:
         images: Bytes ``(N, 3, H, W)``.
         depth: In metres, ``(N, H, W)``; 0 is no measurement.
-        foreign: Out-of-domain images, bytes ``(N', 3, H, W)``, if any.
+        ood: Out-of-domain images, bytes ``(N', 3, H, W)``, if any.
         changes: Augmentation, from bytes to numbers in [0, 1].
         device: Where to keep them.
         scale: Of the depth, if it is known already.
@@ -73,55 +61,55 @@ class TrainingSet:
         self,
         images: Tensor,
         depth: Tensor,
-        foreign: Tensor | None,
+        ood: Tensor | None,
         changes: Changes,
         device: torch.device,
         scale: Scale | None = None,
     ) -> None:
         self.scale = scale_of(depth) if scale is None else scale
         self.images, self.depth = images.to(device), half_resolution(depth.to(device))
-        self.foreign = None if foreign is None else foreign.to(device)
+        self.ood = None if ood is None else ood.to(device)
         self.changes, self.device = changes, device
 
     def __len__(self) -> int:
         return len(self.images)
 
     def n_steps(self, batch: int) -> int:
-        """Whole batches in an epoch; what is left over waits for the next."""
+        """Count the whole batches of an epoch; images left over wait for the next."""
         return max(1, len(self) // batch)
 
     def epoch(self, seed: int, epoch: int, batch: int, share: Share) -> Iterator[Batch]:
-        """Our part of every batch of an epoch.
+        """Yield this process's part of every batch of an epoch.
 
         Args:
             seed: Of the training.
             epoch: Number, from 0.
             batch: Images in a step, over all processes.
-            share: Which part is ours.
+            share: Part of a batch that this process has.
         """
         source = Generator().manual_seed(epoch_seed(seed, epoch))
         n_steps, size = self.n_steps(batch), min(batch, len(self))
         order = torch.randperm(len(self), generator=source)[: n_steps * size]
         rows = order.reshape(n_steps, size).to(self.device)
         # From a source of its own: with or without it, the images of the set are the same.
-        strange_source = Generator().manual_seed(epoch_seed(seed, epoch, 1))
-        others = self._foreign_rows(n_steps * size, strange_source)
+        ood_source = Generator().manual_seed(epoch_seed(seed, epoch, 1))
+        ood_rows = self._ood_rows(n_steps * size, ood_source)
         for step in range(n_steps):
             images, depth = self.changes(self.images[rows[step]], self.depth[rows[step]], source)
             assert depth is not None
             part = share.of(size)
-            foreign = None
-            if self.foreign is not None:
-                strange = self.foreign[others[step * size : (step + 1) * size]]
-                foreign = _channels_last(self.changes(strange, None, strange_source)[0][part])
-            yield Batch(_channels_last(images[part]), depth[part], foreign)
+            ood = None
+            if self.ood is not None:
+                drawn = self.ood[ood_rows[step * size : (step + 1) * size]]
+                ood = _channels_last(self.changes(drawn, None, ood_source)[0][part])
+            yield Batch(_channels_last(images[part]), depth[part], ood)
 
-    def _foreign_rows(self, n: int, source: Generator) -> Tensor:
-        """Out-of-domain images for an epoch: each serves once before any serves again."""
-        if self.foreign is None:
+    def _ood_rows(self, n: int, source: Generator) -> Tensor:
+        """Draw out-of-domain images for an epoch: each serves once before any serves again."""
+        if self.ood is None:
             return torch.empty(0, dtype=torch.long)
-        n_foreign = len(self.foreign)
-        rounds = [torch.randperm(n_foreign, generator=source) for _ in range(-(-n // n_foreign))]
+        n_ood = len(self.ood)
+        rounds = [torch.randperm(n_ood, generator=source) for _ in range(-(-n // n_ood))]
         return torch.cat(rounds)[:n].to(self.device)
 
 
@@ -130,7 +118,7 @@ def _channels_last(images: Tensor) -> Tensor:
 
 
 def scale_of(depth: Tensor) -> Scale:
-    """Mean and deviation of all valid pixels of ``(N, H, W)``, in double precision."""
+    """Measure the mean and deviation of all valid pixels ``(N, H, W)`` in double precision."""
     n, total, square = 0, 0.0, 0.0
     for image in depth:
         valid = image[image > 0].double()

@@ -1,8 +1,8 @@
-"""What a training needs to go on where it stopped, one file per epoch.
+"""Checkpoints, one file per epoch: with them a training goes on where it stopped.
 
-A file holds the tensors (weights, their averages, the optimiser's moments) and everything else as
-:mod:`priornet.nn.tensor_files` writes it: a process may be killed at any moment, and a file damaged
-later is noticed, named, and passed over for the one before it.
+A file holds the tensors (weights, their averages, the optimiser's moments) and all other state, as
+:mod:`priornet.nn.tensor_files` writes it. A process may be killed at any moment; a file damaged
+later is named, and passed over for the one before it.
 """
 
 from __future__ import annotations
@@ -26,45 +26,46 @@ class Checkpoints:
 
     Args:
         folder: Where they lie.
-        fingerprint: Of all that the training depends on; others' checkpoints are passed over.
-        remark: Told, in one line, of every file that could not be used.
+        fingerprint: Of all that the training depends on; checkpoints with another are passed over.
+        message: Called with a line on every file that could not be used.
     """
 
-    def __init__(self, folder: Path, fingerprint: str, remark: Callable[[str], object]) -> None:
-        self.folder, self.fingerprint, self.remark = folder, fingerprint, remark
+    def __init__(self, folder: Path, fingerprint: str, message: Callable[[str], object]) -> None:
+        self.folder, self.fingerprint, self.message = folder, fingerprint, message
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
 
     def path(self, epoch: int) -> Path:
-        """File of the checkpoint after so many epochs."""
+        """Name the checkpoint after so many epochs."""
         return self.folder / f"epoch-{epoch:04d}.safetensors"
 
     def whole(self) -> Iterator[TensorFile]:
-        """The whole checkpoints of this training, the newest first."""
+        """Read the undamaged checkpoints of this training, the newest first."""
         for path in self._files():
             try:
                 found = read_tensors(path)
             except (OSError, ValueError) as error:
-                self.remark(f"{str(error).rstrip('.')}; going back to the epoch before it.")
+                self.message(f"{str(error).rstrip('.')}; going back to the epoch before it.")
                 continue
             if found.state.get("fingerprint") == self.fingerprint:
                 yield found
             else:
-                self.remark(f"{path}: of other settings or other data; it is not used.")
+                self.message(f"{path}: of other settings or other data; it is not used.")
 
     def epochs(self) -> list[int]:
-        """After how many epochs one can go on, the newest first; 0 where there is none."""
+        """List the epochs after which training can go on, the newest first; 0 without any."""
         return [int(found.state["epoch"]) for found in self.whole()] or [0]
 
     def save(self, epoch: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Keep the state after an epoch. The file is written while training goes on."""
+        """Keep the state after an epoch; a thread writes the file while training goes on."""
         self.wait()
-        own = {name: _copy(tensor) for name, tensor in tensors.items()}
+        # Copies: training will overwrite the originals.
+        own = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
         whole = {**state, "epoch": epoch, "fingerprint": self.fingerprint}
         self._writing = self._writer.submit(self._write, epoch, own, whole)
 
     def wait(self) -> None:
-        """Until the last checkpoint is on disk; its failure, such as a full disk, is raised."""
+        """Wait until the last checkpoint is on disk; raise its failure, such as a full disk."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
@@ -78,16 +79,11 @@ class Checkpoints:
 
     def _write(self, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         write_tensors(self.path(epoch), tensors, state)
-        # Later epochs are of other settings: counted with ours, they would push ours out.
-        ours = [path for path in self._files() if path <= self.path(epoch)]
-        for old in ours[_KEPT:]:
+        # Later epochs come from a run with other settings and do not count.
+        own = [path for path in self._files() if path <= self.path(epoch)]
+        for old in own[_KEPT:]:
             old.unlink(missing_ok=True)
 
     def _files(self) -> list[Path]:
-        """Newest first."""
+        """List the files, the newest first."""
         return sorted(self.folder.glob("epoch-*.safetensors"), reverse=True)
-
-
-def _copy(tensor: Tensor) -> Tensor:
-    """On the CPU and of its own: training will overwrite the original."""
-    return tensor.detach().to("cpu", copy=True)

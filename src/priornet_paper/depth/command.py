@@ -149,7 +149,7 @@ def depth(
     from priornet_paper.depth.memory import NotEnoughMemory
     from priornet_paper.depth.orders import Order
     from priornet_paper.depth.sets import find_sources, named_paths
-    from priornet_paper.depth.train import fabric_options
+    from priornet_paper.depth.sharing import fabric_options
 
     with _one_line(ValueError):
         check_device(device, devices, nodes, workers)

@@ -1,15 +1,15 @@
-"""What each method learns from a batch of images, on standardised depth.
+"""Each method's network and its loss on a batch of images, for standardised depth.
 
-An objective gives sums over pixels (or images) and says how many there are of them; dividing is the
-loop's business, which knows the whole batch when several processes share one. Depth is standardised
-by the mean and the deviation of all valid training pixels; :class:`Scale` takes a belief back.
+An objective returns sums over pixels (or images) and their counts. The loop divides, for it knows
+the whole batch when several processes share one. Depth is standardised by the mean and the
+deviation of all valid training pixels; :class:`Scale` takes a belief back to metres.
 """
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -17,17 +17,19 @@ import torch
 from torch import Tensor, nn
 
 from priornet import losses, training
+from priornet.depth import DepthError
 from priornet.distill import Targets, targets_for
 from priornet.distributions import GaussianEnsemble
 from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
 from priornet.methods import METHODS, Method
-from priornet.nn import Head, make_head, stack_head
+from priornet.nn import DenseDepth, Head, make_head, stack_head
+from priornet.nn.dense_depth.efficientnet import EfficientNetLite0
 from priornet.priors import semi_informative_prior
 from priornet.training import objectives
 from priornet.training.schedules import linear_ramp, temperature
 from priornet_paper.depth.recipe import Recipe
 
-__all__ = ["Batch", "Objective", "Scale", "ensemble_of", "objective_for"]
+__all__ = ["Batch", "Objective", "Scale", "build", "ensemble_of", "objective_for"]
 
 
 class Batch(NamedTuple):
@@ -36,10 +38,10 @@ class Batch(NamedTuple):
     images: Tensor
     depth: Tensor
     """In metres, ``(B, h, w)`` at the resolution of predictions; 0 is no measurement."""
-    foreign: Tensor | None = None
+    ood: Tensor | None = None
     """Out-of-domain images ``(B', 3, H, W)``."""
     answers: Tensor | None = None
-    """What the teachers said of the images: unconstrained outputs ``(M, B, h, w, 2)``."""
+    """Unconstrained outputs of the teachers for the images, ``(M, B, h, w, 2)``."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,18 @@ class Scale:
     std: float
 
     def standardised(self, depth: Tensor) -> Tensor:
-        """Depth as networks predict it."""
+        """Standardise depth, as networks predict it."""
         return (depth - self.mean) / self.std
 
     def metres(self, belief: Any) -> Any:
-        """A belief about standardised depth as one about metres."""
+        """Convert a belief about standardised depth to metres."""
         return belief.affine(self.mean, self.std)
 
 
 class Objective(ABC):
-    """How a method learns."""
+    """The loss of a method, and the head of its network."""
 
-    uses_foreign = False
+    uses_ood = False
     uses_teachers = False
 
     def __init__(self, recipe: Recipe, scale: Scale) -> None:
@@ -69,7 +71,7 @@ class Objective(ABC):
 
     @property
     def make_head(self) -> Callable[[int], Head] | None:
-        """Return what builds the network's head from its features; None for a bare output."""
+        """Return a function from a number of features to the head; None for a bare output."""
         kind = METHODS[self.recipe.method].head
         if kind is None:
             return None
@@ -78,40 +80,40 @@ class Objective(ABC):
         return functools.partial(make_head, kind, n_members=n_members, per_pixel=True, **settings)
 
     def setting(self, share: float) -> float:
-        """What changes while training goes on, from the share of it that is done."""
+        """Return what the loss changes with the share of training that is done."""
         return 0.0
 
     def weights(self, setting: Tensor) -> Tensor:
-        """Weight of each term, ``(n,)``."""
+        """Return the weight of each term, ``(n,)``."""
         return setting.new_ones(1)
 
     def counts(self, batch: Batch) -> Tensor:
-        """How many things each term sums over, ``(n,)``; valid pixels unless a method differs."""
+        """Count the things that each term sums over, ``(n,)``: valid pixels by default."""
         return (batch.depth > 0).sum().float().unsqueeze(0)
 
     @abstractmethod
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
-        """The terms, each summed over the batch, ``(n,)``.
+        """Compute the terms, each summed over the batch, ``(n,)``.
 
         Args:
-            head: Gives unconstrained outputs their meaning.
-            outputs: Of the network, ``(B, h, w, n)``; of the foreign images, if any, behind them.
-            batch: What they are outputs for.
+            head: Turns unconstrained outputs into a distribution.
+            outputs: Of the network, ``(B, h, w, n)``; those for out-of-domain images come last.
+            batch: The images and their depth.
             setting: From :meth:`setting`, as a tensor that a CUDA graph can read.
         """
 
     def prediction(self, head: Any, outputs: Tensor) -> Any:
-        """A distribution per pixel, pixels in one row ``(P,)``."""
+        """Return a distribution per pixel, pixels in one row ``(P,)``."""
         return head.distribution(outputs.flatten(0, -2))
 
     def pixels(self, batch: Batch) -> training.Batch:
-        """Return standardised depth ``(P, 1)``, and where it was measured ``(P,)``."""
+        """Return the pixels as a batch of the training library: standardised depth ``(P, 1)``."""
         depth = batch.depth.flatten()
         standardised, mask = self.scale.standardised(depth).unsqueeze(-1), depth > 0
         return training.Batch(batch.images, standardised, mask, None, mask)
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Any:
-        """What trained networks say of images, in metres; batch ``(B, h, w)``, event ``(1,)``."""
+        """Predict images with trained networks, in metres: batch ``(B, h, w)``, event ``(1,)``."""
         raw = torch.stack([cast(Any, network).raw(images) for network in networks])
         if len(networks) > 1:
             return self.scale.metres(ensemble_of(raw))
@@ -126,7 +128,7 @@ class _DenseDepth(Objective):
 
     @property
     def farthest(self) -> float:
-        """The depth whose inverse is 1."""
+        """Return the depth whose inverse is 1."""
         return _FARTHEST[self.config.dataset]
 
     def counts(self, batch: Batch) -> Tensor:
@@ -138,7 +140,7 @@ class _DenseDepth(Objective):
         return loss.sum().unsqueeze(0)
 
     def belief(self, networks: Sequence[nn.Module], images: Tensor) -> Tensor:
-        """Depth in metres, ``(B, h, w)``; it says nothing else."""
+        """Predict depth in metres, ``(B, h, w)``, without uncertainty."""
         (network,) = networks
         return depth_of(cast(Any, network)(images), self.farthest)
 
@@ -168,7 +170,7 @@ class _Gaussian(Objective):
         return torch.stack([likelihood, self._structure(gaussian.loc, batch.depth).sum()])
 
     def _structure(self, mean: Tensor, depth: Tensor) -> Tensor:
-        """DenseDepth's loss per image, of a standardised mean ``(P, 1)``."""
+        """Compute DenseDepth's loss per image, of a standardised mean ``(P, 1)``."""
         farthest = _FARTHEST[self.config.dataset]
         metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
         # What is behind the camera is as near as can be: its inverse would be far.
@@ -185,13 +187,13 @@ class _Evidential(Objective):
 
 
 class _PriorNetwork(Objective):
-    """Reverse KL inside, and back to the prior on images of another set, Eqs. (8) and (11)."""
+    """Reverse KL in domain, and back to the prior on images of another set, Eqs. (8) and (11)."""
 
-    uses_foreign = True
+    uses_ood = True
 
     def __init__(self, recipe: Recipe, scale: Scale) -> None:
         super().__init__(recipe, scale)
-        # All valid training pixels have mean 0 and variance 1 once standardised, as these two have.
+        # Two targets of mean 0 and variance 1, as all valid training pixels have together.
         everything = torch.tensor([[-1.0], [1.0]])
         evidence, match = self.config.prior_evidence, self.config.prior_match
         self.prior = semi_informative_prior(everything, evidence, evidence, match)
@@ -206,7 +208,7 @@ class _PriorNetwork(Objective):
 
     def counts(self, batch: Batch) -> Tensor:
         h, w = batch.depth.shape[-2:]
-        n_out = 0 if batch.foreign is None else len(batch.foreign) * h * w
+        n_out = 0 if batch.ood is None else len(batch.ood) * h * w
         return torch.cat([super().counts(batch), batch.depth.new_full((1,), n_out).float()])
 
     def sums(self, head: Any, outputs: Tensor, batch: Batch, setting: Tensor) -> Tensor:
@@ -216,11 +218,11 @@ class _PriorNetwork(Objective):
         nw = self.prediction(head, inside)
         own = losses.reverse_kl(nw, y, prior.expand(nw.batch_shape), self.config.beta, valid)
         nw = self.prediction(head, outside)
-        strange = losses.reverse_kl(nw, None, prior.expand(nw.batch_shape), 0.0)
-        return torch.stack([own.sum(), strange.sum()])
+        other = losses.reverse_kl(nw, None, prior.expand(nw.batch_shape), 0.0)
+        return torch.stack([own.sum(), other.sum()])
 
     def _prior_like(self, outputs: Tensor) -> Any:
-        """The prior where the outputs are: moved once."""
+        """Return the prior on the device of the outputs: it moves once."""
         if self.prior.device != outputs.device or self.prior.dtype != outputs.dtype:
             names = ("loc", "precision_tril", "belief", "excess")
             moved = {name: getattr(self.prior, name).to(outputs) for name in names}
@@ -258,38 +260,67 @@ class _Student(Objective):
         loss = self.targets.compare(prediction, fields, setting)
         power = self.config.student_evenness
         if power:
-            # At most 1, the variance of all depths: strange images would outweigh the others.
+            # At most 1, the variance of all depths: unusual images would outweigh the others.
             loss = loss * teacher.covariance_trace().total.clamp(max=1.0) ** power
         # Where depth is never measured (sky) the teachers have learnt nothing to pass on.
         valid = batch.depth.flatten() > 0
         return torch.where(valid, loss, torch.zeros_like(loss)).sum().unsqueeze(0)
 
 
-_OWN: Mapping[str, type[Objective]] = {"NWPN": _PriorNetwork, "DER": _Evidential}
-
-
-def _learns(method: Method) -> type[Objective]:
+def _kind_of(method: Method) -> type[Objective]:
     if method.head is None:
         return _DenseDepth
     if method.needs_teacher:
         return _Student
-    return _Gaussian if method.is_likelihood else _OWN[method.key]
+    return (
+        _Gaussian
+        if method.is_likelihood
+        else {"NWPN": _PriorNetwork, "DER": _Evidential}[method.key]
+    )
 
 
-_METHODS = {key: _learns(method) for key, method in METHODS.items()}
+_METHODS = {key: _kind_of(method) for key, method in METHODS.items()}
 
 
 def objective_for(recipe: Recipe, scale: Scale) -> Objective:
-    """How a recipe learns."""
+    """Make the objective of a configuration."""
     return _METHODS[recipe.method](recipe, scale)
 
 
-# Only gives outputs their meaning. Made here, for a compiler stops at what makes modules.
+def build(objective: Objective, weights: str | None) -> DenseDepth:
+    """Build the network of an objective, which has learnt nothing of depth yet.
+
+    Args:
+        objective: What it is to learn, and its settings.
+        weights: ImageNet weights of its encoder, as in ``Sources``; None for random ones.
+
+    Raises:
+        DepthError: Weights or widths, which the user chose, that do not fit.
+    """
+    config = objective.config
+    encoder: Any = config.encoder
+    try:
+        network = DenseDepth(
+            objective.make_head,
+            encoder,
+            n_decoder=config.n_decoder,
+            pretrained=weights,
+            early_split=config.early_split and objective.recipe.method == "MD-EnD",
+            dropout=0.0 if objective.uses_teachers else config.dropout,
+        )
+    except (OSError, ValueError) as error:  # of weights and widths that the user chose
+        raise DepthError(str(error)) from error
+    if config.norm == "frozen" and isinstance(network.encoder, EfficientNetLite0):
+        network.encoder.fold_norms()  # statistics that never change need no layers of their own
+    return network
+
+
+# Turns outputs into Gaussians. Made here, for a compiler stops where modules are made.
 _MEMBER = stack_head("gaussian", 1, per_pixel=True)
 
 
 def ensemble_of(outputs: Tensor) -> GaussianEnsemble:
-    """Unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, as one ensemble."""
+    """Join unconstrained outputs of M Gaussian networks, ``(M, *batch, 2)``, in an ensemble."""
     members = _MEMBER.distribution(outputs)
     return GaussianEnsemble.from_precision_tril(
         members.loc, members.precision_tril, validate_args=False

@@ -1,27 +1,83 @@
-"""What a network must know when several processes share every batch: they do what one would do."""
+"""Processes that share every batch: Lightning Fabric, and networks that see the whole batch."""
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from priornet_paper.depth.batches import Share
+__all__ = ["Share", "SharedDropout", "fabric_options", "make_fabric", "shared"]
 
-__all__ = ["SharedDropout", "shared"]
+
+def make_fabric(device: str = "cpu", **more: Any) -> Any:
+    """Make Lightning Fabric for a device.
+
+    Its precision is float32: in mixed precision it would round everything that goes into a module,
+    the measured depths too. The networks alone compute in bfloat16.
+
+    Args:
+        device: ``"cpu"``, ``"cuda"``, or another accelerator that Fabric knows.
+        more: Other arguments of ``Fabric``: ``devices``, ``num_nodes``, ``strategy``.
+    """
+    arguments: dict[str, Any] = {"devices": 1, **more}
+    return _fabric_class()(accelerator=device, precision="32-true", **arguments)
+
+
+def fabric_options(devices: int, nodes: int) -> dict[str, Any]:
+    """Return arguments of :func:`make_fabric` for processes that share every batch."""
+    if devices * nodes == 1:
+        return {}
+    return {"devices": devices, "num_nodes": nodes, "strategy": "ddp"}
+
+
+def _fabric_class() -> Any:
+    """Import Fabric from its own package, or from that of all of Lightning."""
+    for package in ("lightning_fabric", "lightning.fabric"):
+        try:
+            found = import_module(package).Fabric
+        except ImportError:
+            continue
+        logging.getLogger(f"{package}.utilities.rank_zero").addFilter(_is_news)
+        return found
+    raise ImportError(
+        "training needs Lightning Fabric; install it with `pip install '.[depth]'` in a checkout "
+        "of priornet."
+    )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Drop Fabric's advice on matrix products: every process would give it, and losses need them.
+
+    Networks compute in bfloat16 already; products of float32 must stay precise.
+    """
+    return "set_float32_matmul_precision" not in record.getMessage()
+
+
+class Share(NamedTuple):
+    """The part of every batch that one process has."""
+
+    rank: int = 0
+    n_processes: int = 1
+
+    def of(self, n: int) -> slice:
+        """Return the process's part of ``n`` things; every process has as many."""
+        each = n // self.n_processes
+        return slice(self.rank * each, (self.rank + 1) * each)
 
 
 class SharedDropout(nn.Dropout2d):
     """Leaves out the maps that one process would leave out with the whole batch.
 
-    Every process draws for the whole batch, from generators that stand at the same place, and keeps
-    its part. With draws of their own, all processes would leave out the same maps of their images.
+    Every process draws for the whole batch, from generators in the same state, and keeps its part.
+    With draws of their own, all processes would leave out the same maps of their images.
 
     Args:
         p: Share of the maps that are left out.
-        share: Which part of a batch is ours.
-        n_own: Images of ours in a batch; foreign images may lie behind them, as many or more.
+        share: Part of a batch that this process has.
+        n_own: Images in that part; out-of-domain images may lie behind them, as many or more.
     """
 
     def __init__(self, p: float, share: Share, n_own: int) -> None:
@@ -29,7 +85,7 @@ class SharedDropout(nn.Dropout2d):
         self.share, self.n_own = share, n_own
 
     def forward(self, input: Tensor) -> Tensor:
-        """Maps ``(B, C, H, W)``, some of them zero and the others larger in training mode."""
+        """Set some maps ``(B, C, H, W)`` to zero in training mode, and enlarge the others."""
         if not self.training or self.p == 0:
             return input
         n_parts, n_own = len(input) // self.n_own, self.n_own
@@ -40,14 +96,14 @@ class SharedDropout(nn.Dropout2d):
 
 
 def shared(network: nn.Module, fabric: Any, share: Share, n_own: int, *, frozen: bool) -> nn.Module:
-    """A network whose batch norms and dropout see the whole batch; itself where one process does.
+    """Make batch norms and dropout see the whole batch; one process needs no change.
 
     Args:
         network: To be trained.
-        fabric: From ``make_fabric``, launched.
-        share: Which part of a batch is ours.
-        n_own: Images of ours in a batch.
-        frozen: Whether batch norms use frozen statistics, which do not depend on the batch.
+        fabric: From :func:`make_fabric`, launched.
+        share: Part of a batch that this process has.
+        n_own: Images in that part.
+        frozen: Batch norms use frozen statistics, which do not depend on the batch.
     """
     if share.n_processes == 1:
         return network

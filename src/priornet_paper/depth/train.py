@@ -1,8 +1,8 @@
 """The training loop: one for all methods, on one device or many, which goes on where it stopped.
 
 Networks that see the same batches can be trained together: students of one ensemble, whose teachers
-are then asked once for all of them. Each ends with the weights that it would have alone (on a CPU
-with the same bits, as long as it drops nothing at random), and has checkpoints of its own.
+then answer once for all of them. Each ends with the weights that it would have alone (on a CPU with
+the same bits, if it drops nothing at random), and has checkpoints of its own.
 
 Everything random in an epoch follows from the seed and the number of the epoch, so that a training
 killed in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes
@@ -13,50 +13,38 @@ or on GPUs those of all processes (``norm="batch"``).
 
 from __future__ import annotations
 
-import logging
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from priornet.nn import DenseDepth
 from priornet.nn.tensor_files import TensorFile
-from priornet_paper.depth.batches import Share, TrainingSet, epoch_seed
+from priornet.training.replay import Graphed, on_stream
+from priornet.training.schedules import cosine
+from priornet_paper.depth.batches import TrainingSet, epoch_seed
 from priornet_paper.depth.checkpoint import Checkpoints
-from priornet_paper.depth.learning import Learning
-from priornet_paper.depth.methods import Objective
-from priornet_paper.depth.sharing import shared
-from priornet_paper.depth.step import Step, rate_at, set_norms
+from priornet_paper.depth.memory import is_out_of_memory
+from priornet_paper.depth.methods import Batch
+from priornet_paper.depth.sharing import Share, shared
+from priornet_paper.depth.trainee import Compute, Trainee, precision_of
 
-__all__ = ["Lesson", "Outcome", "Tick", "Training", "fabric_options", "make_fabric", "train"]
+__all__ = ["Step", "Tick", "Training", "rate_at", "train"]
 
 
 class Tick(NamedTuple):
-    """Where a training stands; handed to the ``progress`` callback after every epoch."""
+    """Progress of a training; handed to the ``progress`` callback after every epoch."""
 
     epoch: int
     n_epochs: int
     losses: list[float]
     """Of every network."""
-
-
-class Lesson(NamedTuple):
-    """A network and what it is to learn."""
-
-    network: nn.Module
-    """With ``raw(images)``; with ``encoder`` and ``head`` if it has those."""
-    objective: Objective
-    """What it learns."""
-    folder: Path
-    """Where its checkpoints lie."""
-    fingerprint: str
-    """Of all that its weights depend on: a checkpoint of another one is not used."""
 
 
 @dataclass(frozen=True)
@@ -69,216 +57,268 @@ class Training:
     compile: bool = False
     """Let torch.compile fuse the network, its loss and its teachers, on GPUs only."""
     half: bool | None = None
-    """Whether networks compute in bfloat16; None for what the settings say, on a GPU."""
+    """Compute networks in bfloat16; None for what the settings say, on a GPU."""
     progress: Callable[[Tick], object] = field(default=lambda _: None)
-    """Told of every epoch, by the first of the processes that share a batch."""
-    remark: Callable[[str], object] = field(default=lambda _: None)
-    """Told in one line of what should be known, such as a damaged checkpoint."""
+    """Called after every epoch, by the first of the processes that share a batch."""
+    message: Callable[[str], object] = field(default=lambda _: None)
+    """Called with a line on what should be known, such as a damaged checkpoint."""
     stop: Callable[[], bool] = field(default=lambda: False)
-    """Asked after every epoch whether to leave it at that."""
+    """Called after every epoch; True ends the training there."""
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a training did. A network holds its weights, averaged if that was asked for."""
-
-    losses: list[float]
-    """Mean loss of every epoch."""
-    seconds: float
-    """Also those before an interruption; of networks trained together an equal share."""
-    is_finished: bool
-
-
-def make_fabric(device: str = "cpu", **more: Any) -> Any:
-    """Lightning Fabric for a device.
-
-    Its precision is float32: in mixed precision it would round everything that goes into a module,
-    the measured depths too. The network alone computes in bfloat16, see :class:`Learner`.
-
-    Args:
-        device: ``"cpu"``, ``"cuda"``, or another accelerator that Fabric knows.
-        more: Other arguments of ``Fabric``: ``devices``, ``num_nodes``, ``strategy``.
-    """
-    arguments: dict[str, Any] = {"devices": 1, **more}
-    return _fabric_class()(accelerator=device, precision="32-true", **arguments)
-
-
-def fabric_options(devices: int, nodes: int) -> dict[str, Any]:
-    """Arguments of :func:`make_fabric` for processes that share every batch."""
-    if devices * nodes == 1:
-        return {}
-    return {"devices": devices, "num_nodes": nodes, "strategy": "ddp"}
-
-
-def _fabric_class() -> Any:
-    """From its own package, or from that of all of Lightning."""
-    for package in ("lightning_fabric", "lightning.fabric"):
-        try:
-            found = import_module(package).Fabric
-        except ImportError:
-            continue
-        logging.getLogger(f"{package}.utilities.rank_zero").addFilter(_is_news)
-        return found
-    raise ImportError(
-        "training needs Lightning Fabric; install it with `pip install '.[depth]'` in a checkout "
-        "of priornet."
-    )
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Not that products could be less precise: networks compute in bfloat16, losses must not.
-
-    Every process would say so, across the progress bars.
-    """
-    return "set_float32_matmul_precision" not in record.getMessage()
+    def compute(self, fabric: Any, precision: str) -> Compute:
+        """Choose how to compute on a device."""
+        on_gpu = fabric.device.type == "cuda"
+        half = precision == "bf16" and on_gpu if self.half is None else self.half
+        alone = on_gpu and fabric.world_size == 1
+        return Compute(half, self.capture and alone, self.compile and on_gpu)
 
 
 def train(
     fabric: Any,
-    lessons: Sequence[Lesson],
+    trainees: Sequence[Trainee],
     data: TrainingSet,
     training: Training,
     teachers: Sequence[nn.Module] = (),
-) -> list[Outcome]:
+) -> None:
     """Train networks, from the last checkpoints that they have of one epoch.
 
     Args:
-        fabric: From :func:`make_fabric`, launched.
-        lessons: One network, or several that are to see the same images for as many epochs.
+        fabric: From :func:`~priornet_paper.depth.sharing.make_fabric`, launched.
+        trainees: One network, or several that are to see the same images for as many epochs.
         data: Training images.
         training: Seed and callbacks.
         teachers: For students, in the ensemble's order; on the device, in evaluation mode. They are
-            for these students only: see :class:`~priornet_paper.depth.step.Step`.
-
-    Returns:
-        What became of each network.
+            for these students only: see :class:`Step`.
     """
-    run = _Run(fabric, lessons, data, training, teachers)
-    with run.step.on_stream():
-        return run.go()
+    try:
+        run = _Run(fabric, trainees, data, training, teachers)
+        with run.step.on_stream(), ExitStack() as closing:
+            for trainee in trainees:
+                closing.callback(trainee.checkpoints.close)
+            run.go()
+    finally:
+        for trainee in trainees:
+            trainee.release()
 
 
 class _Run:
     def __init__(
         self,
         fabric: Any,
-        lessons: Sequence[Lesson],
+        trainees: Sequence[Trainee],
         data: TrainingSet,
         training: Training,
         teachers: Sequence[nn.Module],
     ) -> None:
-        self.fabric, self.data, self.training = fabric, data, training
-        self.config = config = lessons[0].objective.config
-        recipes = [lesson.objective.recipe for lesson in lessons]
+        self.fabric, self.trainees, self.data, self.training = fabric, trainees, data, training
+        self.config = config = trainees[0].objective.config
+        recipes = [trainee.objective.recipe for trainee in trainees]
         (self.n_epochs,) = {recipe.config.epochs_of(recipe.method) for recipe in recipes}
         self.n_steps = data.n_steps(config.batch)
         self.share = Share(fabric.global_rank, fabric.world_size)
-        if min(config.batch, len(data)) % fabric.world_size:
+        size = min(config.batch, len(data))
+        if size % fabric.world_size:
             raise ValueError(
-                f"a batch of {min(config.batch, len(data))} images cannot be shared equally by "
-                f"{fabric.world_size} processes."
+                f"a batch of {size} images cannot be shared equally by {fabric.world_size} "
+                "processes."
             )
-        n_own = min(config.batch, len(data)) // fabric.world_size
-        on_gpu = fabric.device.type == "cuda"
-        capture = training.capture and on_gpu and fabric.world_size == 1
-        half = config.precision == "bf16" and on_gpu if training.half is None else training.half
-        fuse = training.compile and on_gpu
-        if fuse:
+        how = training.compute(fabric, config.precision)
+        if how.fuse:
             torch.compiler.reset()  # after a few networks it would leave the next ones as they are
-        frozen = config.norm == "frozen"
-        self.learnings = [
-            Learning(
+        for trainee in trainees:
+            trainee.network = shared(
+                trainee.network,
                 fabric,
-                shared(lesson.network, fabric, self.share, n_own, frozen=frozen),
-                lesson.objective,
-                self.n_steps,
-                half=half,
-                capture=capture,
-                fuse=fuse,
+                self.share,
+                size // fabric.world_size,
+                frozen=config.norm == "frozen",
             )
-            for lesson in lessons
-        ]
-        self.files = [Checkpoints(one.folder, one.fingerprint, training.remark) for one in lessons]
-        self.step = Step(
-            fabric,
-            [learning.pupil for learning in self.learnings],
-            teachers,
-            config.clip,
-            half=half,
-            capture=capture,
-            compile=fuse,
-            remark=training.remark,
-        )
+            trainee.set_up(fabric, self.n_steps, how)
+            trainee.checkpoints = Checkpoints(trainee.folder, trainee.fingerprint, training.message)
+        self.step = Step(fabric, trainees, teachers, config.clip, how, training.message)
 
-    def go(self) -> list[Outcome]:
-        """The epochs that are not done yet."""
-        started = time.perf_counter()
-        with ExitStack() as closing:
-            for files in self.files:
-                closing.callback(files.close)
-            self._resume()
-            for epoch in range(len(self.learnings[0].losses), self.n_epochs):
-                losses = self._epoch(epoch)
-                for learning, loss in zip(self.learnings, losses, strict=True):
-                    learning.losses.append(loss)
-                seconds = (time.perf_counter() - started) / len(self.learnings)
-                self._save(seconds)
+    def go(self) -> None:
+        """Train the epochs that are not done yet."""
+        self._resume()
+        ended = time.perf_counter()
+        for epoch in range(len(self.trainees[0].losses), self.n_epochs):
+            losses = self._epoch(epoch)
+            began, ended = ended, time.perf_counter()
+            for trainee, loss in zip(self.trainees, losses, strict=True):
+                trainee.losses.append(loss)
+                trainee.seconds += (ended - began) / len(self.trainees)
                 if self.fabric.is_global_zero:
-                    self.training.progress(Tick(epoch + 1, self.n_epochs, losses))
-                if epoch + 1 < self.n_epochs and self.fabric.broadcast(self.training.stop()):
-                    return self._outcomes(seconds, is_finished=False)
-        for learning in self.learnings:
-            learning.finish()
-        seconds = (time.perf_counter() - started) / len(self.learnings)
-        return self._outcomes(seconds, is_finished=True)
-
-    def _outcomes(self, seconds: float, is_finished: bool) -> list[Outcome]:
-        return [
-            Outcome(learning.losses, learning.seconds + seconds, is_finished)
-            for learning in self.learnings
-        ]
-
-    def _epoch(self, epoch: int) -> list[float]:
-        config, seed = self.config, self.training.seed
-        torch.manual_seed(epoch_seed(seed, epoch))  # for networks that drop something at random
-        for learning in self.learnings:
-            set_norms(learning.network, config.norm == "frozen")
-        total = torch.zeros(len(self.learnings), device=self.fabric.device)
-        for i, batch in enumerate(self.data.epoch(seed, epoch, config.batch, self.share)):
-            share = (epoch + i / self.n_steps) / self.n_epochs
-            # The rate of the middle of a step: it is never zero.
-            middle = share + 0.5 / self.n_steps / self.n_epochs
-            settings = [learning.pupil.objective.setting(share) for learning in self.learnings]
-            total += self.step(batch, settings, rate_at(middle, config.warm_up, config.schedule))
-            for learning in self.learnings:
-                learning.average.update()
-        losses = (self.fabric.all_reduce(total, reduce_op="mean") / self.n_steps).tolist()
-        for learning, loss in zip(self.learnings, losses, strict=True):
-            if not math.isfinite(loss):
-                name = learning.pupil.objective.recipe.name
-                raise FloatingPointError(
-                    f"{name}, seed {seed}: the loss of epoch {epoch + 1} is {loss}; a lower "
-                    "`learning_rate` or `clip` may help."
-                )
-        return losses
-
-    # -- going on where it stopped ----------------------------------------------------------------
+                    trainee.save()
+            if self.fabric.is_global_zero:
+                self.training.progress(Tick(epoch + 1, self.n_epochs, losses))
+            if epoch + 1 < self.n_epochs and self.fabric.broadcast(self.training.stop()):
+                return
+        for trainee in self.trainees:
+            trainee.finish()
 
     def _resume(self) -> None:
         # One process reads: the others may be on machines without the folder.
         found = self.fabric.broadcast(self._newest() if self.fabric.is_global_zero else None)
         if found is not None:
-            for learning, file in zip(self.learnings, found, strict=True):
-                learning.load(file.tensors, file.state, self.n_steps)
+            for trainee, file in zip(self.trainees, found, strict=True):
+                trainee.load(file.tensors, file.state, self.n_steps)
 
     def _newest(self) -> list[TensorFile] | None:
-        """A checkpoint of every network, all of one epoch."""
-        saved = [{int(file.state["epoch"]): file for file in files.whole()} for files in self.files]
+        """Read a checkpoint of every network, all of one epoch."""
+        saved = [
+            {int(file.state["epoch"]): file for file in trainee.checkpoints.whole()}
+            for trainee in self.trainees
+        ]
         of_all = set[int].intersection(*map(set[int], saved))
         return [own[max(of_all)] for own in saved] if of_all else None
 
-    def _save(self, seconds: float) -> None:
-        if not self.fabric.is_global_zero:
-            return
-        for learning, files in zip(self.learnings, self.files, strict=True):
-            files.save(len(learning.losses), learning.tensors(), learning.state(seconds))
+    def _epoch(self, epoch: int) -> list[float]:
+        config, seed = self.config, self.training.seed
+        torch.manual_seed(epoch_seed(seed, epoch))  # for networks that drop something at random
+        for trainee in self.trainees:
+            trainee.set_mode()
+        total = torch.zeros(len(self.trainees), device=self.fabric.device)
+        for i, batch in enumerate(self.data.epoch(seed, epoch, config.batch, self.share)):
+            share = (epoch + i / self.n_steps) / self.n_epochs
+            # The rate of the middle of a step: it is never zero.
+            middle = share + 0.5 / self.n_steps / self.n_epochs
+            total += self.step(batch, share, rate_at(middle, config.warm_up, config.schedule))
+            for trainee in self.trainees:
+                trainee.average.update()
+        losses = (self.fabric.all_reduce(total, reduce_op="mean") / self.n_steps).tolist()
+        for trainee, loss in zip(self.trainees, losses, strict=True):
+            if not math.isfinite(loss):
+                raise FloatingPointError(
+                    f"{trainee.objective.recipe.name}, seed {seed}: the loss of epoch {epoch + 1} "
+                    f"is {loss}; a lower `learning_rate` or `clip` may help."
+                )
+        return losses
+
+
+def rate_at(share: float, warm_up: float, schedule: str) -> float:
+    """Compute the factor of the learning rates: up from zero, then constant or half a cosine.
+
+    Example:
+        >>> rate_at(0.05, 0.1, "cosine"), rate_at(1.0, 0.1, "cosine"), rate_at(1.0, 0.1, "constant")
+        (0.5, 0.0, 1.0)
+    """
+    if share < warm_up:
+        return share / warm_up
+    return cosine((share - warm_up) / (1 - warm_up)) if schedule == "cosine" else 1.0
+
+
+class Step:
+    """Changes the weights by one batch: teachers, forward, backward, clipping, optimiser.
+
+    On one GPU the whole step is a CUDA graph: hundreds of small kernels are started by one call.
+    What changes from step to step lies in memory that the graph reads.
+
+    Args:
+        fabric: Lightning Fabric.
+        trainees: Networks that learn from the same batch, each by itself.
+        teachers: Networks whose answers students learn; where they compute in bfloat16, the weights
+            of their convolutions are rounded to it in place.
+        clip: Longest gradient.
+        how: Precision, CUDA graph and compiler.
+        message: Called with a line where a graph is not possible.
+    """
+
+    def __init__(
+        self,
+        fabric: Any,
+        trainees: Sequence[Trainee],
+        teachers: Sequence[nn.Module],
+        clip: float,
+        how: Compute,
+        message: Callable[[str], object],
+    ) -> None:
+        self.fabric, self.trainees, self.teachers = fabric, trainees, teachers
+        self.clip, self.how, self.message = clip, how, message
+        self.settings = torch.zeros(len(trainees), device=fabric.device)
+        self._stream = torch.cuda.Stream(fabric.device) if how.capture else None
+        self._graphed = Graphed(self._on_static, self._stream, self._not_captured)
+        self._static: Batch | None = None
+        self._losses: Tensor | None = None
+        # As a function of the network it is compiled once for all teachers.
+        self._ask = torch.compile(_raw, dynamic=False) if how.fuse else _raw
+        for teacher in teachers:
+            if how.half and isinstance(teacher, DenseDepth):
+                teacher.narrow()
+        if how.capture:
+            for group in self._groups():
+                group["lr"] = torch.zeros((), device=fabric.device)
+
+    def on_stream(self) -> AbstractContextManager[None]:
+        """Train on a stream of its own, which a graph needs."""
+        return on_stream(self._stream)
+
+    def __call__(self, batch: Batch, share: float, factor: float) -> Tensor:
+        """Return the losses before the step, ``(n,)``; this process's share of them.
+
+        Args:
+            batch: Images, and what is known of them.
+            share: Share of the training that is done.
+            factor: Of the learning rates.
+        """
+        for own, trainee in zip(self.settings, self.trainees, strict=True):
+            own.fill_(trainee.objective.setting(share))
+        for group in self._groups():
+            rate = group["highest"] * factor
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+        if self._stream is None:
+            return self._plain(batch)
+        if self._static is None:
+            self._static = Batch(*(None if p is None else p.clone() for p in batch))  # pyright: ignore[reportArgumentType] (None stays where it was)
+        for static, new in zip(self._static, batch, strict=True):
+            if static is not None and new is not None:
+                static.copy_(new)
+        self._graphed()
+        assert self._losses is not None
+        return self._losses.clone()
+
+    def _groups(self) -> list[dict[str, Any]]:
+        return [group for trainee in self.trainees for group in trainee.optimizer.param_groups]
+
+    def _on_static(self) -> None:
+        assert self._static is not None
+        with warnings.catch_warnings():  # torch takes the steps before the capture for a mistake
+            warnings.filterwarnings(
+                "ignore", "This instance was constructed with capturable=True", UserWarning
+            )
+            self._losses = self._plain(self._static)
+
+    def _not_captured(self, error: RuntimeError) -> None:
+        if is_out_of_memory(error):
+            raise error
+        self.message(f"steps are not replayed from a CUDA graph: {str(error).splitlines()[0]}")
+
+    def _plain(self, batch: Batch) -> Tensor:
+        if self.teachers:
+            batch = batch._replace(answers=self._asked(batch.images))
+        pairs = zip(self.trainees, self.settings, strict=True)
+        return torch.stack([self._learn(trainee, batch, setting) for trainee, setting in pairs])
+
+    def _learn(self, trainee: Trainee, batch: Batch, setting: Tensor) -> Tensor:
+        n_processes = self.fabric.world_size
+        counts = trainee.objective.counts(batch)
+        if n_processes > 1:  # of the whole batch; DDP will average the processes' gradients
+            counts = self.fabric.all_reduce(counts, reduce_op="sum") / n_processes
+        loss = trainee.module(batch, setting, counts)
+        self.fabric.backward(loss)
+        nn.utils.clip_grad_norm_(trainee.parameters, self.clip, foreach=True)
+        trainee.optimizer.step()
+        trainee.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    @torch.no_grad()
+    def _asked(self, images: Tensor) -> Tensor:
+        with precision_of(self.how.half, images.device):
+            return torch.stack([self._ask(teacher, images) for teacher in self.teachers])
+
+
+def _raw(network: Any, images: Tensor) -> Tensor:
+    """Return a teacher's unconstrained outputs."""
+    return network.raw(images)

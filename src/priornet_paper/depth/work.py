@@ -31,21 +31,15 @@ from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.devices import getting_the_gpu
 from priornet_paper.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
-from priornet_paper.depth.methods import Objective, Scale, objective_for
-from priornet_paper.depth.networks import build
+from priornet_paper.depth.methods import Objective, Scale, build, objective_for
 from priornet_paper.depth.orders import Event, Order, Task
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.recipe import Recipe
 from priornet_paper.depth.scoring import Predict, Scoring
 from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.train import (
-    Lesson,
-    Outcome,
-    Tick,
-    Training,
-    make_fabric,
-    train,
-)
+from priornet_paper.depth.sharing import make_fabric
+from priornet_paper.depth.train import Tick, Training, train
+from priornet_paper.depth.trainee import Trainee
 from priornet_paper.runs.store import Store, fingerprint
 
 __all__ = ["Parts", "Workshop"]
@@ -73,7 +67,7 @@ class Parts:
         recipe = task.recipe
         own: list[Any] = [task.kind, recipe.config.settings_of(recipe.method), task.seed]
         if task.kind == "train":
-            uses_ood = objective_for(recipe, Scale(0.0, 1.0)).uses_foreign
+            uses_ood = objective_for(recipe, Scale(0.0, 1.0)).uses_ood
             own += [task.member, self.sets.fingerprint(uses_foreign=uses_ood)]
         else:
             config = recipe.config
@@ -227,7 +221,7 @@ class Workshop:
         first, device = tasks[0], self.fabric.device  # before images are decoded: it may be taken
         seed = _training_seed(first.seed, first.member)
         objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
-        data = self.sets.training(first.recipe, objectives[0].uses_foreign, device)
+        data = self.sets.training(first.recipe, objectives[0].uses_ood, device)
         teachers = [
             self._load(needed, self.agreed(partial(read_tensors, self.parts.path(needed))))
             for needed in first.needs
@@ -235,8 +229,8 @@ class Workshop:
         networks = [self._built(objective, seed, teachers) for objective in objectives]
         for teacher in teachers:  # not before: the students have taken weights by their names
             teacher.encoder.fold_norms()
-        lessons = [
-            Lesson(network, objective, self.parts.checkpoints(task), self.parts.fingerprint(task))
+        trainees = [
+            Trainee(network, objective, self.parts.checkpoints(task), self.parts.fingerprint(task))
             for task, network, objective in zip(tasks, networks, objectives, strict=True)
         ]
         training = Training(
@@ -244,18 +238,16 @@ class Workshop:
             self.order.capture,
             self.order.compile,
             progress=lambda tick: self._tick(tasks, tick),
-            remark=self._message,
+            message=self._message,
             stop=lambda: self.order.is_late,
         )
 
-        def run() -> list[Outcome]:
-            return train(self.fabric, lessons, data, training, teachers)
-
+        self._with_room(tasks, partial(train, self.fabric, trainees, data, training, teachers))
         made: dict[Task, dict[str, Any]] = {}
-        for task, lesson, outcome in zip(tasks, lessons, self._with_room(tasks, run), strict=True):
-            if not outcome.is_finished:
+        for task, trainee in zip(tasks, trainees, strict=True):
+            if not trainee.is_finished:
                 return None
-            made[task] = self._keep(task, lesson, outcome)
+            made[task] = self._keep(task, trainee)
         self.fabric.barrier()
         return made
 
@@ -267,30 +259,32 @@ class Workshop:
             start_as_member(network, teachers[0])
         return network
 
-    def _keep(self, task: Task, lesson: Lesson, outcome: Outcome) -> dict[str, Any]:
+    def _keep(self, task: Task, trainee: Trainee) -> dict[str, Any]:
         """Write a trained network with its record."""
         # Units for `priornet export`; those of DD are the network's own.
         scale = Scale(0.0, 1.0) if task.recipe.method == "DD" else self.sets.scale
         size = (task.recipe.config.height, task.recipe.config.width)
         record = {
-            "losses": outcome.losses,
-            "seconds": round(outcome.seconds, 2),
-            **depth_record(lesson.network, size, scale.mean, scale.std),
+            "losses": trainee.losses,
+            "seconds": round(trainee.seconds, 2),
+            **depth_record(trainee.network, size, scale.mean, scale.std),
             **provenance(),
         }
         if not self.fabric.is_global_zero:
-            return {"fingerprint": lesson.fingerprint, **record}
-        record = self.parts.write(task, record, lesson.network.state_dict())
-        shutil.rmtree(lesson.folder, ignore_errors=True)
+            return {"fingerprint": trainee.fingerprint, **record}
+        record = self.parts.write(task, record, trainee.network.state_dict())
+        shutil.rmtree(trainee.folder, ignore_errors=True)
         return record
 
-    def _with_room(self, tasks: Sequence[Task], run: Callable[[], list[Outcome]]) -> list[Outcome]:
+    def _with_room(self, tasks: Sequence[Task], run: Callable[[], None]) -> None:
         """Run a training; where memory does not suffice for one network, name a batch that fits."""
         try:
-            return run()
+            run()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
+        else:
+            return
         # Outside the handler: the error would hold on to the memory of the step that failed.
         _free_memory()
         task, config = tasks[0], tasks[0].recipe.config
@@ -306,7 +300,7 @@ class Workshop:
     def _one_step(self, recipe: Recipe) -> None:
         """Do one training step that leaves no trace, to see if it fits in memory."""
         objective = objective_for(recipe, self.sets.scale)
-        data = self.sets.training(recipe, objective.uses_foreign, self.fabric.device)
+        data = self.sets.training(recipe, objective.uses_ood, self.fabric.device)
         first = slice(recipe.config.batch)
         data.images, data.depth = data.images[first], data.depth[first]
         network, teachers = build(objective, None), list[DenseDepth]()
@@ -316,8 +310,8 @@ class Workshop:
             teachers = [self._placed(build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
             once = Training(0, capture=False, stop=lambda: True)
-            lesson = Lesson(network, objective, Path(nowhere), "probe")
-            train(self.fabric, [lesson], data, once, teachers)
+            trainee = Trainee(network, objective, Path(nowhere), "probe")
+            train(self.fabric, [trainee], data, once, teachers)
 
     def _tick(self, tasks: Sequence[Task], tick: Tick) -> None:
         for task, loss in zip(tasks, tick.losses, strict=True):

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from _depth_training import flip_only, make_set
-from priornet_paper.depth.batches import Share, TrainingSet, half_resolution
+from priornet_paper.depth.batches import TrainingSet, half_resolution
+from priornet_paper.depth.sharing import Share
 
 CPU = torch.device("cpu")
 
@@ -53,15 +54,15 @@ def test_an_epoch_is_the_same_whenever_it_is_drawn():
     for one, other in zip(first, again, strict=True):
         assert torch.equal(one.images, other.images)
         assert torch.equal(one.depth, other.depth)
-        assert one.foreign is not None
-        assert other.foreign is not None
-        assert torch.equal(one.foreign, other.foreign)
+        assert one.ood is not None
+        assert other.ood is not None
+        assert torch.equal(one.ood, other.ood)
     for other in (epoch(data, number=1), epoch(data, seed=4)):
         assert not torch.equal(first[0].images, other[0].images)
 
 
 def test_every_image_serves_once():
-    images, depth, _ = make_set(foreign=False)
+    images, depth, _ = make_set(ood=False)
     depth[:] = torch.arange(1, 13)[:, None, None]
     data = TrainingSet(images, depth, None, flip_only, CPU)
     seen = torch.cat([batch.depth[:, 0, 0] for batch in epoch(data)])
@@ -74,27 +75,27 @@ def test_processes_see_the_parts_of_one_batch():
     data = training_set()
     halves = [epoch(data, share=Share(rank, 2)) for rank in (0, 1)]
     for whole, *parts in zip(epoch(data), *halves, strict=True):
-        for name in ("images", "depth", "foreign"):
+        for name in ("images", "depth", "ood"):
             together = torch.cat([getattr(part, name) for part in parts])
             assert torch.equal(together, getattr(whole, name))
 
 
-def test_foreign_images_do_not_change_those_of_the_set():
-    with_foreign, without = epoch(training_set()), epoch(training_set(foreign=False))
-    for one, other in zip(with_foreign, without, strict=True):
+def test_ood_images_do_not_change_those_of_the_set():
+    with_ood, without = epoch(training_set()), epoch(training_set(ood=False))
+    for one, other in zip(with_ood, without, strict=True):
         assert torch.equal(one.images, other.images)
-        assert other.foreign is None
+        assert other.ood is None
 
 
-def test_foreign_images_take_turns():
+def test_ood_images_take_turns():
     """Seven of them for twelve places: each once before any comes again."""
     data = training_set()
-    assert data.foreign is not None
-    known = {tuple(image.flatten().tolist()): i for i, image in enumerate(data.foreign)}
+    assert data.ood is not None
+    known = {tuple(image.flatten().tolist()): i for i, image in enumerate(data.ood)}
     seen = []
     for batch in epoch(data):
-        assert batch.foreign is not None
-        for image in (batch.foreign * 255).round().to(torch.uint8):
+        assert batch.ood is not None
+        for image in (batch.ood * 255).round().to(torch.uint8):
             mirrored = known.get(tuple(image.flip(-1).flatten().tolist()))
             seen.append(known.get(tuple(image.flatten().tolist()), mirrored))
     assert sorted(seen[:7]) == list(range(7))

@@ -137,7 +137,7 @@ def test_a_gpu_that_others_hold_is_one_line(call, tmp_path, monkeypatch, kind):
         def launch(self):
             raise kind(BUSY)
 
-    monkeypatch.setattr("priornet_paper.depth.train._fabric_class", lambda: Busy)
+    monkeypatch.setattr("priornet_paper.depth.sharing._fabric_class", lambda: Busy)
     code, _, err = call("--methods", "DD")
     assert code == 1
     assert err.startswith("Error: the GPU is not available now (CUDA error: CUDA-capable device(s)")

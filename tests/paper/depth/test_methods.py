@@ -94,7 +94,7 @@ def test_nwpn_is_reverse_kl_inside_and_the_prior_outside(batch, generator):
     what = objective("NWPN", beta=50.0, prior_evidence=0.1)
     head = head_of(what)
     outputs = raw_outputs(head, generator, n=5)
-    batch = batch._replace(foreign=torch.zeros(3, 3, 24, 32))
+    batch = batch._replace(ood=torch.zeros(3, 3, 24, 32))
     valid, y = valid_pixels(None, batch)
     depths = torch.randn(1000, 1, generator=generator, dtype=torch.float64)
     depths = (depths - depths.mean()) / depths.std(correction=0)
@@ -195,8 +195,8 @@ def test_what_was_not_measured_has_no_gradient(batch, generator, method):
     what = objective(method)
     head = head_of(what)
     outputs = raw_outputs(head, generator).requires_grad_()
-    if what.uses_foreign:
-        batch = batch._replace(foreign=torch.zeros(0, 3, 24, 32))
+    if what.uses_ood:
+        batch = batch._replace(ood=torch.zeros(0, 3, 24, 32))
     what.sums(head, outputs, batch, torch.tensor(1.0))[0].backward()
     assert outputs.grad is not None
     assert (outputs.grad[:, :3] == 0).all()

@@ -113,8 +113,8 @@ def test_roads_held_out_are_of_every_category(tmp_path):
 def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):
     (recipe,) = recipes(order.config, ["NWPN"])
     data = sets.training(recipe, True, CPU)
-    assert data.foreign.shape == (5, 3, 32, 64)
-    assert sets.training(recipe, False, CPU).foreign is None
+    assert data.ood.shape == (5, 3, 32, 64)
+    assert sets.training(recipe, False, CPU).ood is None
 
 
 def test_what_is_missing_is_told_before_the_work(photographs):

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from priornet_paper.depth.batches import Share
-from priornet_paper.depth.sharing import SharedDropout, shared
+from priornet_paper.depth.sharing import Share, SharedDropout, shared
 
 
 class Fabric:

@@ -14,8 +14,9 @@ import torch
 from _compile import compiles
 from _depth_training import TINY, run_tiny
 from priornet.nn import DenseDepth
-from priornet_paper.depth import methods, step
-from priornet_paper.depth.train import make_fabric
+from priornet_paper.depth import methods
+from priornet_paper.depth import train as loop
+from priornet_paper.depth.sharing import make_fabric
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
@@ -116,8 +117,8 @@ def test_students_taught_together_end_as_they_do_alone(tmp_path):
 
 def test_teachers_are_asked_once_for_all_of_their_students(tmp_path, monkeypatch):
     asked = []
-    plain = step.Step._asked
-    monkeypatch.setattr(step.Step, "_asked", lambda self, x: asked.append(1) or plain(self, x))
+    plain = loop.Step._asked
+    monkeypatch.setattr(loop.Step, "_asked", lambda self, x: asked.append(1) or plain(self, x))
     run_tiny(tmp_path / "one", "EnD2")
     alone = len(asked)
     run_tiny(tmp_path / "four", "+".join(TOGETHER))
@@ -206,7 +207,7 @@ def test_teachers_are_compiled_once_for_all_of_them():
     torch.compiler.reset()
     teachers = [DenseDepth(None, "efficientnet_lite0", n_decoder=16).eval() for _ in range(3)]
     images = torch.rand(2, 3, 32, 64)
-    ask = torch.compile(step._raw, dynamic=False, backend=count)
+    ask = torch.compile(loop._raw, dynamic=False, backend=count)
     with torch.no_grad():
         for teacher in teachers:
             torch.testing.assert_close(ask(teacher, images), teacher.raw(images))

@@ -12,12 +12,12 @@ import torch
 
 from priornet.depth import open_depth, pack
 from priornet.nn.tensor_files import read_tensors, write_tensors
-from priornet_paper.depth import methods, step, work
+from priornet_paper.depth import methods, work
+from priornet_paper.depth import train as loop
 from priornet_paper.depth.memory import NotEnoughMemory
 from priornet_paper.depth.orders import Task
 from priornet_paper.depth.recipe import recipes
 from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.train import Outcome
 from priornet_paper.depth.work import Parts, Workshop
 from priornet_paper.runs import store
 
@@ -151,7 +151,7 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(shop, order, m
 
     def look(fabric, lessons, data, training, teachers):
         found.append((*[lesson.network for lesson in lessons], teachers))
-        return [Outcome([], 0.0, is_finished=False)]
+        return None
 
     monkeypatch.setattr(work, "train", look)
     shop.do(student)
@@ -208,14 +208,14 @@ def test_a_packed_file_teaches_what_its_folder_does(shop, order, photographs, tm
 
 def play_small_gpu(monkeypatch, is_too_much):
     """Steps fail as on a GPU that some of them do not fit."""
-    plain = step.Step._plain
+    plain = loop.Step._plain
 
     def small_gpu(self, batch):
         if is_too_much(self, batch):
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return plain(self, batch)
 
-    monkeypatch.setattr(step.Step, "_plain", small_gpu)
+    monkeypatch.setattr(loop.Step, "_plain", small_gpu)
 
 
 def taught(order, *names):
@@ -321,7 +321,7 @@ def test_students_that_do_not_fit_together_are_taught_one_by_one(shop, order, ev
     for needed in joint.needs:
         shop.do(needed)
     events.clear()
-    play_small_gpu(monkeypatch, lambda step, _: len(step.pupils) > 1)
+    play_small_gpu(monkeypatch, lambda step, _: len(step.trainees) > 1)
     assert shop.do(joint) is not None
     assert events[0].remark == "Memory does not suffice. 2 students go on one by one."
     assert [event.key for event in events[1:]] == ["EnD2.0", "EnD.0"]

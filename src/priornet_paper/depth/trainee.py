@@ -1,0 +1,189 @@
+"""One network on its way: what it learns, its optimiser, its average, what a checkpoint keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from priornet.training.averaging import WeightAverage
+from priornet_paper.depth.checkpoint import Checkpoints
+from priornet_paper.depth.methods import Batch, Objective
+
+__all__ = ["Compute", "Trainee", "precision_of"]
+
+
+class Compute(NamedTuple):
+    """How a device computes the steps of a training."""
+
+    half: bool
+    """Networks in bfloat16; losses are float32 always."""
+    capture: bool
+    """Replay a CUDA graph."""
+    fuse: bool
+    """Compile the networks, their losses and their teachers."""
+
+
+@dataclass
+class Trainee:
+    """A network that learns, with all that changes while it does."""
+
+    network: nn.Module
+    """With ``raw(images)``; with ``encoder`` and ``head`` if it has those."""
+    objective: Objective
+    """What it learns."""
+    folder: Path
+    """Where its checkpoints lie."""
+    fingerprint: str
+    """Of all that its weights depend on: a checkpoint of another one is not used."""
+    losses: list[float] = field(default_factory=list[float])
+    """Mean loss of every epoch done."""
+    seconds: float = 0.0
+    """Training time, also before an interruption; of networks trained together an equal share."""
+    is_finished: bool = False
+    """Training is over, and the network holds its weights, averaged if that was asked for."""
+    module: nn.Module = field(init=False)
+    """The network with its loss, as Fabric set it up."""
+    optimizer: Any = field(init=False)
+    """As Fabric set it up, its groups with their highest rate as ``"highest"``."""
+    average: WeightAverage = field(init=False)
+    checkpoints: Checkpoints = field(init=False)
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """Return what the optimiser changes."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def set_up(self, fabric: Any, n_steps: int, how: Compute) -> None:
+        """Move the network to its device, and make its optimiser and its average."""
+        config = self.objective.config
+        self.network = self.network.to(fabric.device, memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue] (an overload that torch does not declare)
+        whole = self.network.state_dict()  # of the tensors themselves: they change in place
+        floats = {name: own for name, own in whole.items() if own.is_floating_point()}
+        self.average = WeightAverage(floats, config.average * n_steps)
+        module: nn.Module = _WithLoss(self.network, self.objective, how.half)
+        optimizer = torch.optim.AdamW(
+            _parameter_groups(
+                self.network, config.learning_rate, config.encoder_rate, config.weight_decay
+            ),
+            fused=fabric.device.type == "cuda",
+            capturable=how.capture,
+        )
+        if how.fuse:
+            module = torch.compile(module, dynamic=False)  # pyright: ignore[reportAssignmentType] (declared as a callable)
+        self.module, self.optimizer = fabric.setup(module, optimizer)
+
+    def set_mode(self) -> None:
+        """Put the network in training mode, its batch norms only if they follow the batches."""
+        self.network.train()
+        if self.objective.config.norm == "frozen":
+            for norm in _norms_in_training(self.network):
+                norm.eval()
+
+    def finish(self) -> None:
+        """Give the network its averaged weights, for good."""
+        self.average.keep()
+        self.network.eval()
+        self.is_finished = True
+
+    def release(self) -> None:
+        """Let go of the memory that only training needs."""
+        for name in ("module", "optimizer", "average"):
+            self.__dict__.pop(name, None)
+
+    # -- checkpoints ------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Keep a checkpoint of the last epoch."""
+        tensors = {f"network/{k}": v for k, v in self.network.state_dict().items()}
+        tensors |= {f"average/{k}": v for k, v in self.average.tensors.items()}
+        for number, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
+        state = {"losses": list(self.losses), "seconds": self.seconds}
+        self.checkpoints.save(len(self.losses), tensors, state)
+
+    def load(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any], n_steps: int) -> None:
+        """Go on from a checkpoint, with so many steps in an epoch."""
+        self.losses, self.seconds = list(state["losses"]), float(state["seconds"])
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "average": {}, "optimizer": {}}
+        for name, tensor in tensors.items():
+            kind, _, key = name.partition("/")
+            parts[kind][key] = tensor
+        self.network.load_state_dict(parts["network"])
+        self.average.load(parts["average"], len(self.losses) * n_steps)
+        self._load_optimizer(parts["optimizer"])
+
+    def _load_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        """Load moments in the memory order of their weights: fused kernels walk them together."""
+        optimizer, parameters = self.optimizer, self.parameters
+        for name, tensor in tensors.items():
+            number, _, key = name.partition("/")
+            parameter = parameters[int(number)]
+            is_moment = tensor.shape == parameter.shape and key != "step"
+            own = torch.empty_like(parameter).copy_(tensor) if is_moment else tensor
+            on_device = is_moment or optimizer.param_groups[0]["fused"]
+            optimizer.state[parameter][key] = own.to(parameter.device) if on_device else own
+
+
+class _WithLoss(nn.Module):
+    """A network and its loss as one module: DDP and the compiler see a single forward."""
+
+    def __init__(self, network: nn.Module, objective: Objective, half: bool) -> None:
+        super().__init__()
+        self.network, self.objective, self.is_half = network, objective, half
+
+    def forward(self, batch: Batch, setting: Tensor, counts: Tensor) -> Tensor:
+        """Compute the loss in float32, given over how many things its terms are averaged."""
+        with precision_of(self.is_half, batch.images.device):
+            outputs = self._outputs(batch)
+        head = getattr(self.network, "head", None)
+        sums = self.objective.sums(head, outputs, batch, setting)
+        return (sums / counts.clamp(min=1) * self.objective.weights(setting)).sum()
+
+    def _outputs(self, batch: Batch) -> Tensor:
+        """Compute outputs for the images, and behind them for the out-of-domain ones."""
+        network: Any = self.network
+        if batch.ood is None:
+            return network.raw(batch.images)
+        norms = _norms_in_training(network)
+        if not norms:
+            return network.raw(torch.cat([batch.images, batch.ood]))
+        inside = network.raw(batch.images)
+        for norm in norms:  # out-of-domain images must not change the statistics
+            norm.training = False
+        outside = network.raw(batch.ood)
+        for norm in norms:
+            norm.training = True
+        return torch.cat([inside, outside])
+
+
+def precision_of(half: bool, device: torch.device) -> torch.autocast:
+    """Return a context with matrix products in bfloat16, or everything as it is."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=half)
+
+
+def _norms_in_training(network: nn.Module) -> list[nn.Module]:
+    kind = nn.modules.batchnorm._BatchNorm  # pyright: ignore[reportPrivateUsage] (all of its kinds)
+    return [m for m in network.modules() if isinstance(m, kind) and m.training]
+
+
+def _parameter_groups(
+    network: nn.Module, rate: float, encoder_rate: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    """Group parameters: the encoder at its own rate, no decay of biases and norms."""
+    encoder = getattr(network, "encoder", None)
+    inside = set(map(id, encoder.parameters())) if isinstance(encoder, nn.Module) else set[int]()
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for parameter in network.parameters():
+        if parameter.requires_grad:
+            own = rate * (encoder_rate if id(parameter) in inside else 1.0)
+            decay = weight_decay if parameter.dim() > 1 else 0.0
+            groups.setdefault((own, decay), []).append(parameter)
+    return [
+        {"params": members, "lr": own, "highest": own, "weight_decay": decay}
+        for (own, decay), members in groups.items()
+    ]
