@@ -69,7 +69,7 @@ def test_students_that_follow_rows_are_wider_the_more_rows_there_are():
 
 def test_the_teacher_is_asked_at_least_once_per_row():
     size = student_size(10**6, (64, 64), "rows")
-    assert size.n_asked == 10**6
+    assert size.n_transfer == 10**6
 
 
 def test_steps_are_read_in_ramps_without_more_width():

@@ -265,7 +265,7 @@ def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agre
 
 
 def _rank(student: Tensor, teacher: Tensor, unit: Tensor) -> float | None:
-    """Correlate the ranks of variances, summed over targets, each in its own unit."""
+    """Compare the ranks of variances, summed over targets, each in its own unit."""
     own, other = ((c.diagonal(dim1=-2, dim2=-1) / unit).sum(-1) for c in (student, teacher))
     if len(own) < 3 or float(other.std()) <= _FLAT * float(other.mean()):
         return None

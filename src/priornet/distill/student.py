@@ -15,7 +15,7 @@ from priornet.distill.initialisation import start_as_average, start_as_members
 from priornet.distill.problem import DistillationProblem
 from priornet.distill.targets import Targets, pack_answers, targets_for
 from priornet.distill.teacher import AnswerKind
-from priornet.distill.transfer import Drawn
+from priornet.distill.transfer import Drawn, TransferSet
 from priornet.methods import Objective, method_named
 from priornet.nn import Network, Stack
 from priornet.nn.ramps import quantile_edges
@@ -72,7 +72,7 @@ class StudentSize:
     """Width of the hidden layers."""
     n_pieces: int
     """Ramps per number, see :mod:`priornet.nn.ramps`; 0 for none."""
-    n_asked: int
+    n_transfer: int
     """Inputs at which the teacher is asked."""
     n_steps: int
 
@@ -88,12 +88,12 @@ def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> Stud
     least, most = _STEPS.get(kind, _DEFAULT_STEPS)
     n_steps = min(max(5 * n_rows, least), most)
     least, most = _INPUTS.get(kind, _DEFAULT_INPUTS)
-    n_asked = max(min(max(64 * n_rows, least), most), n_rows)
+    n_transfer = max(min(max(64 * n_rows, least), most), n_rows)
     times, least, n_pieces = 4.0 if kind == "fine" else 2.0, 0, _PIECES.get(kind, 0)
     if kind == "rows":
         _, times, least, n_pieces = next(size for size in _FOLLOWING if n_rows <= size[0])
     wide = tuple(max(round(times * width), least) for width in hidden)
-    return StudentSize(wide, n_pieces, n_asked, n_steps)
+    return StudentSize(wide, n_pieces, n_transfer, n_steps)
 
 
 def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
@@ -130,7 +130,7 @@ def default_rate(by_likelihood: bool, has_weights: bool) -> float:
 
 
 def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_steps: int) -> Plan:
-    """Plan batches of 256, and as many epochs as make the steps."""
+    """Choose batches of 256, and as many epochs as make the steps."""
     size = 256 if batch_size == "auto" else batch_size
     if epochs == "auto":
         epochs = max(round(n_steps / math.ceil(n_rows / size)), 20)
@@ -139,12 +139,14 @@ def student_plan(n_rows: int, epochs: int | Auto, batch_size: int | Auto, n_step
 
 @dataclass(frozen=True)
 class StudentSettings:
-    """Settings of a student, see :class:`~priornet.DistilledRegressor`; nothing is left open."""
+    """Settings of a student, without any ``"auto"``; see :class:`~priornet.DistilledRegressor`."""
 
     objective: Objective
     by_likelihood: bool
     """EnD2 learns the members' likelihood, not the Normal-Wishart fitted to them."""
     temperature: float
+    transfer: TransferSet
+    n_transfer: int
     hidden: tuple[int, ...]
     n_pieces: int
     plan: Plan

@@ -108,7 +108,7 @@ class FunctionTeacher(Teacher):
 
 
 def columns_by_name(table: Any, names: tuple[str, ...] | None) -> Any:
-    """Pick the columns of these names, in their order.
+    """Take the columns of these names, in their order.
 
     Args:
         table: An array, a frame or a mapping, perhaps with more columns. An array stays as it is.

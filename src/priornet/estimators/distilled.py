@@ -57,50 +57,50 @@ from priornet.tables.target_columns import TargetColumns
 
 __all__ = ["DistilledRegressor"]
 
-_MOST_COMPARED = 2000  # rows; more tell nothing new about a student
+_MOST_COMPARED = 2000  # rows; more say nothing new about a student
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DistilledRegressor(BaseRegressor):
     r"""One network distilled from an ensemble, Section 3.
 
-    The student asks the teacher at a transfer set: rows between neighbours, and training inputs
-    with noise on many scales, so that it learns where the members agree and where they part. It
-    needs no targets of its own.
+    The student learns the teacher's answers at a transfer set: rows between neighbours, and
+    training inputs with noise on many scales. So it learns where the members agree and where they
+    differ. It needs no targets of its own.
 
-    Members that learnt from fewer than 240 rows differ by chance in how sure they are: for
-    ``"endd"`` each takes a share of its covariance from all, ``12 / n - 1 / 20`` of n rows.
+    Members that learnt from fewer than 240 rows are sure or unsure by chance. For ``"endd"`` each
+    of them takes a share of its covariance from all, ``12 / n - 1 / 20`` for n rows.
 
     Args:
-        teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`, or whatever
-            :func:`priornet.distill.as_teacher` takes: torch modules, forests, Gaussian processes,
+        teacher: A fitted :class:`~priornet.DeepEnsembleRegressor`, or an object for
+            :func:`priornet.distill.as_teacher`: torch modules, forests, Gaussian processes,
             CatBoost models, a function, a file of answers. None trains an ensemble first, with the
-            settings below. It is never refitted, and :func:`sklearn.base.clone` keeps it.
-        objective: ``"endd"`` into a Normal-Wishart, which keeps the ensemble's total, data and
-            knowledge uncertainty; ``"end"`` into one Gaussian; ``"md-end"`` into one head per
-            member.
+            settings below. A teacher is never refitted, and :func:`sklearn.base.clone` keeps it.
+        objective: ``"endd"`` learns a Normal-Wishart, which keeps the ensemble's total, data and
+            knowledge uncertainty; ``"end"`` one Gaussian; ``"md-end"`` one Gaussian per member.
         target: For ``"endd"``: ``"likelihood"`` maximises the members' likelihood, Eq. (15);
-            ``"proxy"`` learns the Normal-Wishart that fits them best, computed per input in closed
-            form. Both aim at the same; on most small tables the first ranks errors and strange rows
-            better, on large ones the second loses less. ``"auto"``: the likelihood for an ensemble
-            of ours and up to 2000 rows to ask around, the proxy otherwise.
+            ``"proxy"`` learns the Normal-Wishart that fits the members best, in closed form per
+            input. On most small tables the first ranks errors and out-of-domain rows better, on
+            large ones the second loses less. ``"auto"``: the likelihood for a
+            :class:`~priornet.DeepEnsembleRegressor` and up to 2000 rows, else the proxy.
         temperature: For ``target="likelihood"``: T at the start, annealed to 1, Eqs. (16) and (17).
-        transfer: Where to ask the teacher.
-        n_transfer: How many inputs; ``"auto"`` for 64 per training row, 20 000 to 200 000, or to
-            400 000 with a forest.
-        n_members: Members of the teacher, where it is trained here.
+        transfer: The transfer set.
+        n_transfer: Number of transfer inputs; ``"auto"`` for 64 per training row, 20 000 to
+            200 000, or to 400 000 with a forest.
+        n_members: Members of a teacher that is trained here.
         student_hidden: Width of the student's hidden layers; by default twice ``hidden``, with a
-            Gaussian process four times, with a forest 1.5 times to 384, by rows. Where they are a
+            Gaussian process four times, with a forest 1.5 times to 384, by rows. If it is a
             multiple of the teacher's, the student starts as the average of members.
         student_pieces: Each number is also read as ramps between so many quantiles, which can
             follow steps; 0 for none, ``"auto"`` for 8 or 16 with forests, 16 with CatBoost.
         student_epochs: Passes through as many transfer inputs as there are training rows, rounded
             up to whole batches; ``"auto"`` for five steps per training row, 12 000 to 24 000
             (36 000 with a forest).
-        student_learning_rate: Adam's learning rate at the start; ``"auto"`` for 4e-3 where it
-            learns the likelihood of an ensemble of ours, and 2e-3 otherwise. With networks from
-            elsewhere twice as much; their student first learns one Gaussian, at five times as
-            much. With other teachers once and twice, and less for layers wider than 256.
+        student_learning_rate: Adam's learning rate at the start; ``"auto"`` for 4e-3 with the
+            likelihood of a :class:`~priornet.DeepEnsembleRegressor`, else 2e-3. Other teachers'
+            students first learn one Gaussian. With torch modules they do so at five times the
+            rate, and go on at twice the rate; with others at twice and once, and at less for
+            layers wider than 256.
         hidden: Width of each hidden layer of the teacher. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
@@ -126,12 +126,12 @@ class DistilledRegressor(BaseRegressor):
     student_learning_rate: float | Auto = "auto"
 
     teacher_: Any = field(init=False)
-    """The fitted ensemble, or the teacher, that was asked."""
+    """The fitted ensemble or teacher."""
     faithfulness_: Faithfulness = field(init=False)
-    """Agreement with a teacher that is no model of this library."""
+    """Comparison with a teacher that is no model of this library."""
 
     def __sklearn_clone__(self) -> Self:
-        """A clone would forget what the teacher learnt; it is a datum here, so it is kept."""
+        """Copy the estimator with its fitted teacher, which a clone would make forget."""
         parameters: dict[str, Any] = {
             name: value if name == "teacher" else clone(value, safe=False)
             for name, value in self.get_params(deep=False).items()
@@ -139,15 +139,15 @@ class DistilledRegressor(BaseRegressor):
         return type(self)(**parameters)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, unlabelled: Any = None) -> Self:
-        """Distil; with ``teacher=None`` learn an ensemble from the table first.
+        """Distil the teacher; with ``teacher=None`` train an ensemble on the table first.
 
-        A student of a teacher from elsewhere is compared with it at the end: ``faithfulness_`` says
-        how faithful it is, and a :class:`~priornet.distill.FaithfulnessWarning` where it is not.
+        With a teacher that is no model of this library, the two are compared at the end: see
+        ``faithfulness_``. A :class:`~priornet.distill.FaithfulnessWarning` names each problem.
 
         Args:
-            X: Inputs, shape ``(N, D)``, in the form that the teacher learnt from.
-            y: Targets. Needed without a teacher; with one they only calibrate conformal intervals,
-                whose guarantee wants rows that the teacher did not train on either.
+            X: Inputs, shape ``(N, D)``, in the form in which the teacher learnt them.
+            y: Targets. Needed without a teacher; with one they only calibrate conformal intervals.
+                Their guarantee needs rows that the teacher has not seen either.
             sample_weight: Weight per row.
             unlabelled: More inputs of the same kind, around which the teacher is asked too.
         """
@@ -160,14 +160,15 @@ class DistilledRegressor(BaseRegressor):
         self.__dict__.pop("faithfulness_", None)
         table, prepared = self._find_teacher(X, y, sample_weight)
         problem = self._problem(table, prepared, unlabelled)
-        settings, n = self._student_settings(problem)
+        settings = self._student_settings(problem)
         seed, source = network_seeds(prepared.rng, 2)
-        transfer = TransferSet() if self.transfer is None else self.transfer
-        drawn, answers = problem.ask(transfer, n, Generator().manual_seed(source))
-        student = train_student(settings, problem, drawn, answers, seed)
+        answers = problem.ask(
+            settings.transfer, settings.n_transfer, Generator().manual_seed(source)
+        )
+        student = train_student(settings, problem, *answers, seed)
         self._adopt(Fitted(prepared.preprocessor, prepared.columns, *student), prepared)
         if isinstance(self.teacher_, Teacher):
-            self._look_at(X, y)
+            self._compare(X, y)
         return self
 
     def check_parameters(self) -> None:
@@ -205,7 +206,7 @@ class DistilledRegressor(BaseRegressor):
     # -- the teacher, and the table in its units --------------------------------------------------
 
     def _find_teacher(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Prepared]:
-        """Set ``teacher_``; return the table, where a teacher reads raw rows, and prepared."""
+        """Set ``teacher_``, and prepare the table; return it raw too, if the teacher reads it."""
         if self.teacher is None:
             prepared = self._prepare(X, y, sample_weight)
             common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
@@ -276,39 +277,40 @@ class DistilledRegressor(BaseRegressor):
 
     # -- the student ------------------------------------------------------------------------------
 
-    def _student_settings(self, problem: DistillationProblem) -> tuple[StudentSettings, int]:
-        """Decide what was left to us; and at how many inputs to ask."""
+    def _student_settings(self, problem: DistillationProblem) -> StudentSettings:
+        """Replace every ``"auto"`` by a default for the problem."""
         n_rows, has_weights = len(problem.centres), problem.members is not None
         size = student_size(n_rows, tuple(self.hidden), problem.kind)
         by_likelihood = self.objective == "endd" and (
             self.target == "likelihood"
             or (self.target == "auto" and prefers_likelihood(n_rows, has_weights))
         )
-        rate = self.student_learning_rate
-        settings = StudentSettings(
+        hidden, rate = self.student_hidden, self.student_learning_rate
+        return StudentSettings(
             self.objective,
             by_likelihood,
             self.temperature,
-            size.hidden if self.student_hidden is None else tuple(self.student_hidden),
+            TransferSet() if self.transfer is None else self.transfer,
+            size.n_transfer if self.n_transfer == "auto" else self.n_transfer,
+            size.hidden if hidden is None else tuple(hidden),
             size.n_pieces if self.student_pieces == "auto" else self.student_pieces,
             student_plan(n_rows, self.student_epochs, self.batch_size, size.n_steps),
             default_rate(by_likelihood, has_weights) if rate == "auto" else rate,
             self.verbose,
         )
-        return settings, size.n_asked if self.n_transfer == "auto" else self.n_transfer
 
-    # -- how faithful it is -----------------------------------------------------------------------
+    # -- the comparison ---------------------------------------------------------------------------
 
     def faithfulness(
         self, X: Any, y: Any = None, *, teacher: Any = None, seed: int = 0
     ) -> Faithfulness:
-        """Compare the student with its teacher at rows, and at rows drawn beyond them.
+        """Compare the student with its teacher at rows, and at as many out-of-domain rows.
 
         Args:
-            X: Inputs, better not those of the training; the first 2000 are used.
-            y: Their targets, to score both against the truth.
-            teacher: By default the one it learnt from, which a saved student has not kept.
-            seed: Of the rows beyond, and of targets drawn from the teacher.
+            X: Inputs, preferably unseen in training; the first 2000 are used.
+            y: Their targets, to score student and teacher.
+            teacher: By default the teacher of the training, which a saved student has not kept.
+            seed: Of the out-of-domain rows, and of targets drawn from the teacher.
         """
         check_is_fitted(self)
         given = getattr(self, "teacher_", None) if teacher is None else teacher
@@ -321,8 +323,8 @@ class DistilledRegressor(BaseRegressor):
         model = known.fitted_ if isinstance(known, BaseRegressor) else known
         return compare(self.fitted_, model, take_rows(table, rows), targets, seed=seed)
 
-    def _look_at(self, X: Any, y: Any) -> None:
-        """Compare with the teacher where nothing was held out, too: beyond the rows it can."""
+    def _compare(self, X: Any, y: Any) -> None:
+        """Set ``faithfulness_``, and warn of each problem."""
         self.faithfulness_ = self.faithfulness(X, y)
         self.fitted_.training["faithfulness"] = self.faithfulness_.to_json()
         for problem in self.faithfulness_.problems:
@@ -330,7 +332,7 @@ class DistilledRegressor(BaseRegressor):
 
 
 def _checked_teacher(teacher: Any) -> BaseRegressor | Teacher:
-    """A fitted ensemble of ours, or the teacher that fits what is given."""
+    """Check a fitted ensemble, or make a teacher of another object."""
     if not isinstance(teacher, BaseRegressor):
         return as_teacher(teacher)
     check_is_fitted(teacher, msg="`teacher` is not fitted: fit it, or give None to train one.")

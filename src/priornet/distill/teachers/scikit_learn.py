@@ -53,7 +53,7 @@ def as_targets(y: Any) -> NDArray[np.float64]:
 
 @contextmanager
 def quiet_about_names() -> Generator[None]:
-    """Hide scikit-learn's warnings about names: there is one per tree."""
+    """Drop scikit-learn's warnings about names: there is one per tree."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         warnings.filterwarnings("ignore", message="X has feature names, but")

@@ -208,7 +208,7 @@ def _moments(distribution: Distribution) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def _evaluating(module: nn.Module) -> Generator[None]:
-    """Switch to evaluation mode for a while; each layer goes back to its own mode."""
+    """Set evaluation mode for a while; each layer goes back to its own mode."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
