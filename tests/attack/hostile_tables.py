@@ -22,7 +22,13 @@ from attack.trial import Attack, Counts
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.inputs import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.read import TableError, TableReader, check_columns, located, spelled_as
+from priornet.tables.read import (
+    TableError,
+    TableReader,
+    check_columns,
+    convert_known_numbers,
+    located,
+)
 
 __all__ = ["ATTACKS"]
 
@@ -323,7 +329,7 @@ def _read_to_predict(path: Path, prep: TablePreprocessor) -> list[str]:
     with TableReader(path) as reader:
         check_columns(reader.path, names, reader.names)
         for batch in reader:
-            rows = spelled_as(batch.select(names), prep.columns_)
+            rows = convert_known_numbers(batch.select(names), prep.columns_)
             with blamed_on(path), located(reader.path, len(found)):
                 prep.transform(rows)
             found += [str(value) for value in batch.column(0).to_pylist()]

@@ -26,7 +26,7 @@ from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.inputs import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import as_frame
-from priornet.tables.read import TableError, TableReader, located, spelled_as
+from priornet.tables.read import TableError, TableReader, convert_known_numbers, located
 
 __all__ = ["ATTACKS"]
 
@@ -339,7 +339,7 @@ def _batches(path: Path, known: Any) -> Any:
     if known is None:
         return pa.Table.from_batches(batches).drop_columns([_TARGET])
     names = [column.name for column in known]
-    parts = [spelled_as(batch.select(names), known) for batch in batches]
+    parts = [convert_known_numbers(batch.select(names), known) for batch in batches]
     return [part.slice(i, size) for part in parts for i, size in _pieces(part.num_rows)]
 
 

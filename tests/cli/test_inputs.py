@@ -13,7 +13,7 @@ from priornet.cli.inputs import check_interval, read_features, read_labelled
 from priornet.cli.options import Interval
 from priornet.estimators import EvidentialRegressor, load
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.read import TableReader, spelled_as
+from priornet.tables.read import TableReader, convert_known_numbers
 
 N_ROWS = 60
 
@@ -52,7 +52,7 @@ def whole(path, columns):
     preprocessor._set(tuple(names), tuple(columns), len(names))
     frame = read_labelled(str(path), ["y"], names, known=columns).features
     with TableReader(path) as reader:
-        batches = [spelled_as(batch.select(names), columns) for batch in reader]
+        batches = [convert_known_numbers(batch.select(names), columns) for batch in reader]
     parts = [preprocessor.transform(batch) for batch in batches]
     return preprocessor.transform(frame), np.concatenate(parts)
 

@@ -15,7 +15,7 @@ import pytest
 from priornet.tables import csv_blocks, read
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
-from priornet.tables.read import TableError, TableReader, located, read_frame, spelled
+from priornet.tables.read import TableError, TableReader, convert_numbers, located, read_frame
 from priornet.tables.values import CellError
 
 CSV = 'age,name,note\n1.5,"a, b",x\n,c,NA\n3e1,"d\ne",\n'
@@ -148,7 +148,7 @@ def test_parquet_keeps_its_types(tmp_path):
 
 def test_text_becomes_numbers_only_where_all_of_it_does():
     batch = pa.record_batch({"a": ["1", " 2 ", "n/a"], "b": ["1", "2", "x"], "c": ["1", "2", "3"]})
-    found = spelled(batch, ["a", "b"])
+    found = convert_numbers(batch, ["a", "b"])
     assert found["a"].to_pylist() == [1, 2, None]
     assert found["b"].to_pylist() == ["1", "2", "x"]
     assert found["c"].to_pylist() == ["1", "2", "3"]

@@ -18,7 +18,7 @@ from priornet.estimators import BaseRegressor, PredictionError
 from priornet.estimators.prediction import added_names
 from priornet.estimators.verdict import WORDS
 from priornet.tables.matching import Tally
-from priornet.tables.read import TableReader, check_columns, located, spelled_as
+from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 from priornet.tables.write import TableWriter
 from priornet.training.threads import at_most, available_cores
 
@@ -136,7 +136,7 @@ class _Scorer:
         import pyarrow as pa
 
         known = self._fitted.preprocessor.columns_
-        rows = spelled_as(batch.select(list(self.columns)), known)
+        rows = convert_known_numbers(batch.select(list(self.columns)), known)
         try:
             with located(self._path, first_row):
                 found = self._fitted.predict(rows, dtype=np.float32, **self._intervals)

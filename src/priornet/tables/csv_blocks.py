@@ -1,17 +1,23 @@
-"""CSV text in blocks that end where a row ends, so that each can be parsed by itself.
+"""CSV text, cut where a row ends and parsed block by block.
 
-Row by row Arrow decides what a quote means, and takes one that nobody closes for the start of a
-text that ends with the file. So quotes are paired here first: a quote that opens a value must be
-closed before a separator or a line end. Quotes in the midst of a value are part of it.
+Arrow takes a quote that nobody closes for the start of a text that ends with the file. So quotes
+are paired here first: a quote that opens a value must be closed before a separator or a line end.
+Quotes in the midst of a value are part of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from priornet.notices import first_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Block", "CsvBlocks", "CsvError"]
 
@@ -21,6 +27,10 @@ _LONGEST_ROW = 1 << 28
 _LONGEST_HEADER = 1 << 24
 _QUOTE, _LF, _CR = b'"\n\r'
 _MARK = b"\xef\xbb\xbf"  # that some programs put in front of UTF-8
+_SEPARATORS = ",;\t|"  # the first of them where the header has none
+_WRONG_ROW = re.compile(
+    r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
+)
 
 Positions = NDArray[np.intp]
 
@@ -30,13 +40,7 @@ class CsvError(ValueError):
 
 
 class Block(NamedTuple):
-    """Whole rows.
-
-    Attributes:
-        text: Their bytes.
-        start: Bytes of the file before them.
-        line: Number of their first line, from 1.
-    """
+    """The bytes of whole rows, the bytes of the file before them, and their first line, from 1."""
 
     text: bytes
     start: int
@@ -48,12 +52,11 @@ class CsvBlocks:
 
     Args:
         file: Its bytes; read once, from the start to the end.
-        delimiter: What stands between values; None finds the most frequent of the usual ones in
-            the header.
+        delimiter: The separator of values; by default the most frequent of four in the header.
 
     Attributes:
         names: The values of the header.
-        delimiter: What stands between values.
+        delimiter: The separator of values.
     """
 
     def __init__(self, file: IO[bytes], delimiter: str | None) -> None:
@@ -76,7 +79,7 @@ class CsvBlocks:
         if not self._pending.strip():
             raise CsvError("the file is empty.")
         if delimiter is None:
-            self.delimiter = _guessed(self._pending[: _first_line_end(self._pending) or None])
+            self.delimiter = _separator(self._pending[: _first_line_end(self._pending) or None])
         while not (end := self._row_ends(first=True)):
             self._read_more(_LONGEST_HEADER, "the header")
         self.names = _names(self._take(end), self.delimiter)
@@ -90,8 +93,30 @@ class CsvBlocks:
                 self._read_more(_LONGEST_ROW, "a row")
             yield self._take(end)
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Parse the rows: batches of text columns."""
+        import pyarrow as pa
+        import pyarrow.csv
+
+        n_rows = 0
+        # Only on one thread Arrow knows which row is wrong. Columns have numbers for names
+        # meanwhile: two columns of one name are refused by name later.
+        numbers = [str(j) for j in range(len(self.names))]
+        parse = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()))
+        for block in self:
+            read = pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=len(block.text) + 1, column_names=numbers
+            )
+            try:
+                table = pyarrow.csv.read_csv(pa.BufferReader(block.text), read, parse, convert)
+            except pa.ArrowInvalid as error:
+                raise _invalid(error, block, n_rows) from error
+            n_rows += table.num_rows
+            yield from table.rename_columns(self.names).to_batches()
+
     def _read(self, size: int) -> None:
-        """Read so many bytes, or up to the end; never half a line end."""
+        """Read ``size`` bytes, or up to the end; never half a line end."""
         pieces = [self._pending]
         while (size > 0 or pieces[-1].endswith(b"\r")) and not self._is_over:
             piece = self._file.read(max(size, 1))
@@ -110,7 +135,7 @@ class CsvBlocks:
             raise CsvError(f"byte {self._start + place} is zero: this is not a text file.")
 
     def _read_more(self, longest: int, what: str) -> None:
-        """Read as much again as there is; a row cannot go on for ever."""
+        """Read as much again as is pending; refuse a row that goes on for ever."""
         if len(self._pending) > longest:
             raise CsvError(
                 f"line {self._line}: {what} that begins there is longer than {longest >> 20} MiB; "
@@ -126,7 +151,7 @@ class CsvBlocks:
         return block
 
     def _row_ends(self, *, first: bool) -> int:
-        """Bytes up to the end of the first or of the last whole row; 0 where no row ends yet."""
+        """Count the bytes up to the end of the first or last whole row; 0 if no row ends yet."""
         text = self._pending
         if _QUOTE not in text:
             ends = _first_line_end(text) if first else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
@@ -147,7 +172,7 @@ class CsvBlocks:
         return _after_pair(text, int(ends[0])) if first else int(ends[-1])
 
     def _quoted(self, data: NDArray[np.uint8]) -> tuple[Positions, Positions]:
-        """Where quoted parts open and close; the last may be open still.
+        """Find where quoted parts open and close; the last may be open still.
 
         A doubled quote, which stands for one, closes a part and opens the next.
         """
@@ -193,11 +218,7 @@ class CsvBlocks:
         return np.array(opens, np.intp), np.array(closes, np.intp)
 
     def _check_lines(
-        self,
-        data: NDArray[np.uint8],
-        opens: Positions,
-        closes: Positions,
-        lines: Positions,
+        self, data: NDArray[np.uint8], opens: Positions, closes: Positions, lines: Positions
     ) -> None:
         """Refuse a quoted part of several lines each of which is as good as a row.
 
@@ -225,21 +246,48 @@ class CsvBlocks:
         )
 
 
+def _invalid(error: Exception, block: Block, n_rows: int) -> CsvError:
+    """Make the error for a block that Arrow cannot parse: it names the row of the file."""
+    row = _WRONG_ROW.search(str(error))
+    if row is not None:
+        return CsvError(
+            f"row {n_rows + int(row['row'])} has {row['found']} values where the header has "
+            f"{row['wanted']} columns: {row['text'][:60]!r}."
+        )
+    try:
+        block.text.decode()
+    except UnicodeDecodeError as wrong:
+        line = block.line - 1 + block.text.count(b"\n", 0, wrong.start)
+        return CsvError(f"row {line}: {_not_utf8(block, wrong)}")
+    return CsvError(f"{first_line(error)}.")
+
+
+def _not_utf8(block: Block, error: UnicodeDecodeError) -> str:
+    byte = block.text[error.start]
+    return f"byte {block.start + error.start} (0x{byte:02x}) is not UTF-8; save the file as UTF-8."
+
+
 def _n_lines(text: bytes) -> int:
-    """How many line ends there are: of Unix, Windows, or old Macs."""
+    """Count the line ends of Unix, Windows, or old Macs."""
     n_lines = text.count(b"\n")
     return n_lines + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else n_lines
 
 
 def _first_line_end(text: bytes) -> int:
-    """Bytes up to the end of the first line, or 0."""
+    """Count the bytes up to the end of the first line; 0 if no line ends."""
     places = [place for place in (text.find(b"\n"), text.find(b"\r")) if place >= 0]
     return _after_pair(text, min(places) + 1) if places else 0
 
 
 def _after_pair(text: bytes, end: int) -> int:
-    r"""The end of a line; after ``\n`` where it is ``\r\n``."""
+    r"""Move the end of a line behind ``\n`` where it is ``\r\n``."""
     return end + (text[end - 1 : end + 1] == b"\r\n")
+
+
+def _separator(line: bytes) -> str:
+    """Find the most frequent separator outside quotes."""
+    outside = b"".join(line.split(b'"')[::2]).decode("utf-8", "replace")
+    return max(_SEPARATORS, key=outside.count)
 
 
 def _names(header: Block, delimiter: str) -> tuple[str, ...]:
@@ -249,20 +297,10 @@ def _names(header: Block, delimiter: str) -> tuple[str, ...]:
     try:
         header.text.decode()
     except UnicodeDecodeError as error:
-        byte = header.text[error.start]
-        raise CsvError(
-            f"the header: byte {header.start + error.start} (0x{byte:02x}) is not UTF-8; "
-            "save the file as UTF-8."
-        ) from error
-    table = pyarrow.csv.read_csv(
+        raise CsvError(f"the header: {_not_utf8(header, error)}") from error
+    table: Any = pyarrow.csv.read_csv(
         pa.BufferReader(header.text.rstrip(b"\r\n") + b"\n"),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(header.text) + 2),
         pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
     )
     return tuple(table.column_names)
-
-
-def _guessed(line: bytes) -> str:
-    """The most frequent of the usual separators outside quotes; a comma where there is none."""
-    outside = b"".join(line.split(b'"')[::2]).decode("utf-8", "replace")
-    return max(",;\t|", key=outside.count)

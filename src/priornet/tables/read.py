@@ -1,17 +1,16 @@
 """Tables in files: CSV and Parquet, whole or in batches.
 
-The ending of a name says the format: ``.csv``, ``.tsv`` (tabs between the values), both also with
+The ending of a name gives the format: ``.csv``, ``.tsv`` (tabs between the values), both also with
 ``.gz``, ``.parquet`` or ``.pq``; ``-`` stands for CSV on standard input or output. A CSV value is
-read as the text that it is, so that columns that only pass through come out as they went in;
-:func:`spelled` turns text into numbers. What is wrong with a file is a :class:`TableError`: one
-line that names the file, and the row or the column. Rows are counted from 1, without the header.
+read as text, so that columns that only pass through come out as they went in. Every problem with a
+file is a :class:`TableError`: one line that names the file, and the row or the column. Rows are
+counted from 1, without the header.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import re
 import sys
 import zlib
 from collections.abc import Collection, Generator, Iterator, Sequence
@@ -21,7 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from priornet.tables.csv_blocks import Block, CsvBlocks, CsvError
+from priornet.notices import first_line
+from priornet.tables.csv_blocks import CsvBlocks, CsvError
 from priornet.tables.raw import PANDAS_EXTENSIONS, as_frame
 from priornet.tables.values import MISSING_WORDS, CellError
 
@@ -36,37 +36,33 @@ __all__ = [
     "TableReader",
     "check_columns",
     "check_present",
-    "first_line",
+    "convert_known_numbers",
+    "convert_numbers",
     "format_of",
     "has_tabs",
     "located",
     "read_frame",
-    "spelled",
-    "spelled_as",
 ]
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
+_LONG_TEXT, _COPIES = 256, 4  # bytes of a value that is hardly a label; copies of it
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 64 << 20
 _WIDTH = 9  # of a number and its place among the missing ones; of a text, without its letters
-_LONG_TEXT, _COPIES = 256, 4  # bytes of a value that is hardly a label; copies of it
-_WRONG_ROW = re.compile(
-    r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
-)
 
 
 class TableError(ValueError):
-    """Something is wrong with a table; the message is one line for the person who gave it."""
+    """A problem with a table; the message is one line for the person who gave it."""
 
 
 @contextmanager
 def located(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Generator[None]:
-    """Say in which file, and in which of its rows, a value is wrong.
+    """Turn the error for a cell into one that names the file and the row in it.
 
     Args:
         path: The file.
-        rows: How many rows of it came before those at work; or the number of each of them.
+        rows: The number of rows before those at work, or the number of each of them.
     """
     try:
         yield
@@ -81,8 +77,8 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
 
     Args:
         path: The file.
-        known: Columns of a model, where the table is for one: then only those that it knows as
-            numbers become numbers, so that "007" stays the label that it was in training.
+        known: Columns of a model that will read the table. Then only its numeric columns become
+            numbers, so that "007" stays the label that it was in training.
     """
     import pyarrow as pa
 
@@ -100,79 +96,75 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
                 )
         table = pa.Table.from_batches(batches, reader.schema)
         if known is not None:
-            table = spelled_as(table, known)
+            table = convert_known_numbers(table, known)
         elif reader.is_text:
-            table = spelled(table, table.column_names)
+            table = convert_numbers(table, table.column_names)
     return as_frame(table)
 
 
 def _bytes_to_learn_from(column: Any) -> int:
-    """Bytes of a column, with the copies of it that a frame and its labels take of long text."""
+    """Count the bytes of a column, and the copies that learning takes of long text."""
     import pyarrow as pa
 
-    kind = column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     is_long = is_text and column.nbytes > _LONG_TEXT * len(column)
     return (_COPIES if is_long else 1) * column.nbytes
 
 
 def _memory() -> int:
-    """Bytes of memory that programs can have: of the machine, or of the container if less."""
+    """Return the bytes of free memory, of the machine or of its container."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, ValueError):  # where there is no such limit
         sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    with suppress(OSError):  # other systems than Linux do not say
+    with suppress(OSError):  # only Linux has this file
         words = Path("/proc/meminfo").read_text().split()
         if "MemAvailable:" in words:
             sizes.append(1024 * int(words[words.index("MemAvailable:") + 1]))
     return min(sizes)
 
 
-def spelled_as(batch: Any, columns: Sequence[RawColumn]) -> Any:
-    """Turn text into numbers where a model knows the column as plain numbers.
+def convert_known_numbers(batch: Any, columns: Sequence[RawColumn]) -> Any:
+    """Turn text into numbers in the columns that a model knows as plain numbers.
 
-    All other text stays what it is, so that what a cell means depends on the model's column alone:
+    All other text stays, so that the meaning of a cell depends on the model's column alone:
     ``20200301`` among dates is a date, also where every row of the batch is spelled like it.
 
     Args:
         batch: Arrow table or batch, with all or some of the columns.
-        columns: What training learnt about them.
+        columns: The model's columns.
     """
     own = set(batch.schema.names)
     plain = [str(column.name) for column in columns if column.is_plain and column.name in own]
     booleans = {str(column.name) for column in columns if column.parser == "boolean"}
-    return spelled(batch, plain, booleans)
+    return convert_numbers(batch, plain, booleans)
 
 
-def spelled(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
-    """A table or batch in which text columns that spell numbers have become numbers.
-
-    A column with any other word in it stays text: what that means, its reader knows.
+def convert_numbers(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
+    """Turn text into numbers in the columns where every value spells one.
 
     Args:
         batch: Arrow table or batch.
         names: Columns to look at.
-        booleans: Those of them in which true and false, in any case, are 1 and 0.
+        booleans: Columns in which true and false, in any case, are 1 and 0.
     """
     import pyarrow as pa
 
     pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
     words = pa.array(sorted(MISSING_WORDS))
+    wanted = set(names)
     columns, fields = list(batch.columns), list(batch.schema)
-    place = {field.name: index for index, field in enumerate(fields)}
-    for name in names:
-        index = place[name]
+    for index, name in enumerate(batch.schema.names):
         column = columns[index]
-        if not pa.types.is_string(column.type):
+        if name not in wanted or not pa.types.is_string(column.type):
             continue
         text = pc.utf8_trim_whitespace(column)
         lower = pc.utf8_lower(text)
-        holes = pc.is_in(lower, value_set=words)
+        is_missing = pc.is_in(lower, value_set=words)
         if name in booleans:
             for word, number in (("true", "1"), ("false", "0")):
                 text = pc.if_else(pc.equal(lower, word), number, text)
         try:
-            numbers = pc.cast(pc.if_else(holes, None, text), pa.float64())
+            numbers = pc.cast(pc.if_else(is_missing, None, text), pa.float64())
         except pa.ArrowInvalid:
             continue
         if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", which only Arrow takes for one
@@ -190,12 +182,12 @@ class TableReader:
         path: File, or ``-``.
 
     Attributes:
-        path: What messages call it.
+        path: The file's name in messages.
         names: The columns.
         schema: Their Arrow types; text throughout for CSV.
-        is_text: Whether it is CSV.
-        n_rows: How many rows, where the file says so: Parquet does.
-        n_read: How many rows were read so far.
+        is_text: True for CSV.
+        n_rows: Number of rows; None for CSV.
+        n_read: Number of rows read so far.
     """
 
     names: tuple[str, ...]
@@ -216,6 +208,7 @@ class TableReader:
         with ExitStack() as stack:
             with self._errors():
                 self._batches = self._open(stack)
+            self.names = tuple(self.schema.names)
             _check_names(self.path, self.names)
             self._stack = stack.pop_all()
         return self
@@ -236,79 +229,30 @@ class TableReader:
             raise TableError(f"{self.path}: it has a header but no rows.")
 
     def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
-        if not self.is_text:
-            return self._open_parquet(stack)
-        return self._open_csv(stack.enter_context(_opened(self._source)))
+        import pyarrow as pa
 
-    def _open_parquet(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
+        if self.is_text:
+            file = stack.enter_context(_opened(self._source))
+            blocks = CsvBlocks(file, "\t" if has_tabs(self._source) else None)
+            self.schema = pa.schema([(name, pa.string()) for name in blocks.names])
+            return blocks.batches()
         if Path(self._source).stat().st_size == 0:
             raise TableError(f"{self.path}: the file is empty.")
-        file = stack.enter_context(open_parquet(self._source))
-        self.schema = file.schema_arrow
-        self.n_rows = file.metadata.num_rows
-        self.names = tuple(self.schema.names)
-        return checked_batches(file, self._source)
-
-    def _open_csv(self, file: IO[bytes]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        blocks = CsvBlocks(file, "\t" if has_tabs(self._source) else None)
-        self.names = blocks.names
-        self.schema = pa.schema([(name, pa.string()) for name in self.names])
-        return self._parsed(blocks)
-
-    def _parsed(self, blocks: CsvBlocks) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        import pyarrow.csv
-
-        n_rows = 0
-        # On one thread, for only then does Arrow know which row is wrong. Columns get numbers for
-        # names meanwhile: two that are called alike are refused by name later.
-        numbers = [str(j) for j in range(len(self.names))]
-        parse = pyarrow.csv.ParseOptions(delimiter=blocks.delimiter, newlines_in_values=True)
-        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(numbers, pa.string()))
-        for block in blocks:
-            read = pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=len(block.text) + 1, column_names=numbers
-            )
-            try:
-                table = pyarrow.csv.read_csv(pa.BufferReader(block.text), read, parse, convert)
-            except pa.ArrowInvalid as error:
-                raise self._invalid(error, block, n_rows) from error
-            n_rows += table.num_rows
-            yield from table.rename_columns(self.names).to_batches()
-
-    def _invalid(self, error: Exception, block: Block, n_rows: int) -> TableError:
-        """Say where a block is wrong."""
-        row = _WRONG_ROW.search(str(error))
-        if row is not None:
-            return TableError(
-                f"{self.path}: row {n_rows + int(row['row'])} has {row['found']} values where the "
-                f"header has {row['wanted']} columns: {row['text'][:60]!r}."
-            )
-        try:
-            block.text.decode()
-        except UnicodeDecodeError as wrong:
-            line = block.line - 1 + block.text.count(b"\n", 0, wrong.start)
-            return TableError(
-                f"{self.path}: row {line}: byte {block.start + wrong.start} "
-                f"(0x{block.text[wrong.start]:02x}) is not UTF-8; save the file as UTF-8."
-            )
-        return TableError(f"{self.path}: {first_line(error)}.")
+        parquet = stack.enter_context(_open_parquet(self._source))
+        self.schema, self.n_rows = parquet.schema_arrow, parquet.metadata.num_rows
+        return _checked_batches(parquet, self._source)
 
     @contextmanager
     def _errors(self) -> Generator[None]:
-        """Whatever Arrow and the system say, in a line that names the file."""
+        """Turn errors of Arrow and of the system into one line that names the file."""
         import pyarrow as pa
 
         try:
             yield
-        except TableError:
+        except (TableError, MemoryError):
             raise
         except CsvError as error:
             raise TableError(f"{self.path}: {error}") from error
-        except MemoryError:
-            raise
         except pa.ArrowException as error:
             whole = "not a whole Parquet file"
             raise TableError(f"{self.path}: {whole} ({first_line(error)}).") from error
@@ -318,7 +262,7 @@ class TableReader:
 
 
 def format_of(path: str) -> str:
-    """``"csv"`` or ``"parquet"``, by the ending of the name."""
+    """Return ``"csv"`` or ``"parquet"``, by the ending of the name."""
     lower = path.lower()
     if path == "-" or lower.endswith(_CSV):
         return "csv"
@@ -331,12 +275,12 @@ def format_of(path: str) -> str:
 
 
 def has_tabs(path: str) -> bool:
-    """Whether the name of a text file says that tabs stand between the values."""
+    """Check by the name of a text file if tabs separate its values."""
     return path.lower().endswith(_TSV)
 
 
 def _check_file(path: str) -> None:
-    """Before the name's ending is judged: is there a file, and may it be read."""
+    """Refuse a folder, and a file that cannot be read, before the name's ending is judged."""
     if Path(path).is_dir():
         raise TableError(f"{path}: it is a folder; name a file in it.")
     try:
@@ -390,13 +334,8 @@ def check_present(path: str, name: str, given: Sequence[str], what: str) -> None
     raise TableError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
 
 
-def first_line(error: Exception) -> str:
-    """The first line of a message, without its full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def open_parquet(path: str, **options: Any) -> Any:
-    """Open a file, with the types that pandas keeps in Arrow by a name of its own."""
+def _open_parquet(path: str, **options: Any) -> Any:
+    """Open a file; types that pandas keeps in Arrow by names of its own are known."""
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(path, pre_buffer=False, **options)
@@ -413,12 +352,11 @@ def open_parquet(path: str, **options: Any) -> Any:
     return pq.ParquetFile(path, pre_buffer=False, **options)
 
 
-def checked_batches(file: Any, path: str) -> Iterator[pa.RecordBatch]:
-    """Read all rows in batches that fit the budget; text that is not UTF-8 is refused.
+def _checked_batches(file: Any, path: str) -> Iterator[pa.RecordBatch]:
+    """Read all rows in batches of bounded memory; refuse text that is not UTF-8.
 
-    Args:
-        file: An open Parquet file.
-        path: Where it is, to look at its dictionaries.
+    A dictionary of one long text and a count of rows are a few hundred bytes in a file, and
+    gigabytes when every row gets its copy. So a batch has as many rows as fit a budget at worst.
     """
     for batch in file.iter_batches(batch_size=_rows_at_once(file, path)):
         batch.validate(full=True)
@@ -439,7 +377,7 @@ def _rows_at_once(file: Any, path: str) -> int:
 
 
 def _bytes_per_row(group: Any, index: int, longest: int | None) -> float:
-    """Bytes that a row may take in a column: exact for numbers, at worst for repeated text."""
+    """Return the bytes that a row takes in a column; at worst, for repeated text."""
     column = group.column(index)
     n_values = column.num_values / max(group.num_rows, 1)  # above 1 in lists
     if column.physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
@@ -451,7 +389,7 @@ def _bytes_per_row(group: Any, index: int, longest: int | None) -> float:
 
 
 def _text_columns(file: Any) -> dict[int, str]:
-    """Paths of the columns of text, by their numbers."""
+    """Return the paths of the text columns by their numbers."""
     schema = file.metadata.schema
     columns = [schema.column(j) for j in range(len(schema))]
     return {j: c.path for j, c in enumerate(columns) if c.physical_type == "BYTE_ARRAY"}
@@ -460,10 +398,10 @@ def _text_columns(file: Any) -> dict[int, str]:
 def _longest_entries(
     path: str, groups: list[Any], texts: dict[int, str]
 ) -> dict[tuple[int, int], int]:
-    """Length of the longest text in the dictionary of each column of each group."""
+    """Measure the longest text in the dictionary of each column of each group."""
     pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
     found: dict[tuple[int, int], int] = {}
-    with open_parquet(path, read_dictionary=list(texts.values())) as file:
+    with _open_parquet(path, read_dictionary=list(texts.values())) as file:
         for g, group in enumerate(groups):
             for j, name in texts.items():
                 if not group.column(j).has_dictionary_page:

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from priornet.tables.read import TableError, first_line, format_of, has_tabs
+from priornet.notices import first_line
+from priornet.tables.read import TableError, format_of, has_tabs
 from priornet.writing import whole_file
 
 if TYPE_CHECKING:
