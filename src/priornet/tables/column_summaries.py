@@ -1,14 +1,8 @@
-"""How training read each column, in a line of text and as JSON, and what is suspicious about it.
+"""Summaries of columns as training read them, and warnings about columns that look wrong.
 
-Suspicious are, first, single values that hold most of a column's variance, as typing errors do.
-Mean and deviation of such a column say where that value is, and nothing of the others. A column
-with only one other value is left alone, for a rare 0/1 column holds all its variance in a few rows,
-and is right. So is one with two, unless both are common and a single third is far from them.
-
-Second, labels that look like numbers, dates or times in spellings that are not read as such.
-:func:`priornet.tables.values.parse_labels` reads what programs write. What people write (``1,200``,
-``$950``, ``5%``, ``2012/01/01``, ``12:30``) stays a label, and so do all dates beside one that is
-none; here it is said how to write them instead.
+Two things look wrong: a few values that hold most of a column's variance, as typing errors do; and
+labels that look like numbers, dates or times in spellings that are not read as such (``1,200``,
+``$950``, ``5%``, ``2012/01/01``, ``12:30``).
 """
 
 from __future__ import annotations
@@ -44,10 +38,10 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 CLIPPED = 100.0
-"""Training clips a value that is so many times as far from the median as the farthest other one.
+"""Training clips a value that is this many times as far from the median as the farthest other one.
 
-Wrong decimal points, units and filled-in codes are that far. Of 1000 columns of 500 lognormal
-numbers with a logarithm of standard deviation 2 none is, of 1000 Cauchy columns some ten.
+Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
+1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
 """
 _NAMED = 10.0  # times as far as the others: named, and kept
 _MOST_SHARE = 0.5  # of the variance
@@ -58,12 +52,12 @@ _LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # fewer say nothing about what is far
 
 @dataclass(frozen=True)
 class Dominant:
-    """A handful of values that hold most of a column's variance.
+    """A few values that hold most of a column's variance.
 
     Attributes:
-        rows: Where they stand.
+        rows: Their rows.
         values: The values.
-        times: How many times as far from the median they are as any other value.
+        times: Their distance from the median, in that of the farthest other value.
         share: Their share of the variance.
         low: Smallest of the other values.
         high: Largest of the other values.
@@ -78,28 +72,52 @@ class Dominant:
 
     @property
     def is_clipped(self) -> bool:
-        """Whether training takes the ends of the other values for them."""
+        """Check if training clips them to the range of the other values."""
         return self.times >= CLIPPED
 
     def taken(self, values: FloatArray) -> FloatArray:
-        """Values as training takes them."""
+        """Clip values as training does."""
         return np.clip(values, self.low, self.high) if self.is_clipped else values
 
 
 def find_dominant(values: FloatArray) -> Dominant | None:
-    """Find the values that hold most of a column's variance, far from all others.
+    """Find the few values that hold most of a column's variance, far from all others.
+
+    A column with one other value is left alone: a rare 0/1 column holds all its variance in a few
+    rows. So is a column with two, unless both are common and a single third value is far from them.
 
     Args:
         values: Numbers, none of them missing.
     """
-    n = len(values)
-    if n < _LEAST_ROWS:
+    if len(values) < _LEAST_ROWS:
         return None
-    few = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
-    most = few if n < _ROWS_PER_CLIPPED else max(few, _clipped_at_most(n))
     middle = np.median(values)
     with np.errstate(over="ignore"):
         distances = np.abs(values - middle)
+    gap = _find_gap(distances)
+    if gap is None:
+        return None
+    nearest, times = gap
+    is_far = distances > nearest
+    others = values[~is_far]
+    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
+        return None
+    scaled = (values - middle) / distances.max()
+    squares = np.square(scaled - scaled.mean())
+    share = float(squares[is_far].sum() / squares.sum())
+    if share <= _MOST_SHARE:
+        return None
+    rows = np.flatnonzero(is_far).tolist()
+    ends = float(others.min()), float(others.max())
+    return Dominant(tuple(rows), tuple(values[rows].tolist()), times, share, *ends)
+
+
+def _find_gap(distances: FloatArray) -> tuple[float, float] | None:
+    """Find the gap below the few farthest values: where it begins, and the ratio of its ends."""
+    n = len(distances)
+    few = most = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
+    if n >= _ROWS_PER_CLIPPED:
+        most = max(few, min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED)))
     farthest = np.sort(np.partition(distances, n - most - 1)[n - most - 1 :])[::-1]
     if not np.isfinite(farthest[0]) or farthest[few] == 0:
         return None
@@ -107,35 +125,11 @@ def find_dominant(values: FloatArray) -> Dominant | None:
     times = farthest[:-1] / farthest[1:]
     clipped = np.flatnonzero(times >= CLIPPED)
     last = int(clipped[-1] if len(clipped) else np.argmax(times[:few]))
-    if times[last] < _NAMED:
-        return None
-    is_far = distances > farthest[last + 1]
-    others = values[~is_far]
-    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
-        return None
-    scaled = (values - middle) / farthest[0]
-    squares = np.square(scaled - scaled.mean())
-    share = float(squares[is_far].sum() / squares.sum())
-    if share <= _MOST_SHARE:
-        return None
-    rows = np.flatnonzero(is_far)
-    return Dominant(
-        tuple(rows.tolist()),
-        tuple(values[rows].tolist()),
-        float(times[last]),
-        share,
-        float(others.min()),
-        float(others.max()),
-    )
-
-
-def _clipped_at_most(n: int) -> int:
-    """How many values may be clipped of a small column."""
-    return min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED))
+    return None if times[last] < _NAMED else (float(farthest[last + 1]), float(times[last]))
 
 
 def _is_third(far: FloatArray, others: FloatArray) -> bool:
-    """Whether one value is far from two others that both occur again, as 10 000 is from 0 and 1."""
+    """Check if one value is far from two others that both occur again, as 10 000 is from 0, 1."""
     counts = np.unique(others, return_counts=True)[1]
     low, high = others.min(), others.max()
     apart = max(low - far[0], far[0] - high)
@@ -178,19 +172,14 @@ _LOOKED_AT, _LONGEST = 1000, 40  # labels of a column, and letters of a number
 
 @dataclass(frozen=True)
 class Lookalike:
-    """What the labels of a column look like.
-
-    Attributes:
-        kind: Number, date or time.
-        advice: How to write them.
-    """
+    """The ``kind`` that labels look like (number, date or time), and advice how to write them."""
 
     kind: str
     advice: str
 
 
 def find_lookalike(labels: Sequence[str]) -> Lookalike | None:
-    """Find what most labels of a column look like; None where that is nothing but labels.
+    """Find the kind of value that most labels of a column look like; None for plain labels.
 
     Example:
         >>> find_lookalike(["1,200", "950", "12,000"])
@@ -223,7 +212,7 @@ def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _plain(word: str) -> str:
-    """A number without currency, percent and thousands, with a point."""
+    """Write a number without currency, percent and thousands, with a point."""
     found = _NUMBER.fullmatch(word)
     assert found is not None
     digits = re.sub(rf"['\u2019{_SPACES}]", "", found["digits"])
@@ -249,7 +238,7 @@ def _hours(word: str) -> float:
 
 
 def _dated(word: str) -> str:
-    """How to write a date."""
+    """Advise how to write a date."""
     found = _DATE.fullmatch(word)
     assert found is not None
     iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order
@@ -269,27 +258,27 @@ _LEAST_LABELLED, _MANY_LABELS = 20, 0.8  # rows; labels per row from which they 
 
 
 class TableWarning(UserWarning):
-    """Something about a table to know before its model is used."""
+    """A warning about a table that its model learnt from."""
 
 
 class ColumnWarning(TableWarning):
-    """A column that training may read otherwise than it is meant."""
+    """A warning about a column that training may read otherwise than it is meant."""
 
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """How training read one raw column.
+    """One raw column as training read it; a loaded model has no counts (None).
 
     Attributes:
         column: Its name, or its number where it has none.
         kind: Numbers, nothing but 0 and 1, dates, or labels.
-        n_missing: Missing values; None for a loaded model, which has not kept the count.
-        low: Smallest number or date that the scaling counts; None for labels.
+        n_missing: Number of missing values.
+        low: Smallest number or date that was not clipped; None for labels.
         high: Largest one.
         labels: A few labels, the most frequent first.
-        n_labels: All of them; for a loaded model those with a column of their own.
-        n_pooled: Rare labels that share one column; None for a loaded model.
-        n_rows: Rows of training; None for a loaded model.
+        n_labels: Number of labels; for a loaded model, of those with an output column.
+        n_pooled: Number of rare labels that share one output column.
+        n_rows: Number of training rows.
         dominant: Values that hold most of the variance.
         lookalike: Numbers, dates or times that these labels look like.
     """
@@ -307,7 +296,7 @@ class ColumnSummary:
     lookalike: Lookalike | None = None
 
     def __str__(self) -> str:
-        """One line."""
+        """Describe the column in one line."""
         parts = [f"{shown(self.column)}: {self._content()}"]
         if self.n_pooled:
             parts.append(f"the {self.n_pooled} rarest pooled")
@@ -328,18 +317,14 @@ class ColumnSummary:
 
     @property
     def is_barely_repeated(self) -> bool:
-        """Whether there are nearly as many labels as rows."""
+        """Check if there are nearly as many labels as rows."""
         if self.kind != "label" or self.n_rows is None or self.n_missing is None:
             return False
         n_present = self.n_rows - self.n_missing
         return n_present >= _LEAST_LABELLED and self.n_labels >= _MANY_LABELS * n_present
 
     def notes(self, row: Callable[[int], object] = lambda row: row) -> list[str]:
-        """Say what may be meant otherwise, each in one sentence or two.
-
-        Args:
-            row: What the user calls a row; by default its position, counted from 0.
-        """
+        """List what looks wrong; ``row`` gives the user's name for a row, by default its number."""
         place = f"column {shown(self.column)}"
         if self.dominant is not None:
             return [outlier_notice(place, self.dominant, row, is_date=self.kind == "date")]
@@ -357,7 +342,7 @@ class ColumnSummary:
         return []
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, ready for JSON."""
+        """Return all fields, ready for JSON; dates as text."""
         found = asdict(self)
         if self.kind == "date":
             for name in ("low", "high"):
@@ -369,12 +354,7 @@ class ColumnSummary:
 def column_notes(
     summaries: Sequence[ColumnSummary], row: Callable[[int], object] = lambda row: row
 ) -> list[str]:
-    """Say which columns may be meant otherwise, and which of them pool their rare labels.
-
-    Args:
-        summaries: Of all columns.
-        row: What the user calls a row.
-    """
+    """List what looks wrong in some columns, and which columns pool rare labels."""
     notes = [note for summary in summaries for note in summary.notes(row)]
     pooled = [
         f"{shown(one.column)} ({one.n_pooled} of {one.n_labels})"
@@ -387,7 +367,7 @@ def column_notes(
 
 
 def warn_of_columns(notes: Sequence[str]) -> None:
-    """Warn by the first notes, and say how many more there are."""
+    """Warn with the first notes, and count the others."""
     for note in notes[:_SHOWN]:
         warn_user(note, ColumnWarning)
     if len(notes) > _SHOWN:
@@ -399,13 +379,13 @@ def warn_of_columns(notes: Sequence[str]) -> None:
 def outlier_notice(
     place: str, found: Dominant, row: Callable[[int], object], *, is_date: bool = False
 ) -> str:
-    """Say where a handful of values rules a column, and what becomes of them.
+    """Describe the few values that hold most of a column's variance, and what training does.
 
     Args:
-        place: What messages call the column.
+        place: The column, as messages name it.
         found: The values.
-        row: What the user calls a row.
-        is_date: Whether they are days.
+        row: Gives the user's name for a row.
+        is_date: Show the values as dates.
     """
     rows = [str(row(one)) for one in found.rows]
     values = [_shown_value(value, is_date) for value in found.values]
@@ -426,7 +406,7 @@ def outlier_notice(
 
 
 def summary_lines(summaries: Sequence[ColumnSummary], most: int = _LISTED) -> list[str]:
-    """Give one line per column; of a wide table the first ones and a count of the others."""
+    """Return one line per column; for a wide table the first ones and a count of the others."""
     lines = [str(summary) for summary in summaries[:most]]
     rest = Counter(summary.kind for summary in summaries[most:])
     if rest:

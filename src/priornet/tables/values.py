@@ -1,7 +1,8 @@
-"""The columns of a table: numbers with nan for holes, or labelled codes; and their values.
+"""The columns of a table, numbers or labels, and the values in them.
 
-Numbers are float64. Dates and moments count days from the start of 1970, durations are days. Text
-spells numbers with a point or a comma, true and false, dates, and holes.
+Numbers are float64, with nan for a missing value. Dates and moments are days since the start of
+1970, durations are days. Text may spell numbers with a point or a comma, true and false, dates, and
+missing values.
 """
 
 from __future__ import annotations
@@ -41,13 +42,7 @@ FloatArray = NDArray[np.float64]
 
 
 class CellError(ValueError):
-    """A value that cannot be used, with the place where it stands.
-
-    Attributes:
-        column: Name of the column, or its position where it has none.
-        row: Row, counted from 0.
-        problem: What is wrong there.
-    """
+    """A value that cannot be used: its column (name or number), its row from 0, and the problem."""
 
     def __init__(self, column: str | int, row: int, problem: str) -> None:
         self.column, self.row, self.problem = column, row, problem
@@ -58,13 +53,13 @@ class CellError(ValueError):
 
 
 def shown(column: str | int) -> str:
-    """A column's name in quotes, or its number."""
+    """Return a column's name in quotes, or its number."""
     return f'"{column}"' if isinstance(column, str) else str(column)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """A numeric column: float64, nan where a value is missing; days since 1970 if ``is_date``."""
+    """A numeric column, nan where a value is missing; days since 1970 if ``is_date``."""
 
     values: FloatArray
     is_date: bool = False
@@ -74,7 +69,7 @@ class Numbers:
 class Texts:
     """A column of labels: ``labels[code]`` for each row, -1 where the value is missing.
 
-    ``is_declared`` marks a column that its owner called categorical, whatever the labels look like.
+    ``is_declared`` marks a column of a categorical type, whatever its labels look like.
     """
 
     codes: NDArray[np.int64]
@@ -91,9 +86,9 @@ Column = Numbers | Texts
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length; ``matrix`` instead where all of them are plain numbers.
+    """Columns of equal length, or a ``matrix`` of plain numbers.
 
-    ``labels`` are what a frame calls columns that have no ``names``: numbers, or tuples.
+    ``labels`` are the column labels of a frame without ``names``: numbers, or tuples.
     """
 
     names: tuple[str, ...] | None
@@ -104,40 +99,35 @@ class Table:
 
     @property
     def n_columns(self) -> int:
-        """How many columns."""
-        return len(self.columns) if self.columns is not None else self._matrix.shape[1]
-
-    @property
-    def _matrix(self) -> FloatArray:
-        assert self.matrix is not None
-        return self.matrix
+        """Count the columns."""
+        return len(self.columns or ()) if self.matrix is None else self.matrix.shape[1]
 
     def column(self, index: int) -> Column:
-        """One column."""
-        if self.columns is not None:
-            return self.columns[index]
-        return Numbers(self._matrix[:, index])
+        """Return one column."""
+        if self.matrix is not None:
+            return Numbers(self.matrix[:, index])
+        assert self.columns is not None
+        return self.columns[index]
 
     def label(self, index: int) -> str | int:
-        """How messages call a column."""
+        """Return a column's name, or its number."""
         return self.names[index] if self.names is not None else index
 
 
 def from_values(values: Any, name: str | int) -> Column:
-    """The column of a NumPy array of one dimension."""
-    if values.dtype.kind in "biuf":
+    """Make a column of a NumPy array of one dimension."""
+    kind = values.dtype.kind
+    if kind in "biuf":
         return Numbers(values.astype(np.float64, copy=False))
-    if values.dtype.kind == "M":
-        return Numbers(as_days(values), is_date=True)
-    if values.dtype.kind == "m":
-        return Numbers(as_days(values))
-    if values.dtype.kind == "c":
+    if kind in "mM":
+        return Numbers(as_days(values), is_date=kind == "M")
+    if kind == "c":
         raise _complex(name)
     return from_objects(values.tolist(), name)
 
 
 def from_objects(values: Sequence[Any], name: str | int) -> Column:
-    """The column of some Python objects, encoded without pandas."""
+    """Make a column of Python objects, without pandas."""
     known: dict[Any, int] = {}
     codes = np.empty(len(values), np.int64)
     for row, value in enumerate(values):
@@ -154,7 +144,7 @@ def from_objects(values: Sequence[Any], name: str | int) -> Column:
 def from_uniques(
     codes: NDArray[np.int64], uniques: list[Any], name: str | int, *, is_declared: bool = False
 ) -> Column:
-    """The column of codes into distinct values: numbers or dates if all are, otherwise labels."""
+    """Make a column of codes into distinct values: numbers or dates if all are, else labels."""
     if any(is_missing(value) for value in uniques):  # an Arrow dictionary may hold a null
         kept = [code for code, value in enumerate(uniques) if not is_missing(value)]
         target = np.full(len(uniques) + 1, -1, np.int64)
@@ -163,10 +153,9 @@ def from_uniques(
     if uniques and not is_declared:
         if all(isinstance(value, (int, float, np.number, np.bool_)) for value in uniques):
             return Numbers(_looked_up([_float(value) for value in uniques], codes))
-        if all(isinstance(value, (date, np.datetime64)) for value in uniques):
-            return Numbers(_looked_up([days_of(v) for v in uniques], codes), is_date=True)
-        if all(isinstance(value, (timedelta, np.timedelta64)) for value in uniques):
-            return Numbers(_looked_up([days_of(v) for v in uniques], codes))
+        is_date = all(isinstance(value, (date, np.datetime64)) for value in uniques)
+        if is_date or all(isinstance(value, (timedelta, np.timedelta64)) for value in uniques):
+            return Numbers(_looked_up([days_of(v) for v in uniques], codes), is_date)
     for code, value in enumerate(uniques):
         if isinstance(value, (complex, np.complexfloating)):
             raise _complex(name)
@@ -176,10 +165,7 @@ def from_uniques(
 
 
 def labelled(codes: NDArray[np.int64], labels: list[str], *, is_declared: bool = False) -> Texts:
-    """The column of codes into labels.
-
-    Blanks around labels are gone, so that two values may have become one; "" is a hole.
-    """
+    """Make a column of codes into labels; equal labels become one, and "" a missing value."""
     known: dict[str, int] = {}
     target = [-1 if label == "" else known.setdefault(label, len(known)) for label in labels]
     if target != list(range(len(labels))):
@@ -188,7 +174,7 @@ def labelled(codes: NDArray[np.int64], labels: list[str], *, is_declared: bool =
 
 
 def label_of(value: Any) -> str:
-    """The label of a value: its text without blanks around; whole numbers without ".0".
+    """Return the label of a value: its text without blanks around; whole numbers without ".0".
 
     Example:
         >>> [label_of(value) for value in (" red ", 3.0, 3)]
@@ -255,7 +241,7 @@ def as_days(values: Any) -> NDArray[np.float64]:
 
 
 def as_moments(days: NDArray[np.float64]) -> NDArray[np.datetime64]:
-    """The other way: days since the start of 1970 as moments, to the nearest microsecond."""
+    """Convert days since the start of 1970 to moments, to the nearest microsecond."""
     return (days * _DAY_IN_MICROSECONDS).round().astype("M8[us]")
 
 
@@ -275,7 +261,7 @@ def days_of(value: Any) -> float:
     return (value // _MICROSECOND) / _DAY_IN_MICROSECONDS
 
 
-# What stands for a hole among numbers that arrive as text, in any case, blanks around it ignored.
+# Words for a missing value among numbers that arrive as text; case and blanks do not matter.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."})
 
 # A comma that may group thousands. Of numbers with three decimals, a tenth end in a zero that
@@ -285,12 +271,15 @@ _LEAST_DECIMAL, _DECIMAL_SHARE = 5, 0.05
 
 
 def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str, FloatArray] | None:
-    """The numbers that labels spell, and how to read them; None where one of them is no number.
+    """Parse labels that spell numbers; None where one of them is no number.
 
-    Tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``), ``"comma"``
-    (``1,5``: only where no point occurs and enough values show that the comma does not group
-    thousands), ``"boolean"`` (true and false, in any case, also as 1 and 0; where it is named, any
-    number) and ``"date"`` (ISO 8601, as days since 1970). :data:`MISSING_WORDS` become nan.
+    The parsers are tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``),
+    ``"comma"`` (``1,5``: only where no point occurs and enough values show that the comma does not
+    group thousands), ``"boolean"`` (true and false in any case, 1 and 0; if named, any number) and
+    ``"date"`` (ISO 8601, as days since 1970). :data:`MISSING_WORDS` become nan.
+
+    Returns:
+        The name of the parser, and the numbers.
 
     Example:
         >>> parse_labels(["1,5", "n/a", "12"])
