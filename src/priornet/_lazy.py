@@ -1,4 +1,4 @@
-"""Imports that wait until they are needed: public names, and packages that an extra brings."""
+"""Imports on demand: public names of a package, and packages that an extra brings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["lazy_names", "need_for"]
 
-_NAMES = {"PIL": "Pillow"}  # where a package is called otherwise than its module
+_NAMES = {"PIL": "Pillow"}  # packages whose module has another name
 
 
 def lazy_names(
@@ -36,13 +36,13 @@ def lazy_names(
 
 
 def need_for(module: str, purpose: str, extra: str, error: type[Exception]) -> Any:
-    """Import a module, or say what it is for and how to get it.
+    """Import a module of an extra; if it is missing, raise an error that names the extra.
 
     Args:
         module: Its name.
         purpose: Ends the sentence "``module`` is needed to ...".
         extra: The extra of priornet that brings it.
-        error: What is raised.
+        error: Class of the error.
     """
     try:
         return import_module(module)

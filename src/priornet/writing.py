@@ -1,10 +1,10 @@
-"""Writing files whole or not at all, for every module that writes.
+"""Write files whole or not at all.
 
-New content is made in a hidden folder beside its place, ``.priornet-...``, and moved from there in
-one step: a reader finds the old content or the new, and so does whoever comes after a kill. The
-name of that folder is random, so that two writers never meet in it, in two containers on one share
-neither. It is locked for as long as it is in use: the first write of a later process to the same
-place removes what a killed one left, and never what is in use.
+New content is written to a hidden folder beside its place, ``.priornet-...``, and moved from there
+in one step: a reader finds the old content or the new, also after a kill. The folder's name is
+random, so that two writers never share it, not even in two containers. The folder is locked while
+it is in use: the first write of a later process removes folders that a killed process left, and
+only those.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["copy_mode", "sweep", "sync", "whole_file", "whole_path", "workplace"
 
 _NAME = re.compile(r"\.priornet-([0-9a-f]{8})-[0-9a-f]{16}")
 _LOCK = ".priornet-lock"
-_YOUNG = 24 * 3600  # seconds; of what cannot be told to be in use
+_YOUNG = 24 * 3600  # seconds; a younger folder without a lock may be in use
 _UNSYNCABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 _swept: set[str] = set()
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file at once, in a folder that is made where there is none; return its path."""
+    """Write a file whole, make its folder if there is none, and return its path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as file:
@@ -50,12 +50,12 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
-    """Open a new file that takes its place when all of it is there, and not after an error.
+    """Open a new file that replaces ``path`` at the end, unless there is an error.
 
-    It gets the permissions of what it replaces; a symbolic link stays, and leads to the new file.
+    It gets the permissions of the old file; a symbolic link stays, and leads to the new file.
 
     Raises:
-        OSError: It cannot be written, as on a full disk; the error names ``path``.
+        OSError: The file cannot be written, as on a full disk; the error names ``path``.
     """
     with _replacing(path) as fresh:
         file = open(fresh, "xb")  # noqa: SIM115 (closed below, in two ways)
@@ -72,22 +72,22 @@ def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
 
 @contextmanager
 def whole_path(path: str | os.PathLike[str]) -> Generator[Path]:
-    """Lend a path to a library that writes by name; else as :func:`whole_file`."""
+    """Give a path to a library that writes by name; else like :func:`whole_file`."""
     with _replacing(path) as fresh:
         fresh.touch()
-        usual = fresh.stat()
+        default = fresh.stat()
         yield fresh
-        copy_mode(fresh, usual)  # the library may have put a private file of its own there
+        copy_mode(fresh, default)  # the library may have put a private file of its own there
         sync(fresh)
 
 
 @contextmanager
 def workplace(target: Path, called: str | os.PathLike[str] | None = None) -> Generator[Path]:
-    """Lend a locked, hidden folder beside a path; afterwards nothing is left of it.
+    """Make a locked, hidden folder beside a path, and remove it afterwards.
 
     Args:
         target: The path, no symbolic link.
-        called: What errors about it call it, if not so.
+        called: The path's name in errors; by default the path.
     """
     sweep(target.parent)
     with _naming(called or target):
@@ -99,7 +99,7 @@ def workplace(target: Path, called: str | os.PathLike[str] | None = None) -> Gen
 
 
 def sync(what: int | Path) -> None:
-    """Wait until an open file, a file or a folder is on the disk, where the system can say so."""
+    """Wait until an open file, a file or a folder is on the disk, if the system can tell."""
     if isinstance(what, int):
         try:
             os.fsync(what)
@@ -120,10 +120,10 @@ def sync(what: int | Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes left in a folder, once in the life of a process.
+    """Remove the folders that killed processes left beside, once in the life of a process.
 
-    Where it cannot be told whether a leftover is in use (a file system without locks, a writer on
-    another machine), it is removed when it is a day old.
+    Without knowledge about their use (a file system without locks, a writer on another machine),
+    they are removed when they are a day old.
     """
     key = os.path.realpath(folder)
     if key in _swept:
@@ -141,7 +141,7 @@ def _sweep_one(place: Path, *, is_near: bool) -> None:
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         lock = os.open(place / _LOCK, flags)
-    except FileNotFoundError:  # killed before it had one: there is nothing else in it
+    except FileNotFoundError:  # its process was killed before it made a lock, or anything else
         place.rmdir()
         return
     is_free = False
@@ -156,12 +156,12 @@ def _sweep_one(place: Path, *, is_near: bool) -> None:
 
 
 def _age(place: Path) -> float:
-    """Seconds since something changed in a folder."""
+    """Return the seconds since a change in a folder."""
     return time.time() - max(path.stat().st_mtime for path in (place, *place.rglob("*")))
 
 
 def _make(folder: Path) -> tuple[Path, int]:
-    """Make a hidden folder, and a file in it that this process holds locked."""
+    """Make a hidden folder, with a file in it that this process holds locked."""
     while True:
         place = folder / f".priornet-{_machine()}-{secrets.token_hex(8)}"
         place.mkdir(mode=0o700)
@@ -195,7 +195,7 @@ def _is_held_by_another(lock: int) -> bool | None:
 
 
 def _remove(place: Path, lock: int) -> None:
-    """Remove a folder whose lock is held; whatever stays is for the next sweep."""
+    """Remove a folder whose lock is held; the next sweep removes files that stay."""
     with suppress(OSError):
         for path in place.iterdir():
             if path.name == _LOCK:
@@ -213,7 +213,7 @@ def _remove(place: Path, lock: int) -> None:
 
 @cache
 def _machine() -> str:
-    """Name the running system: locks are seen by its processes, in whatever containers."""
+    """Name the running system, whose processes see each other's locks across containers."""
     try:
         own = Path("/proc/sys/kernel/random/boot_id").read_text()
     except OSError:
@@ -223,7 +223,7 @@ def _machine() -> str:
 
 @contextmanager
 def _replacing(path: str | os.PathLike[str]) -> Generator[Path]:
-    """Lend the path of a new file; it takes the place of ``path`` unless there is an error."""
+    """Give the path of a new file, which replaces ``path`` unless there is an error."""
     target, there = Path(os.path.realpath(path)), _there(path)
     with workplace(target, path) as place:
         fresh = place / target.name
@@ -235,7 +235,7 @@ def _replacing(path: str | os.PathLike[str]) -> Generator[Path]:
 
 
 def _there(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """Find out what is to be replaced; refuse what is no file, and what may not be written."""
+    """Look up the file to be replaced; refuse other things, and files that are read-only."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -253,7 +253,7 @@ def _there(path: str | os.PathLike[str]) -> os.stat_result | None:
 
 
 def copy_mode(fresh: Path, like: os.stat_result) -> None:
-    """Give a file or folder the permissions of another, and its owner where that may be."""
+    """Copy permissions from one file or folder to another, and its owner if allowed."""
     own = fresh.stat()
     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
         with suppress(OSError):
@@ -264,7 +264,7 @@ def copy_mode(fresh: Path, like: os.stat_result) -> None:
 
 @contextmanager
 def _naming(target: str | os.PathLike[str]) -> Generator[None]:
-    """Let errors about an unfinished file be about its target."""
+    """Turn errors about an unfinished file into errors about its target."""
     try:
         yield
     except OSError as error:

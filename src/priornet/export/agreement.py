@@ -21,7 +21,7 @@ from priornet.estimators.base import BaseRegressor
 from priornet.estimators.prediction import Prediction, PredictionError
 from priornet.export.exported import Outputs, open_exported
 from priornet.export.interface import ExportError, named
-from priornet.tables.read import TableReader, check_columns, located, spelled_as
+from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 
 __all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of", "verify_file"]
 
@@ -217,7 +217,7 @@ def verify_file(model: BaseRegressor, exported: str | Path, source: str | Path) 
         file = open_exported(Path(exported))
         _check_interval(model, exported, file.about)
         for batch in reader:
-            rows = spelled_as(batch.select(list(names)), fitted.preprocessor.columns_)
+            rows = convert_known_numbers(batch.select(list(names)), fitted.preprocessor.columns_)
             first_row = comparison.n_rows
             try:
                 with located(reader.path, first_row):

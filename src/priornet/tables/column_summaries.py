@@ -238,7 +238,7 @@ def _hours(word: str) -> float:
 
 
 def _dated(word: str) -> str:
-    """Advise how to write a date."""
+    """Return advice how to write a date."""
     found = _DATE.fullmatch(word)
     assert found is not None
     iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order

@@ -194,7 +194,7 @@ class CsvBlocks:
     def _paired(
         self, data: NDArray[np.uint8], quotes: Positions, separators: list[int]
     ) -> tuple[Positions, Positions]:
-        """Pair quotes one by one, where some stand in the midst of values."""
+        """Find the pairs of quotes one by one, where some stand in the midst of values."""
         opens: list[int] = []
         closes: list[int] = []
         is_open = False

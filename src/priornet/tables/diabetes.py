@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def load_diabetes() -> tuple[pd.DataFrame, pd.Series]:
-    """The measurements in their own units under names that say what they are, and the target.
+    """Load the measurements in their own units under readable names, and the target.
 
     Example:
         >>> X, y = load_diabetes()

@@ -1,4 +1,4 @@
-"""One raw column: what training learns of it, and how a saved model keeps that."""
+"""What training learns about one raw column, and how a saved model keeps it."""
 
 from __future__ import annotations
 
@@ -39,24 +39,22 @@ _EXAMPLES = 5  # labels of a summary
 
 @dataclass(frozen=True)
 class RawColumn:
-    """What training learnt about one raw column.
+    """One raw column as training knew it; numbers that training clipped do not count.
 
     Attributes:
         name: Its name, or None for a column of an array.
         kind: Numbers, or labels.
         parser: How text becomes numbers: ``"number"``, ``"comma"`` (a decimal comma), ``"boolean"``
-            (a column of nothing but 0 and 1, however it was written: true and false are those) or
-            ``"date"`` (also for real dates: days since 1970, moments without a zone as UTC).
-        median: What a missing number becomes.
+            (true and false; any column of nothing but 0 and 1) or ``"date"`` (days since 1970,
+            moments without a zone as UTC; any column of dates).
+        median: Replaces a missing number.
         mean: Subtracted from numbers.
         scale: Standard deviation that numbers are divided by; 1 for a constant column.
-        minimum: Smallest number in training, without those that were clipped
-            (:mod:`priornet.tables.column_summaries`); the same goes for mean and scale.
-        maximum: Largest one.
-        has_missing: Whether training had holes; then an indicator column follows.
-        categories: Labels with a column of their own.
-        has_other: Whether rarer labels share one more column. Unknown labels go there too: to such
-            a column one more rare label is nothing strange.
+        minimum: Smallest number in training.
+        maximum: Largest number in training.
+        has_missing: True if training had missing values; then an indicator column follows.
+        categories: Labels with an output column of their own.
+        has_other: True if rare labels share one more output column, which unknown labels join.
     """
 
     name: str | None
@@ -73,19 +71,19 @@ class RawColumn:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it holds just numbers: no labels, no dates, no decimal commas."""
+        """Check that it holds just numbers: no labels, no dates, no decimal commas."""
         return self.kind == "numeric" and self.parser in ("number", "boolean")
 
     @property
     def is_whole(self) -> bool:
-        """Whether only whole numbers are within reach."""
+        """Check if training had no numbers but 0 and 1."""
         return self.kind == "numeric" and self.parser == "boolean"
 
     @property
     def reach(self) -> tuple[float, float]:
-        """How far numbers may go: from the training range as far again as that range is wide.
+        """Return the limits of numbers: the training range, widened by its width on each side.
 
-        A column of nothing but 0 and 1 has no farther values, nor any between: ``is_whole``.
+        A column of nothing but 0 and 1 (``is_whole``) is not widened.
         """
         if self.kind == "categorical":
             return -math.inf, math.inf
@@ -96,18 +94,18 @@ class RawColumn:
         return low - width, high + width
 
     def find_far(self, values: FloatArray) -> NDArray[np.bool_]:
-        """Find the numbers that are out of reach; nan never is."""
+        """Find the numbers outside of :attr:`reach`; nan is never one."""
         low, high = self.reach
         is_far = (values < low) | (values > high)
         return is_far | (values > np.floor(values)) if self.is_whole else is_far
 
     @property
     def width(self) -> int:
-        """How many output columns it makes."""
+        """Count its output columns."""
         return len(self.outputs(""))
 
     def outputs(self, name: str) -> list[tuple[str, Role]]:
-        """Name the output columns that it makes, each with its role."""
+        """Name its output columns, each with its role."""
         found: list[tuple[str, Role]] = [(name, "value")]
         if self.kind == "categorical":
             labels = (*self.categories, *(["(other)"] if self.has_other else []))
@@ -115,11 +113,7 @@ class RawColumn:
         return [*found, (f"{name} is missing", "missing")] if self.has_missing else found
 
     def summary(self, label: str | int) -> ColumnSummary:
-        """Summarise what is kept of the column, which are no counts.
-
-        Args:
-            label: Its name, or its place where it has none.
-        """
+        """Describe the column without counts; ``label`` is its name or number."""
         n_missing = None if self.has_missing else 0
         if self.kind == "numeric":
             kind = self.parser if self.parser in ("boolean", "date") else "number"
@@ -143,7 +137,7 @@ def learn_column(
         label: Its name, or its number where it has none.
         column: Its values.
         weight: Weight per row; rows of weight 0 do not count at all.
-        max_categories: Most columns that labels may make.
+        max_categories: Largest number of output columns for labels.
     """
     if isinstance(column, Numbers):
         parser = "date" if column.is_date else "number"
@@ -194,7 +188,7 @@ def _learn_numbers(
 def _scaling(
     label: str | int, values: FloatArray, weight: FloatArray | None
 ) -> tuple[float, float]:
-    """Return what numbers are standardised by: the mean, and the standard deviation or 1."""
+    """Return the mean and the standard deviation, or 1 if that is 0 but for rounding."""
     mean, scale = _moments(values, weight)
     low, high = float(values.min()), float(values.max())
     if not math.isfinite(scale):
@@ -209,10 +203,10 @@ def _scaling(
 
 
 def _moments(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
-    """Mean and standard deviation.
+    """Compute mean and standard deviation.
 
-    Extended precision where the machine has it: a row of weight 3 then equals three rows to the
-    last bit of the result, in whatever order they are summed.
+    In extended precision where the machine has it: a row of weight 3 then equals three rows to the
+    last bit of the result, in any order of the sum.
     """
     exact = np.longdouble
     if weight is None:
@@ -226,7 +220,7 @@ def _moments(values: FloatArray, weight: FloatArray | None) -> tuple[float, floa
 
 
 def _median(values: FloatArray, weight: FloatArray | None) -> float:
-    """The median of the rows repeated by their weights."""
+    """Compute the median of the rows repeated by their weights."""
     if weight is None:
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
@@ -285,7 +279,7 @@ def _all_missing(label: str | int) -> ValueError:
 
 
 def expect(is_true: bool, otherwise: str) -> None:
-    """Refuse a saved state."""
+    """Refuse a damaged state of a saved model."""
     if not is_true:
         raise ValueError(f"the saved preprocessing is damaged: {otherwise}.")
 

@@ -1,4 +1,4 @@
-r"""Inputs from outside the training domain, for prior networks: a widened factor analysis.
+r"""Out-of-domain inputs for prior networks: samples of a widened factor analysis.
 
 Factor analysis explains the inputs as :math:`x \sim \mathcal N(\mu, WW^T + \Psi)` with few factors
 and a diagonal :math:`\Psi`; out-of-domain inputs are drawn from :math:`\mathcal N(\mu, 3WW^T +
@@ -28,22 +28,22 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class _Hole:
-    """A 0/1 column of missing values: how often it is 1, and what the value column says then."""
+class _Indicator:
+    """A 0/1 column of missing values: its rate, and the imputed number in the value column."""
 
-    indicator: int
+    column: int
     value: int
     rate: float
     filled: float
 
 
 class FactorAnalysisGenerator:
-    r"""Draws inputs around, and beyond, the training inputs.
+    r"""Generator of inputs in and around the training inputs.
 
     Numbers come from :math:`\mathcal N(\mu, s\,(WW^T + \Psi))`. 0/1 columns stay 0/1 columns: of a
     label's block one column is 1, or none (an unknown label), all equally likely; a missing value
     occurs as often as in training, with the imputed number beside it. A column that was constant in
-    training stays so, lest it alone give the drawn rows away.
+    training stays constant, since it alone would give the drawn rows away.
 
     Args:
         n_factors: Number of factors; by default half of the continuous columns.
@@ -81,14 +81,13 @@ class FactorAnalysisGenerator:
     ) -> Self:
         """Fit to preprocessed inputs.
 
-        The likelihood knows the rows only through their mean and covariance, so scikit-learn's
-        factor analysis sees a few rows that have the same two: the cost does not grow with the
-        table, and weights are exact.
+        The likelihood depends on the rows only through their mean and covariance, so scikit-learn's
+        factor analysis gets a few rows with the same two: the cost does not grow with the table,
+        and weights are exact.
 
         Args:
             Z: Standardised inputs, shape ``(N, n_columns)``.
-            source: What each column is, as :attr:`TablePreprocessor.source_` says; by default all
-                are continuous.
+            source: :attr:`TablePreprocessor.source_`; by default all columns are continuous.
             sample_weight: Weight per row, not negative.
         """
         inputs = np.asarray(Z, np.float64)
@@ -106,7 +105,7 @@ class FactorAnalysisGenerator:
         self.n_columns_ = inputs.shape[1]
         self._continuous = [j for j, column in enumerate(source) if column.is_continuous]
         self._fit_numbers(inputs[:, self._continuous], weight)
-        self._blocks, self._holes = _layout(inputs, source, weight)
+        self._blocks, self._indicators = _layout(inputs, source, weight)
         return self
 
     def _fit_numbers(self, inputs: FloatArray, weight: FloatArray) -> None:
@@ -137,22 +136,22 @@ class FactorAnalysisGenerator:
         rows[:, self._continuous] = centre + factors @ loadings.T + errors * noise
         at = torch.arange(n, device=generator.device)
         for block in self._blocks:
-            # One place more than the block has: the unknown label, all zeros.
+            # One column more than the block has: the unknown label, all zeros.
             one = torch.zeros((n, len(block) + 1), **kind)
             drawn = torch.randint(
                 len(block) + 1, (n,), generator=generator, device=generator.device
             )
             one[at, drawn] = 1
             rows[:, block] = one[:, : len(block)]
-        for hole in self._holes:
-            missing = torch.rand(n, generator=generator, **kind) < hole.rate
-            rows[:, hole.indicator] = missing.to(dtype)
-            rows[missing, hole.value] = hole.filled
+        for one in self._indicators:
+            missing = torch.rand(n, generator=generator, **kind) < one.rate
+            rows[:, one.column] = missing.to(dtype)
+            rows[missing, one.value] = one.filled
         return rows
 
 
 def _factor_analysis(covariance: FloatArray, n_factors: int) -> Any:
-    """Scikit-learn's model of data with this covariance and mean zero."""
+    """Fit scikit-learn's model to data with this covariance and mean zero."""
     from sklearn.decomposition import FactorAnalysis
     from sklearn.exceptions import ConvergenceWarning
 
@@ -167,11 +166,14 @@ def _factor_analysis(covariance: FloatArray, n_factors: int) -> Any:
 
 def _layout(
     inputs: FloatArray, source: Sequence[OutputColumn], weight: FloatArray
-) -> tuple[list[list[int]], list[_Hole]]:
-    """The blocks of labels (a missing label is one of them), and the holes among numbers."""
+) -> tuple[list[list[int]], list[_Indicator]]:
+    """Find the blocks of label columns, and the indicators of missing numbers.
+
+    In a label's block, its indicator is one column like the others.
+    """
     numbers = {c.column: j for j, c in enumerate(source) if c.is_continuous}
     blocks: dict[int, list[int]] = {}
-    holes: list[_Hole] = []
+    indicators: list[_Indicator] = []
     for j, column in enumerate(source):
         if column.column not in numbers:
             blocks.setdefault(column.column, []).append(j)
@@ -179,5 +181,5 @@ def _layout(
             rows = inputs[:, j] > 0.5
             value = numbers[column.column]
             filled = float(inputs[rows, value].mean()) if rows.any() else 0.0
-            holes.append(_Hole(j, value, float(weight[rows].sum()), filled))
-    return list(blocks.values()), holes
+            indicators.append(_Indicator(j, value, float(weight[rows].sum()), filled))
+    return list(blocks.values()), indicators

@@ -1,11 +1,11 @@
-"""Values read as training read them, and rows with what training never had.
+"""Values read as training read them, and rows with values that training never had.
 
-A file of text, a typed column and a column of categories say the same in different ways: ``True``,
-``true`` and 1, ``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``.
-What training knew as numbers becomes those numbers; what it knew as labels, the labels as training
+Text, typed columns and categories write one value in different ways: ``True``, ``true`` and 1,
+``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``. A column that
+training knew as numbers becomes those numbers; one that it knew as labels, the labels as training
 spelled them.
 
-A row is *unseen* in training, and no model can vouch for it, where
+A row is *unseen*, and no model can vouch for it, where
 
 - a value is missing in a column that was complete in training;
 - a label is new to a column whose training labels are all known (none were pooled);
@@ -55,11 +55,11 @@ _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
 
 
 def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
-    """The numbers of a column that training knew as numeric; nan where one is missing.
+    """Read a column that training knew as numeric; nan where a value is missing.
 
     Args:
-        column: What training learnt about it.
-        name: What messages call it.
+        column: The column in training.
+        name: Its name in messages.
         raw: Its values now.
     """
     if isinstance(raw, Texts):
@@ -78,14 +78,10 @@ def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
 
 
 def as_labels(column: RawColumn, raw: Column) -> Texts:
-    """The labels of a column that training knew as labels, spelled as it knew them.
+    """Read a column that training knew as labels, in the spelling of training.
 
-    A label that is none of training's in any spelling stays as it is, and so does one that could be
-    two of them; but words such as NA that training had not are missing values.
-
-    Args:
-        column: What training learnt about it.
-        raw: Its values now.
+    A label that matches no label of training stays, and so does one that matches two. Words such as
+    NA are missing values unless training had them as labels.
     """
     texts = _texts(raw) if isinstance(raw, Numbers) else raw
     known = set(column.categories)
@@ -99,9 +95,9 @@ def as_labels(column: RawColumn, raw: Column) -> Texts:
 
 
 def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
-    """Tell which labels are words such as NA that training had not: its reader took them for holes.
+    """Tell which labels are words for a missing value, such as NA, that training had not.
 
-    Where rare labels were pooled nobody knows whether such a word was among them.
+    Where rare labels were pooled, such a word may have been among them: then none is.
     """
     if column.has_other:
         return [False] * len(labels)
@@ -110,7 +106,7 @@ def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
 
 
 def _unambiguous(labels: Sequence[str]) -> dict[object, str]:
-    """Labels by their meaning, without those that mean the same."""
+    """Return labels by their meaning, without labels that mean the same."""
     found: dict[object, list[str]] = {}
     for label in labels:
         found.setdefault(_meaning(label), []).append(label)
@@ -118,7 +114,7 @@ def _unambiguous(labels: Sequence[str]) -> dict[object, str]:
 
 
 def _meaning(label: str) -> object:
-    """What a label has in common with its other spellings."""
+    """Return a value that all spellings of a label share."""
     if label.lower() in ("true", "false"):
         return float(label.lower() == "true")
     if _NUMBER.fullmatch(label) and sum(c.isdigit() for c in label) <= _EXACT_DIGITS:
@@ -134,7 +130,7 @@ def _meaning(label: str) -> object:
 
 
 def _texts(raw: Numbers) -> Texts:
-    """Numbers where training had labels: 3.0 is the label "3", a date its ISO text."""
+    """Turn numbers into labels, as training had them: 3.0 into "3", a date into ISO text."""
     missing = np.isnan(raw.values)
     values, inverse = np.unique(raw.values[~missing], return_inverse=True)
     codes = np.full(len(raw.values), -1, np.int64)
@@ -165,7 +161,7 @@ class Unseen:
 
     @property
     def bare(self) -> Mask:
-        """Mark the rows that lack too many of the values that training lacked too."""
+        """Find the rows that lack too many of the values that training lacked too."""
         count = np.zeros(self.n_rows, np.int64)
         for rows in self.missing.values():
             count += rows
@@ -173,7 +169,7 @@ class Unseen:
 
     @property
     def rows(self) -> Mask:
-        """Mark the rows with anything that training never had."""
+        """Find the rows with anything that training never had."""
         found = self.bare
         for kind in (self.absent, self.unknown, self.far):
             for rows in kind.values():

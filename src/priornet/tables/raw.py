@@ -1,8 +1,8 @@
-"""Raw tables as users hold them: read as columns, held as frames, taken apart by rows and columns.
+"""Raw tables as users hold them: NumPy arrays, pandas frames, Arrow tables, mappings to arrays.
 
-NumPy arrays, pandas frames, pyarrow tables and mappings from names to arrays all come out as the
-same two kinds of column. Neither pandas nor pyarrow is imported to find out: a caller who has
-neither installed cannot pass their objects either, so the type's own module tells which one it is.
+:func:`read_table` turns each into the same columns; the other functions take rows and columns. The
+module of a table's type tells what it is, so that pandas and pyarrow are imported only for a caller
+who uses them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNNAMED_IN_CSV = re.compile(r"|Unnamed: 0(?:\.\d+)?")
 
 
 def read_table(table: Any) -> Table:
-    """The columns of an array, a frame, an Arrow table or a mapping from names to arrays."""
+    """Read the columns of an array, a frame, an Arrow table or a mapping from names to arrays."""
     table = unmasked(table)
     home = type(table).__module__.split(".")[0]
     if home == "pandas" and hasattr(table, "columns"):
@@ -69,7 +69,7 @@ def read_table(table: Any) -> Table:
 
 
 def unmasked(table: Any) -> Any:
-    """A table in which values behind a NumPy mask are missing; other tables as they are.
+    """Replace the masked values of NumPy arrays by missing values; return other tables as they are.
 
     Example:
         >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
@@ -142,7 +142,7 @@ def _from_pandas(frame: Any) -> Table:
 
 
 def _from_series(series: Any, name: str | int) -> Column:
-    """One pandas column; nullable, Arrow-backed and sparse types answer to the same calls."""
+    """Read one pandas column, also of nullable, Arrow-backed and sparse types."""
     dtype = series.dtype
     if hasattr(dtype, "pyarrow_dtype"):
         return _from_chunks(series.array.__arrow_array__(), name)
@@ -171,7 +171,7 @@ def _from_arrow(table: Any) -> Table:
 
 
 def _from_chunks(array: Any, name: str | int) -> Column:
-    """One column of an Arrow table or batch."""
+    """Read one column of an Arrow table or batch."""
     import pyarrow as pa
 
     kind: Any = array.type
@@ -196,7 +196,7 @@ def _from_chunks(array: Any, name: str | int) -> Column:
 
 
 def _from_extension(array: Any, name: str | int) -> Column:
-    """Read pandas' periods and intervals as their text, other types as what they are stored as."""
+    """Read pandas' periods and intervals as text, other extension types as their storage."""
     if array.type.extension_name in PANDAS_EXTENSIONS:
         return _from_series(array.to_pandas(), name)
     if hasattr(array, "num_chunks"):
@@ -249,14 +249,10 @@ def _check_names(names: Sequence[Any]) -> None:
 
 
 def unnamed_indices(frame: Any) -> tuple[str, ...]:
-    """Find the columns of a file that hold the unnamed index of a frame.
+    """Find the columns of a whole file that hold the unnamed index of a frame, which is no feature.
 
-    It counts rows, as a rule, and is no feature; an index with a name is a column like any other.
-    To CSV pandas writes it first, under an empty name, which it later reads as ``Unnamed: 0``: such
-    a column is an index where it counts the rows from 0, and a feature where it does not.
-
-    Args:
-        frame: All columns and rows of the file.
+    In CSV pandas writes the index first, under an empty name, and reads that as ``Unnamed: 0``:
+    such a column is an index if it counts the rows from 0. An index with a name is a column.
     """
     found = [name for name in frame.columns if _UNNAMED_INDEX.fullmatch(name)]
     for name in frame.columns:
@@ -269,16 +265,16 @@ def unnamed_indices(frame: Any) -> tuple[str, ...]:
 
 
 def as_frame(table: Any) -> Any:
-    """Convert an Arrow table to a frame that reads the same: every row, column and value.
+    """Convert an Arrow table to a frame of the same rows, columns and values.
 
-    What pandas would change stays in Arrow's own type. What it would take for an index stays a
+    Types whose values pandas would change stay Arrow types; an index that pandas wrote stays a
     column.
     """
     import pandas as pd
     import pyarrow as pa
 
     def own_type(kind: Any) -> Any:
-        """The type that a column keeps; None for those that pandas has too."""
+        """Return the type that a column keeps; None for types that pandas has too."""
         is_known = pa.types.is_primitive(kind) or pa.types.is_dictionary(kind)
         is_known = is_known or _type_name(kind) in _TEXTS
         is_lost = pa.types.is_date(kind) or pa.types.is_time(kind)
@@ -290,7 +286,7 @@ def as_frame(table: Any) -> Any:
 
 
 def _ordinary(column: Any) -> Any:
-    """The column without what frames cannot hold or rows cannot be taken of."""
+    """Convert the types that frames cannot hold, or that rows cannot be taken of."""
     import pyarrow as pa
 
     kind = column.type
@@ -306,7 +302,7 @@ def _ordinary(column: Any) -> Any:
 
 
 def _are_categories(column: Any) -> bool:
-    """Whether the values of a dictionary differ and none is missing, as pandas wants it."""
+    """Check that the values of a dictionary differ and none is missing, as pandas requires."""
     column = column.unify_dictionaries()
     if not column.num_chunks:
         return True

@@ -1,4 +1,4 @@
-"""Target columns: what they are called, and how to get back from standardised ones."""
+"""Target columns: their names, their scaling, and the way back from standardised values."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class Scaling(NamedTuple):
 
 @dataclass(frozen=True)
 class TargetColumns:
-    """What was predicted."""
+    """The targets of a model: names, shape and scaling."""
 
     names: tuple[str, ...]
     is_vector: bool
-    """Whether the targets came as ``(N,)``; predictions then do too."""
+    """True if the targets came as ``(N,)``; predictions then do too."""
     scaling: Scaling
 
     def shaped(self, values: Tensor) -> Any:
-        """``(N, K)`` as an array of the shape the targets had."""
+        """Convert ``(N, K)`` to an array of the shape that the targets had."""
         array = values.numpy()
         return array[:, 0] if self.is_vector else array
 
@@ -65,7 +65,7 @@ def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
 
 
 def clip_targets(y: FloatArray, train: NDArray[np.int64]) -> FloatArray:
-    """Clip training targets that would rule the rest, of ``(N, K)``; others stay as they are.
+    """Clip outliers among the training targets, of ``(N, K)``; other targets stay.
 
     A network follows one target of 10 000 among numbers around 1 until it predicts no other.
 
@@ -83,13 +83,7 @@ def clip_targets(y: FloatArray, train: NDArray[np.int64]) -> FloatArray:
 
 
 def target_notes(y: FloatArray, names: Sequence[str], row: Callable[[int], object]) -> list[str]:
-    """Say where a handful of values rules a target.
-
-    Args:
-        y: Targets ``(N, K)``.
-        names: What they are called.
-        row: What the user calls a row.
-    """
+    """List the targets ``(N, K)`` with outliers; ``row`` gives the user's name for a row."""
     found = [find_dominant(y[:, k]) for k in range(y.shape[1])]
     return [
         outlier_notice(f"the target {name!r}", one, row)
@@ -99,7 +93,7 @@ def target_notes(y: FloatArray, names: Sequence[str], row: Callable[[int], objec
 
 
 def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, ...]) -> Scaling:
-    """Scaling of training targets ``(N, K)``; a constant one cannot be learnt from."""
+    """Compute the scaling of training targets ``(N, K)``; refuse a constant target."""
     shift = np.average(y, axis=0, weights=weight)
     scale = np.sqrt(np.average((y - shift) ** 2, axis=0, weights=weight))
     constant = np.ptp(y, axis=0) <= _ROUNDING * np.abs(y).max(axis=0)

@@ -35,9 +35,9 @@ class TableWriter:
         path: File, or ``-``.
 
     Attributes:
-        path: What messages call it.
-        has_types: Whether the file keeps the types of its columns: Parquet does.
-        n_rows: How many rows were written so far.
+        path: The file's name in messages.
+        has_types: True for Parquet, which keeps the types of columns.
+        n_rows: Number of rows written so far.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -110,8 +110,8 @@ class TableWriter:
             writer.writerow(batch.schema.names)
             self._file.write(header.getvalue().encode())
             self._has_header = True
-        # Arrow quotes either every text or none: with one comma in a label, numbers that pass
-        # through as text would come back with quotes that they had not.
+        # Arrow quotes either every text or none. One comma in a label would then put quotes around
+        # all numbers that pass through as text.
         special = f'["{self._delimiter}\r\n]'
         is_clean = batch.num_columns > 1 and all(
             pa.types.is_primitive(column.type)
@@ -133,7 +133,7 @@ def _any_match(column: Any, pattern: str) -> bool:
 
 
 def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) -> bytes:
-    """Lines of CSV in which only values with special characters stand in quotes."""
+    """Write lines of CSV in which only values with special characters stand in quotes."""
     import pyarrow as pa
 
     pc: Any = import_module("pyarrow.compute")
