@@ -372,3 +372,12 @@ def test_bad_parameters_are_refused(estimator, message):
     X, y = table(50)
     with pytest.raises(ValueError, match=message):
         estimator.fit(X, y)
+
+
+def test_members_of_a_small_table_stop_before_they_are_sure_of_noise():
+    """Of noise alone nothing can be predicted: the best NLL is that of a standard Gaussian."""
+    rng = np.random.default_rng(0)
+    model = DeepEnsembleRegressor(random_state=0).fit(rng.normal(size=(30, 5)), rng.normal(size=30))
+    y = torch.tensor(rng.normal(size=1000))
+    nll = -model.predict_dist(rng.normal(size=(1000, 5))).log_prob(y).mean()
+    assert float(nll) < 1.419 + 0.3

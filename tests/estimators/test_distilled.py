@@ -122,9 +122,9 @@ def test_a_student_asks_at_training_rows_alone_and_weighs_each_by_its_own(monkey
     """Draw without noise: the inputs are those of the training rows, none of calibration rows."""
     learnt: list[Rows] = []
 
-    def spied(stack, data, *others, **named):
-        learnt.append(data)
-        return train_stack(stack, data, *others, **named)
+    def spied(stack, rows, *others):
+        learnt.append(rows.data)
+        return train_stack(stack, rows, *others)
 
     monkeypatch.setattr("priornet.distill.student.train_stack", spied)
     weight = np.linspace(0.5, 1.5, len(X))

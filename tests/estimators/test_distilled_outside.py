@@ -210,9 +210,9 @@ def test_a_forests_answers_count_by_their_rows_and_three_tenths_teach_a_gaussian
     """Give every row twice, with weights 1 and 3 and the same answer."""
     learnt = []
 
-    def spied(stack, data, *others, **named):
-        learnt.append(data)
-        return train_stack(stack, data, *others, **named)
+    def spied(stack, rows, *others):
+        learnt.append(rows.data)
+        return train_stack(stack, rows, *others)
 
     monkeypatch.setattr("priornet.distill.student.train_stack", spied)
     forest = RandomForestRegressor(5, min_samples_leaf=5, random_state=0).fit(X[:50], Y[:50])

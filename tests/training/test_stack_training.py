@@ -11,7 +11,13 @@ from priornet import losses
 from priornet.nn import GaussianHead
 from priornet.nn.stacked import StackedMLP
 from priornet.training import Rows
-from priornet.training.stack_training import Plan, TrainingSettings, predictive_nll, train_stack
+from priornet.training.stack_training import (
+    Plan,
+    StackRows,
+    TrainingSettings,
+    train_stack,
+    validation_split,
+)
 
 
 def nll(gaussian, batch, share):
@@ -27,16 +33,9 @@ def test_the_validation_loss_is_that_of_weighted_rows():
     data = Rows(torch.zeros(4, 1), targets, torch.tensor([1.0, 3.0, 0.0, 1.0]))
     held = [torch.tensor([0, 1]), torch.tensor([1, 2])]
     stack = StackedMLP(1, (4,), GaussianHead(4), [0, 1])
-    found = train_stack(
-        stack,
-        data,
-        [torch.tensor([3])] * 2,
-        held,
-        nll,
-        predictive_nll,
-        [0, 1],
-        TrainingSettings(0.0, 0.0, Plan(1, 4, None)),
-    )
+    rows = StackRows(data, [torch.tensor([3])] * 2, held)
+    settings = TrainingSettings(0.0, 0.0, Plan(1, 4, None))
+    found = train_stack(stack, rows, nll, [0, 1], settings)
     squares = [(1 * 0 + 3 * 4) / 4, (3 * 4 + 0 * 16) / 3]
     expected = [0.5 * (square + math.log(2 * math.pi)) for square in squares]
     assert found["validation_loss"] == pytest.approx(expected, rel=1e-5)
@@ -48,4 +47,22 @@ def test_networks_that_diverge_are_counted():
     rows = [torch.arange(4)] * 2
     settings = TrainingSettings(1e38, 0.0, Plan(3, 4, None))
     with pytest.warns(UserWarning, match="diverged in 2 of 2 networks.*smaller `learning_rate`"):
-        train_stack(stack, data, rows, rows, nll, predictive_nll, [0, 1], settings)
+        train_stack(stack, StackRows(data, rows, rows), nll, [0, 1], settings)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_held"), [(3, 0), (4, 1), (10, 3), (20, 4), (39, 4), (40, 4), (60, 6), (1000, 100)]
+)
+def test_few_rows_hold_out_enough_to_stop_by(n_rows, n_held):
+    train, held = validation_split(torch.arange(n_rows), 0.1, [0, 1])
+    assert [len(rows) for rows in train] == [n_rows - n_held] * 2
+    if held is None:
+        assert n_held == 0
+        return
+    for own, others in zip(train, held, strict=True):
+        assert torch.equal(torch.cat([own, others]).sort().values, torch.arange(n_rows))
+    assert n_held < 3 or not torch.equal(held[0].sort().values, held[1].sort().values)
+
+
+def test_none_are_held_out_where_none_are_wanted():
+    assert validation_split(torch.arange(30), 0.0, [0])[1] is None

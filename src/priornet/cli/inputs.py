@@ -192,7 +192,7 @@ def check_interval(path: Path, model: Any, interval: Interval, coverage: float) 
     if interval is not Interval.CONFORMAL:
         return
     from priornet.estimators import DistilledRegressor
-    from priornet.estimators.conformal import conformal_quantile
+    from priornet.estimators.held_out import conformal_quantile
 
     try:
         conformal_quantile(model.fitted_.calibration_scores, coverage)

@@ -17,7 +17,7 @@ from priornet.depth.images.decoding import DepthError
 from priornet.depth.maps import DepthMaps, draw_maps
 from priornet.depth.model import SavedDepth
 from priornet.depth.onnx_file import depth_outputs
-from priornet.estimators.verdict import Reference
+from priornet.estimators.held_out import Reference
 from priornet.report.figure_files import write_figure
 from priornet.tables.write import TableWriter
 from priornet.writing import whole_file

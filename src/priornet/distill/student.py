@@ -21,7 +21,7 @@ from priornet.nn import Network, Stack
 from priornet.nn.ramps import quantile_edges
 from priornet.training import Rows
 from priornet.training.objectives import student
-from priornet.training.stack_training import Auto, Plan, TrainingSettings, train_stack
+from priornet.training.stack_training import Auto, Plan, StackRows, TrainingSettings, train_stack
 
 __all__ = [
     "Student",
@@ -267,15 +267,15 @@ class _Training(NamedTuple):
     ) -> dict[str, Any]:
         """Train on answers packed into columns."""
         settings = self.settings
-        loss = student(targets, settings.temperature)
-        return train_stack(
-            stack,
+        rows = StackRows(
             Rows(self.inputs, columns, self.weight),
             [torch.arange(len(self.inputs))],
-            None,
-            loss,
-            loss,
+            per_epoch=math.ceil(self.n_rows / plan.batch_size) * plan.batch_size,
+        )
+        return train_stack(
+            stack,
+            rows,
+            student(targets, settings.temperature),
             [self.seed],
             TrainingSettings(rate, 0.0, plan, verbose=settings.verbose, what=settings.objective),
-            epoch_rows=math.ceil(self.n_rows / plan.batch_size) * plan.batch_size,
         )

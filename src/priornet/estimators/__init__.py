@@ -1,13 +1,16 @@
 """The scikit-learn face: tables in, predictions with their uncertainty out."""
 
-from priornet.estimators.base import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
-from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
-from priornet.estimators.evidential import EvidentialRegressor
 from priornet.estimators.factory import make_estimator
 from priornet.estimators.files.persistence import ModelError, load
+from priornet.estimators.likelihood_regressors import (
+    DeepEnsembleRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+)
 from priornet.estimators.prediction import Prediction, PredictionError, RowUncertainty
-from priornet.estimators.prior_network import PriorNetRegressor
+from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 
 __all__ = [

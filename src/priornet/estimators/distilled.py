@@ -36,24 +36,29 @@ from priornet.distill.student import (
     student_size,
 )
 from priornet.distributions import GaussianEnsemble
-from priornet.estimators.base import BaseRegressor
-from priornet.estimators.ensemble import DeepEnsembleRegressor
-from priornet.estimators.inputs import (
+from priornet.estimators.base_regressor import BaseRegressor, check_count
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.likelihood_regressors import DeepEnsembleRegressor
+from priornet.estimators.prepared import (
+    Prepared,
+    Split,
     check_inputs,
     check_targets,
     check_weight,
+    fit_preprocessor,
     known_columns,
+    prepare_table,
     row_names,
+    split_rows,
+    standardised,
 )
-from priornet.estimators.model import Fitted
-from priornet.estimators.plan import Auto, Split, check_count, network_seeds, split_rows
-from priornet.estimators.prepared import Prepared, fit_preprocessor, standardised
 from priornet.methods import Objective
 from priornet.notices import warn_user
 from priornet.tables.column_summaries import column_notes, warn_of_columns
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 from priornet.tables.target_columns import TargetColumns
+from priornet.training.stack_training import Auto, network_seeds
 
 __all__ = ["DistilledRegressor"]
 
@@ -208,7 +213,7 @@ class DistilledRegressor(BaseRegressor):
     def _find_teacher(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Prepared]:
         """Set ``teacher_``, and prepare the table; return it raw too, if the teacher reads it."""
         if self.teacher is None:
-            prepared = self._prepare(X, y, sample_weight)
+            prepared = prepare_table(self, X, y, sample_weight)
             common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
             teacher = DeepEnsembleRegressor(self.n_members, **common)
             teacher.check_parameters()

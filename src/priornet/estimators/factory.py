@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from priornet.estimators.base import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
-from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
-from priornet.estimators.evidential import EvidentialRegressor
-from priornet.estimators.prior_network import PriorNetRegressor
+from priornet.estimators.likelihood_regressors import (
+    DeepEnsembleRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+)
+from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.methods import METHODS
 
 __all__ = ["make_estimator"]

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
-from priornet.estimators.conformal import conformal_quantile
-from priornet.estimators.verdict import WORDS, Reference
+from priornet.estimators.held_out import WORDS, Reference, conformal_quantile
 from priornet.tables.matching import Unseen
 from priornet.tables.target_columns import TargetColumns
 from priornet.uncertainty import Uncertainty, uncertainty
@@ -42,6 +41,7 @@ PER_TARGET = ("prediction", "lower", "upper", "total", "data", "knowledge")
 PER_ROW = ("in_domain", "verdict", "unseen")
 ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
 PREFIX = "priornet_"
+_MOST_NAMED = 5
 
 
 class PredictionError(ArithmeticError):
@@ -213,7 +213,7 @@ class Prediction:
 
     @cached_property
     def verdict(self) -> NDArray[np.object_]:
-        """Word for each row, ``(N,)``: see :mod:`priornet.estimators.verdict`."""
+        """Word for each row, ``(N,)``: see :mod:`priornet.estimators.held_out`."""
         words = self.reference.words(*self._row_variances, self.unseen.rows)
         return words if self.reference.is_enough else np.full_like(words, WORDS[2])
 
@@ -273,6 +273,21 @@ class Prediction:
             )
         }
         return pd.DataFrame(columns, index=self.index)
+
+    def unseen_notice(self) -> str:
+        """Name the first rows with what training never had, and their columns; there is one."""
+        columns, rows = self.unseen.columns, np.flatnonzero(self.unseen.rows)
+        shown = [
+            f"row {i if self.index is None else self.index[i]} ({columns[i]})"
+            for i in rows[:_MOST_NAMED]
+        ]
+        more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+        return (
+            f"{len(rows)} of {self.unseen.n_rows} rows are unfamiliar for what training never had "
+            "(a missing value, a new label, a number far out of range, or too few values): "
+            f"{', '.join(shown)}{more}; `return_columns=True` names the columns of each row "
+            "instead."
+        )
 
     @cached_property
     def _bounds(self) -> tuple[FloatArray, FloatArray]:

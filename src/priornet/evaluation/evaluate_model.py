@@ -123,7 +123,7 @@ def evaluate(
         most_rows: How many of the least trusted rows to list.
         coverage: Coverage of the intervals whose share of targets is counted.
     """
-    from priornet.estimators.verdict import WORDS  # with scikit-learn behind it: not on import
+    from priornet.estimators.held_out import WORDS  # with scikit-learn behind it: not on import
 
     labels = _row_labels(X, y)
     names = tuple(model.fitted_.targets.names)

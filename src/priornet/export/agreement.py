@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.estimators.base import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.prediction import Prediction, PredictionError
 from priornet.export.exported import Outputs, open_exported
 from priornet.export.interface import ExportError, named

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.estimators.base import BaseRegressor
-from priornet.estimators.verdict import WORDS
+from priornet.estimators.base_regressor import BaseRegressor
+from priornet.estimators.held_out import WORDS
 from priornet.export.interface import (
     INPUT,
     ExportError,

@@ -22,9 +22,9 @@ from priornet.distributions.mixture import (
     _Search,  # pyright: ignore[reportPrivateUsage]
     _step,  # pyright: ignore[reportPrivateUsage]
 )
-from priornet.estimators.base import BaseRegressor
-from priornet.estimators.model import Fitted
-from priornet.estimators.verdict import NOISY, WORDS
+from priornet.estimators.base_regressor import BaseRegressor
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.held_out import NOISY, WORDS
 from priornet.export.interface import (
     Interval,
     describe_columns,

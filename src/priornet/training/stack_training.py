@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,16 +18,34 @@ from priornet.training.batches import Batches, Rows
 from priornet.training.loop import History, Loss, fit
 from priornet.training.progress import progress_bar
 
-__all__ = ["Auto", "Plan", "TrainingSettings", "predictive_nll", "train_stack"]
+__all__ = [
+    "SMALL",
+    "Auto",
+    "Plan",
+    "StackRows",
+    "TrainingSettings",
+    "make_plan",
+    "network_seeds",
+    "predictive_nll",
+    "train_stack",
+    "validation_split",
+]
 
 Auto = Literal["auto"]
 
 _MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new
 
 
+SMALL = 40
+"""Networks with fewer training rows see all of them at every step."""
+# Fewer rows than these say nothing about the best epoch, and a network that trains on is sure of
+# nonsense; but at most a share of the table.
+_LEAST_HELD, _MOST_HELD = 4, 0.3
+
+
 @dataclass(frozen=True)
 class Plan:
-    """Settings of one training, all decided."""
+    """Length of one training, all decided."""
 
     epochs: int
     batch_size: int
@@ -35,7 +55,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How to train, whatever the network and the loss."""
+    """Settings of a training, for any network and any loss."""
 
     learning_rate: float
     weight_decay: float
@@ -49,42 +69,101 @@ class TrainingSettings:
     """Shown beside the progress bar."""
 
 
+@dataclass(frozen=True)
+class StackRows:
+    """Rows that the networks of a stack learn from; the lists hold row numbers, per network."""
+
+    data: Rows
+    train: Sequence[Tensor]
+    held: Sequence[Tensor] | None = None
+    """Validation rows; None to train to the end."""
+    ood: Sequence[Tensor] | None = None
+    """Out-of-domain inputs for every step."""
+    per_epoch: int | None = None
+    """Rows that make an epoch, if not all of a network's training rows."""
+
+
+def make_plan(
+    n_rows: int, epochs: int | Auto, batch_size: int | Auto, patience: int | None
+) -> Plan:
+    """Decide the length of a training.
+
+    ``"auto"``: batches of a thirtieth of the rows, 32 to 512; some 8000 steps, in 40 to 250 epochs.
+    """
+    if n_rows < SMALL:
+        # One batch of everything: weighting a row is then the same as repeating it.
+        size = SMALL
+    elif batch_size == "auto":
+        size = min(max(2 ** round(math.log2(n_rows / 30)), 32), 512)
+    else:
+        size = batch_size
+    n_epochs = min(max(round(8000 * size / n_rows), 40), 250) if epochs == "auto" else epochs
+    return Plan(n_epochs, size, patience)
+
+
+def network_seeds(rng: np.random.RandomState, n: int) -> list[int]:
+    """Draw a seed for each network."""
+    return [int(seed) for seed in rng.randint(0, 2**31 - 1, size=n)]
+
+
+def validation_split(
+    rows: Tensor, fraction: float, seeds: Sequence[int]
+) -> tuple[list[Tensor], list[Tensor] | None]:
+    """Split training rows anew for each network, into training and validation rows.
+
+    Every network holds out others, so that together they have trained on every row. Of few rows it
+    holds out more than the fraction: 4, or three in ten.
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"`validation_fraction` must lie in [0, 1); got {fraction:g}.")
+    n_held = round(len(rows) * fraction)
+    if fraction > 0:
+        n_held = max(n_held, min(_LEAST_HELD, int(_MOST_HELD * len(rows))))
+    if n_held == 0:
+        return [rows] * len(seeds), None
+    train: list[Tensor] = []
+    held: list[Tensor] = []
+    for seed in seeds:
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + 1))
+        held.append(rows[order[:n_held]])
+        train.append(rows[order[n_held:].sort().values])
+    return train, held
+
+
+def predictive_nll(prediction: Any, batch: Any, _: float) -> Tensor:
+    """Compute the NLL of the predictive: a validation loss that every kind of prediction has."""
+    n_targets = prediction.event_shape[0]
+    return -prediction.predictive().log_prob(batch.targets[..., :n_targets])
+
+
 def train_stack(
     stack: Stack,
-    data: Rows,
-    rows: Sequence[Tensor],
-    held: Sequence[Tensor] | None,
+    rows: StackRows,
     loss: Loss,
-    held_loss: Loss,
     seeds: Sequence[int],
     settings: TrainingSettings,
-    extra: Sequence[Tensor] | None = None,
-    epoch_rows: int | None = None,
+    held_loss: Loss = predictive_nll,
 ) -> dict[str, Any]:
     """Train, and keep each network's best weights by the loss of the rows it holds out.
 
     Args:
         stack: The networks.
-        data: All rows.
-        rows: Row numbers that each network trains on.
-        held: Row numbers that each network validates on; None to train to the end.
+        rows: Rows of each network.
         loss: Training loss per row.
+        seeds: Seeds of the order of rows, one per network.
+        settings: Settings for all networks.
         held_loss: Validation loss per row.
-        seeds: For the order of rows, one per network.
-        settings: The settings.
-        extra: Row numbers of out-of-domain inputs for each network.
-        epoch_rows: Rows that make an epoch, where they are not all of a network's.
 
     Returns:
-        What happened, ready for JSON.
+        A summary of the training, ready for JSON.
     """
-    plan = settings.plan
-    size = plan.batch_size
-    batches = Batches(data, rows, seeds, size, extra, size if extra is not None else 0, epoch_rows)
+    plan, size = settings.plan, settings.plan.batch_size
+    n_ood = size if rows.ood is not None else 0
+    batches = Batches(rows.data, rows.train, seeds, size, rows.ood, n_ood, rows.per_epoch)
     optimizer = StackedAdam(
         stack.weights, settings.learning_rate, settings.weight_decay, clip=settings.clip
     )
-    validation = None if held is None else _validation(data, held, held_loss)
+    validation = None if rows.held is None else _validation(rows.data, rows.held, held_loss)
     with progress_bar(settings.what, settings.verbose) as progress:
         history = fit(
             stack,
@@ -99,12 +178,12 @@ def train_stack(
         )
     _warn_of_divergence(history)
     return {
-        "n_rows": len(rows[0]),
+        "n_rows": len(rows.train[0]),
         "epochs": history.n_epochs,
         "batch_size": size,
         "best_epochs": None if history.best_epoch is None else history.best_epoch.tolist(),
         "train_loss": [float(f"{value:.6g}") for value in history.train[-1].tolist()],
-        "validation_loss": None if held is None else _lowest(history),
+        "validation_loss": None if validation is None else _lowest(history),
         "seconds": round(history.seconds, 3),
     }
 
@@ -143,9 +222,3 @@ def _validation(data: Rows, held: Sequence[Tensor], loss: Loss) -> Any:
         return (per_row * whole.weight).sum(-1) / whole.weight.sum(-1)
 
     return validation
-
-
-def predictive_nll(prediction: Any, batch: Any, _: float) -> Tensor:
-    """NLL of the predictive: a validation loss that every kind of prediction has."""
-    n_targets = prediction.event_shape[0]
-    return -prediction.predictive().log_prob(batch.targets[..., :n_targets])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
-from priornet.estimators.model import stack_belief
+from priornet.estimators.fitted import stack_belief
 from priornet.evaluation.results import provenance
 from priornet.training.threads import at_most
 from priornet_paper.runs.jobs import Job, Report

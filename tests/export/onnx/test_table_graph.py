@@ -14,7 +14,7 @@ import torch
 
 from _onnx import run_onnx
 from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegressor
-from priornet.estimators.verdict import Reference
+from priornet.estimators.held_out import Reference
 from priornet.export import (
     Comparison,
     ExportError,

@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.distill import TransferSet
-from priornet.estimators.base import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
-from priornet.estimators.ensemble import DeepEnsembleRegressor, GaussianRegressor
-from priornet.estimators.evidential import EvidentialRegressor
 from priornet.estimators.files.hints import describe_hint, fits_hint, is_number, shown_value
-from priornet.estimators.prior_network import PriorNetRegressor
+from priornet.estimators.likelihood_regressors import (
+    DeepEnsembleRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+)
+from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import Scaling, TargetColumns

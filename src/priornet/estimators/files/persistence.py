@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet._version import __version__
-from priornet.estimators.base import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.files.config import (
     LARGEST,
     ModelError,
@@ -33,9 +33,9 @@ from priornet.estimators.files.config import (
     sha256,
 )
 from priornet.estimators.files.folders import found_folder, open_together, state_of, whole_folder
-from priornet.estimators.model import Fitted
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.held_out import Reference
 from priornet.estimators.prediction import in_units
-from priornet.estimators.verdict import Reference
 from priornet.notices import warn_user
 from priornet.uncertainty import uncertainty
 

@@ -1,8 +1,8 @@
 """A fitted estimator as one ONNX graph: raw columns in, uncertainty and verdict out.
 
-The in-domain score counts reference rows (:mod:`priornet.estimators.verdict`). They are sorted, and
-searched in two steps: the block of some forty rows, and the position in it. Memory is then a few
-hundred bytes a row, not thousands.
+The in-domain score counts reference rows (:mod:`priornet.estimators.held_out`). They are sorted,
+and searched in two steps: the block of some forty rows, and the position in it. Memory is then a
+few hundred bytes a row, not thousands.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.estimators.base import BaseRegressor
-from priornet.estimators.model import Fitted
-from priornet.estimators.verdict import NOISY, WORDS, Reference
+from priornet.estimators.base_regressor import BaseRegressor
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.held_out import NOISY, WORDS, Reference
 from priornet.export.interface import Interval, fitted_part, input_names, interval_of, origin
 from priornet.export.onnx.beliefs import MEASURES, add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, Value, check_opset, unlike

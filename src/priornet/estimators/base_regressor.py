@@ -9,62 +9,46 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from priornet.estimators.inputs import (
-    check_inputs,
-    check_targets,
-    check_weight,
-    merge_equal_rows,
-    row_index,
-    row_names,
-    unseen_notice,
-)
-from priornet.estimators.model import Fitted
-from priornet.estimators.plan import (
-    SMALL,
-    Auto,
-    check_count,
-    make_plan,
-    split_rows,
-    validation_split,
-    weight_decay_for,
-)
+from priornet.estimators.fitted import Fitted
 from priornet.estimators.prediction import Prediction, RowUncertainty
 from priornet.estimators.prepared import (
     Prepared,
+    check_inputs,
     chosen_device,
-    fit_preprocessor,
-    standardised,
+    prepare_table,
+    row_index,
 )
 from priornet.methods import HeadKind
 from priornet.nn.architecture import Network
 from priornet.notices import warn_user
-from priornet.tables.column_summaries import ColumnSummary, column_notes, warn_of_columns
-from priornet.tables.raw import column_names, take_rows
-from priornet.tables.target_columns import (
-    FloatArray,
-    TargetColumns,
-    clip_targets,
-    target_notes,
-    target_scaling,
-)
+from priornet.tables.column_summaries import ColumnSummary
+from priornet.tables.raw import column_names
+from priornet.tables.target_columns import FloatArray
 from priornet.training import Loss, Rows
-from priornet.training.stack_training import TrainingSettings, predictive_nll, train_stack
+from priornet.training.stack_training import (
+    Auto,
+    StackRows,
+    TrainingSettings,
+    make_plan,
+    train_stack,
+    validation_split,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch.distributions import Distribution
 
-__all__ = ["BaseRegressor"]
+__all__ = ["BaseRegressor", "check_count"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -99,7 +83,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             sample_weight: Weight per row; 2 counts as two equal rows.
         """
         self.check_parameters()
-        return self._fit_prepared(self._prepare(X, y, sample_weight))
+        return self._fit_prepared(prepare_table(self, X, y, sample_weight))
 
     def _fit_prepared(self, prepared: Prepared) -> Self:
         return self._adopt(self._train(prepared), prepared)
@@ -131,39 +115,6 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         chosen_device(self.device)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        table = check_inputs(self, X)
-        values, names, is_vector = check_targets(y, table)
-        weight = check_weight(sample_weight, values)
-        rows = np.arange(len(values))  # of the table as it was given
-        if weight is not None and not weight.all():  # a row without weight is no row
-            kept = np.flatnonzero(weight)
-            table, values, weight = take_rows(table, kept), values[kept], weight[kept]
-            rows = kept
-        if isinstance(table, np.ndarray) and len(values) < 4 * SMALL:
-            distinct = merge_equal_rows(table, values, weight)
-            if len(distinct[0]) < SMALL:
-                table, values, weight, first = distinct
-                rows = rows[first]
-        if len(values) < 2:
-            raise ValueError(
-                f"Found array with {len(values)} sample(s), n_samples={len(values)}, while a "
-                "minimum of 2 is required."
-            )
-        rng = check_random_state(self.random_state)
-        split = split_rows(len(values), self.calibration_fraction, rng)
-        train = split.train.numpy()
-        train_weight = None if weight is None else weight[train]
-        preprocessor = fit_preprocessor(table, weight, train)
-        row = row_names(X, rows)
-        notes = column_notes(preprocessor.summaries_, row)
-        warn_of_columns([*target_notes(values, names, row), *notes])
-        values = clip_targets(values, train)
-        scaling = target_scaling(values[train], train_weight, names)
-        weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
-        columns = TargetColumns(names, is_vector, scaling)
-        return standardised(preprocessor, columns, table, values, weight, split, rng, self.device)
-
     def _train_networks(
         self,
         prepared: Prepared,
@@ -172,7 +123,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         what: str,
         seeds: Sequence[int],
         data: Rows | None = None,
-        extra: Tensor | None = None,
+        ood: Tensor | None = None,
     ) -> Fitted:
         """Train networks on the training rows, each with rows of its own held out.
 
@@ -182,28 +133,26 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             loss: Training loss per row; validation is by the NLL of the predictive.
             what: Shown beside the progress bar.
             seeds: One per network.
-            data: The table's rows with what the loss wants, where it wants more than targets;
-                further rows may follow.
-            extra: Numbers of such further rows, out-of-domain inputs for every step.
+            data: The table's rows with the columns of targets that the loss wants, if not the
+                targets alone; further rows may follow.
+            ood: Numbers of those further rows that are out-of-domain inputs, for every step.
         """
-        rows, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
-        plan = make_plan(len(rows[0]), self.epochs, self.batch_size, self.patience)
-        decay = weight_decay_for(len(rows[0]), self.weight_decay)
+        train, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
+        plan = make_plan(len(train[0]), self.epochs, self.batch_size, self.patience)
+        decay = self.weight_decay
+        if decay == "auto":  # as of a Gaussian prior on weights, which rows outvote
+            decay = 0.2 / len(train[0])
         network = Network(
             prepared.inputs.shape[1], tuple(self.hidden), prepared.targets.shape[1], head
         )
         stack = network.build(list(seeds), prepared.inputs)
-        training = train_stack(
-            stack,
-            Rows(prepared.inputs, prepared.targets, prepared.weight) if data is None else data,
-            rows,
-            held,
-            loss,
-            predictive_nll,
-            seeds,
-            TrainingSettings(self.learning_rate, decay, plan, verbose=self.verbose, what=what),
-            None if extra is None else [extra] * len(seeds),
+        if data is None:
+            data = Rows(prepared.inputs, prepared.targets, prepared.weight)
+        rows = StackRows(data, train, held, None if ood is None else [ood] * len(seeds))
+        settings = TrainingSettings(
+            self.learning_rate, decay, plan, verbose=self.verbose, what=what
         )
+        training = train_stack(stack, rows, loss, seeds, settings)
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
 
     def describe_columns(self) -> tuple[ColumnSummary, ...]:
@@ -318,8 +267,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict_verdict(self, X: Any, return_columns: bool = False) -> Any:
         """Return one word per row: ``trust``, ``noisy`` or ``unfamiliar``.
 
-        :mod:`priornet.estimators.verdict` defines them. A row with what training never had (a value
-        missing where there was always one, a new label, a number far out of range, or too few
+        :mod:`priornet.estimators.held_out` defines them. A row with what training never had (a
+        value missing where there was always one, a new label, a number far out of range, or too few
         values) is unfamiliar whatever its score; a warning names such rows and columns.
 
         Args:
@@ -331,7 +280,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if return_columns:
             return found.verdict, found.unseen.columns
         if found.unseen.rows.any():
-            warn_user(unseen_notice(found.unseen, row_index(X)))
+            warn_user(found.unseen_notice())
         return found.verdict
 
     def save(self, path: str | Path) -> None:
@@ -349,3 +298,12 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def check_count(name: str, value: object, other: object) -> None:
+    """A whole number of at least 1, or the one other value that is allowed."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    if not whole and value != other:
+        raise ValueError(
+            f"`{name}` must be a whole number of at least 1, or {other!r}; got {value!r}."
+        )

@@ -1,4 +1,12 @@
-"""How familiar a row is, and one plain word for it.
+r"""What held-out rows teach: how wide intervals must be, and how uncertain ordinary rows are.
+
+**Conformal intervals.** Rows that no training saw give scores :math:`s_i = |y_i - \hat y_i| /
+\hat\sigma_i`. For a new row the same score is as likely as any to rank anywhere among them, so an
+interval as wide as the k-th smallest score, :math:`k = \lceil (n + 1) c \rceil`, holds the target
+with probability at least c, whatever the model and the distribution (Lei et al., 2018).
+
+**Verdicts.** Reference rows are rows of the training table, the held-out ones where there are
+enough. Beside them, a row gets one plain word:
 
 - ``unfamiliar``: the model has not learnt what happens at such rows. Fewer than 1 % of the
   reference rows are as uncertain in the mean. More data of this kind would help.
@@ -9,8 +17,6 @@
 A row with what training never had (:mod:`priornet.tables.matching`) is ``unfamiliar`` whatever its
 uncertainty: a network shows none where a median took the place of a missing value. A model that
 learnt from fewer than :data:`FEWEST` rows calls all of them unfamiliar.
-
-Reference rows are rows of the training table, the held-out ones where there are enough of them.
 """
 
 from __future__ import annotations
@@ -22,7 +28,16 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEWEST", "NOISY", "UNFAMILIAR", "WORDS", "Reference"]
+__all__ = [
+    "FEWEST",
+    "NOISY",
+    "UNFAMILIAR",
+    "WORDS",
+    "Reference",
+    "conformal_quantile",
+    "conformal_rank",
+    "conformal_scores",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -110,3 +125,33 @@ class Reference:
         unfamiliar = ~(knowledge <= self.limit) | unseen  # nan is unfamiliar
         noisy = np.sqrt(data) > NOISY * self.data
         return np.where(unfamiliar, WORDS[2], np.where(noisy, WORDS[1], WORDS[0])).astype(object)
+
+
+def conformal_scores(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
+    """Normalised scores, sorted for each target column, shape ``(n, K)``."""
+    return np.sort(np.abs(y - mean) / std, axis=0)
+
+
+def conformal_rank(n: int, coverage: float) -> int | None:
+    """Which of n sorted scores reaches a coverage, from 1; None where they are too few."""
+    # 1e-9: the product of (n + 1) and a decimal coverage must not exceed its own integer.
+    rank = max(math.ceil((n + 1) * coverage - 1e-9), 1)
+    return None if rank > n else rank
+
+
+def conformal_quantile(scores: FloatArray, coverage: float) -> FloatArray:
+    """The exact finite-sample quantile of sorted scores, one per target column.
+
+    Example:
+        >>> conformal_quantile(np.arange(1.0, 20.0)[:, None], coverage=0.9)
+        array([18.])
+    """
+    n = len(scores)
+    rank = conformal_rank(n, coverage)
+    if rank is None:
+        needed = math.ceil(coverage / (1 - coverage) - 1e-9)
+        raise ValueError(
+            f"coverage {coverage:g} needs at least {needed} calibration rows; {n} were held out: "
+            "give more rows, or raise `calibration_fraction`."
+        )
+    return scores[rank - 1]

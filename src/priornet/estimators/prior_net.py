@@ -10,15 +10,14 @@ import torch
 from torch import Generator, Tensor
 
 from priornet.distributions import NormalWishart
-from priornet.estimators.base import BaseRegressor
-from priornet.estimators.inputs import check_inputs
-from priornet.estimators.model import Fitted
-from priornet.estimators.plan import Auto, network_seeds
-from priornet.estimators.prepared import Prepared
+from priornet.estimators.base_regressor import BaseRegressor
+from priornet.estimators.fitted import Fitted
+from priornet.estimators.prepared import Prepared, check_inputs
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.training import Rows
 from priornet.training.objectives import prior_network
+from priornet.training.stack_training import Auto, network_seeds
 
 __all__ = ["PriorNetRegressor"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet.distributions import GaussianEnsemble
-from priornet.estimators.conformal import conformal_rank, conformal_scores
+from priornet.estimators.held_out import Reference, conformal_rank, conformal_scores
 from priornet.estimators.prediction import (
     IntervalMethod,
     Prediction,
@@ -19,7 +19,6 @@ from priornet.estimators.prediction import (
     refuse,
     row_variances,
 )
-from priornet.estimators.verdict import Reference
 from priornet.nn import Stack
 from priornet.nn.architecture import Network
 from priornet.tables.matching import Unseen
