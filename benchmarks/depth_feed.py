@@ -39,11 +39,11 @@ from priornet.depth import DepthImages, open_depth, pack
 from priornet.evaluation.results import provenance, write_results
 from priornet.training.threads import available_cores
 from priornet_paper.depth import config_for
+from priornet_paper.depth.augmentation import augmentation_for
 from priornet_paper.depth.batches import TrainingSet, epoch_seed, half_resolution
-from priornet_paper.depth.changes import changes_for
 from priornet_paper.depth.config import Config
 from priornet_paper.depth.methods import Batch, build, objective_for
-from priornet_paper.depth.recipe import Recipe, recipes
+from priornet_paper.depth.presets import Recipe, recipes
 from priornet_paper.depth.sharing import Share, make_fabric
 from priornet_paper.depth.train import Training, train
 from priornet_paper.depth.trainee import Trainee
@@ -103,7 +103,7 @@ def feeds(
     size = (recipe.config.height, recipe.config.width)
     pixels, depth = images.tensors(size)
     assert depth is not None
-    given = (pixels, depth, None, changes_for(recipe), device)
+    given = (pixels, depth, None, augmentation_for(recipe), device)
     yield {"what": "one batch again and again"}, SameAgain(*given)
     yield {"what": "on the device, augmented there"}, TrainingSet(*given)
     n_cores, forms = available_cores(), {"files": images, "a pack": packed}

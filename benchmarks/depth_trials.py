@@ -28,8 +28,8 @@ from priornet_paper.depth import config_for, with_changes
 from priornet_paper.depth.config import STUDENTS, Config
 from priornet_paper.depth.experiment import with_needs
 from priornet_paper.depth.orders import Order, Task
-from priornet_paper.depth.recipe import Recipe
-from priornet_paper.depth.sets import Sources, find_sources, named_paths
+from priornet_paper.depth.presets import Recipe
+from priornet_paper.depth.sources import Sources, find_sources, named_paths
 from priornet_paper.depth.work import Workshop
 from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs

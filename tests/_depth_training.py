@@ -17,8 +17,7 @@ from priornet.nn import Head
 from priornet_paper.depth.batches import TrainingSet
 from priornet_paper.depth.config import Config
 from priornet_paper.depth.methods import objective_for
-from priornet_paper.depth.presets import PRESETS
-from priornet_paper.depth.recipe import Recipe, recipes
+from priornet_paper.depth.presets import PRESETS, Recipe, recipes
 from priornet_paper.depth.sharing import make_fabric
 from priornet_paper.depth.train import Training, train
 from priornet_paper.depth.trainee import Trainee

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet_paper.depth.config import DATASETS, METHODS
-from priornet_paper.depth.overrides import in_options, with_changes
-from priornet_paper.depth.presets import PRESETS, config_for
-from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.presets import PRESETS, config_for, in_options, recipes, with_changes
 
 __all__ = ["main"]
 
@@ -27,12 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0, also where the time was up first; 2 for what cannot be run; 1 where the machine failed.
     """
     given = _parser().parse_args(arguments)
-    from priornet_paper.depth.devices import check_device
     from priornet_paper.depth.experiment import file_name, run
-    from priornet_paper.depth.memory import NotEnoughMemory
+    from priornet_paper.depth.machine import NotEnoughMemory, check_device
     from priornet_paper.depth.orders import Order
-    from priornet_paper.depth.sets import find_sources, named_paths
     from priornet_paper.depth.sharing import fabric_options
+    from priornet_paper.depth.sources import find_sources, named_paths
 
     try:
         check_device(given.device, given.devices, given.nodes, given.workers)

@@ -144,12 +144,11 @@ def depth(
     names = _methods(methods)
 
     from priornet_paper.depth import config_for, recipes, with_changes
-    from priornet_paper.depth.devices import check_device
     from priornet_paper.depth.experiment import file_name, run
-    from priornet_paper.depth.memory import NotEnoughMemory
+    from priornet_paper.depth.machine import NotEnoughMemory, check_device
     from priornet_paper.depth.orders import Order
-    from priornet_paper.depth.sets import find_sources, named_paths
     from priornet_paper.depth.sharing import fabric_options
+    from priornet_paper.depth.sources import find_sources, named_paths
 
     with _one_line(ValueError):
         check_device(device, devices, nodes, workers)
@@ -210,7 +209,7 @@ def _methods(text: str) -> list[str]:
 @contextmanager
 def _one_line(*kinds: type[Exception]) -> Generator[None]:
     """Errors of these kinds are about what the user gave, and say so in one line."""
-    from priornet_paper.depth.overrides import in_options
+    from priornet_paper.depth.presets import in_options
 
     try:
         yield

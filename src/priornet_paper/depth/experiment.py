@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from priornet.depth import DepthError
-from priornet.evaluation.results import provenance_of, write_results
+from priornet.evaluation.results import provenance_of
 from priornet.evaluation.summaries import check_summaries
 from priornet_paper.depth.config import METHODS, STUDENTS, Config
-from priornet_paper.depth.digests import same_digests
 from priornet_paper.depth.orders import Event, Order, Task
+from priornet_paper.depth.presets import Recipe
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.recipe import Recipe
 from priornet_paper.depth.scores import over_seeds
 from priornet_paper.depth.sets import Sets
+from priornet_paper.depth.sources import same_digests
 from priornet_paper.depth.work import Workshop
 from priornet_paper.runs.gpu_sharing import shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
-from priornet_paper.runs.store import merge_results, read_finished
+from priornet_paper.runs.store import merge_results, read_finished, write_merged
 
 __all__ = [
     "file_name",
@@ -90,15 +90,7 @@ def run(
     results = train_and_score(order, recipes, preset, workers=workers, report=report, again=again)
     if not results:
         return results
-    if path.exists():
-        message(f"{path}: replacing the existing results file.")
-    results, lost = merged(path, results)
-    if lost:
-        message(
-            f"{path}: dropping {', '.join(lost)}, which come from another run or other settings."
-        )
-    write_results(path, results)
-    return results
+    return write_merged(path, results, merged, message)
 
 
 # -- what there is to do --------------------------------------------------------------------------

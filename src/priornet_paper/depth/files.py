@@ -98,7 +98,8 @@ def _sets(
 ) -> Sets:
     """The first images, once all are known to be those of the results."""
     from priornet_paper.depth import Config
-    from priornet_paper.depth.sets import Sets, find_sources
+    from priornet_paper.depth.sets import Sets
+    from priornet_paper.depth.sources import find_sources
 
     kept = {n: content["config"][n] for n in ("dataset", "height", "width", "n_test", "holdout")}
     config, sources = Config(**kept), find_sources(data, content["dataset"], foreign)

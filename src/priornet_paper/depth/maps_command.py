@@ -66,7 +66,7 @@ def depth_maps(
     own.
     """
     from priornet_paper.depth.experiment import file_name
-    from priornet_paper.depth.sets import named_paths
+    from priornet_paper.depth.sources import named_paths
 
     files = {name: results / file_name(name, preset) for name in _SETS}
     found = {name: path for name, path in files.items() if path.exists()}

@@ -27,7 +27,7 @@ from priornet.nn.dense_depth.efficientnet import EfficientNetLite0
 from priornet.priors import semi_informative_prior
 from priornet.training import objectives
 from priornet.training.schedules import linear_ramp, temperature
-from priornet_paper.depth.recipe import Recipe
+from priornet_paper.depth.presets import Recipe
 
 __all__ = ["Batch", "Objective", "Scale", "build", "ensemble_of", "objective_for"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from priornet_paper.depth.config import STUDENTS, Config
-from priornet_paper.depth.recipe import Recipe
-from priornet_paper.depth.sets import Sources
+from priornet_paper.depth.presets import Recipe
+from priornet_paper.depth.sources import Sources
 
 __all__ = ["Event", "Order", "Task"]
 

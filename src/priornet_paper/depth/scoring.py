@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from priornet_paper.depth.machine import in_smaller_batches
 from priornet_paper.depth.measures import ImageMeasures, agreement, ood_auc, pixel_measures
-from priornet_paper.depth.memory import in_smaller_batches
 from priornet_paper.depth.protocol import Protocol
 from priornet_paper.depth.scores import Scorer, finite, point
 from priornet_paper.depth.sets import Sets

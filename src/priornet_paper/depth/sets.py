@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,123 +14,21 @@ from torch import Tensor
 from priornet.depth import (
     DepthError,
     DepthImages,
-    is_kitti,
     is_kitti_road,
-    is_pair_folder,
     last_of_each_category,
-    open_depth,
 )
 from priornet.nn.dense_depth.efficientnet import packaged_weights
+from priornet_paper.depth.augmentation import augmentation_for
 from priornet_paper.depth.batches import TrainingSet, scale_of
-from priornet_paper.depth.changes import changes_for
 from priornet_paper.depth.config import Config
-from priornet_paper.depth.digests import digest, digest_of
-from priornet_paper.depth.memory import is_out_of_memory, room_for
+from priornet_paper.depth.machine import is_out_of_memory, room_for
 from priornet_paper.depth.methods import Scale
-from priornet_paper.depth.recipe import Recipe
+from priornet_paper.depth.presets import Recipe
+from priornet_paper.depth.sources import Sources, digest, digest_of
 
-__all__ = ["Sets", "Sources", "find_sources", "named_paths"]
+__all__ = ["Sets"]
 
-# How the names of files and folders begin, by the name of the set.
-_NAMES = {"nyu": "nyu", "kitti": "kitti", "lsun_bedroom": "lsun"}
-_MANY = 5000  # images that take long enough to look at that it should be said
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Where things are."""
-
-    own: Path
-    """The set that is learnt."""
-    foreign: dict[str, Path] = field(default_factory=dict[str, Path])
-    """Other sets by name: ``kitti`` or ``nyu``, ``lsun_bedroom``."""
-    test: Path | None = None
-    """Its test images, where they are elsewhere, as in DenseDepth's two zips."""
-    weights: str | None = "imagenet"
-    """ImageNet weights of the encoder: a file, ``"imagenet"`` for the package's, None for none."""
-    split: Path | None = None
-    """Split list of raw KITTI drives, or a folder with lists; None where it lies beside them."""
-    missing: Literal["error", "skip"] = "error"
-    """Whether a picture without its depth file is an error, or left out."""
-
-    def open(self, path: Path, part: Literal["train", "test", "all"]) -> DepthImages:
-        """A part of one of the sets; nothing is decoded."""
-        return open_depth(path, part, split=self.split, missing=self.missing)
-
-    def other(self, config: Config) -> str:
-        """The set that NWPN takes its out-of-domain training images from."""
-        return "kitti" if config.dataset == "nyu" else "nyu"
-
-
-def named_paths(given: Sequence[str]) -> dict[str, Path]:
-    """Sets of a command line, each as ``NAME=PATH``.
-
-    Example:
-        >>> list(named_paths(["church=photos/church"]))
-        ['church']
-    """
-    found: dict[str, Path] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not (name and equals and path):
-            raise ValueError(f'--foreign must be NAME=PATH; got "{text}".')
-        if name in ("train", "train_images", "test", "weights"):
-            raise ValueError(f'--foreign: a set cannot be called "{name}".')
-        found[name] = Path(path)
-    return found
-
-
-def find_sources(
-    data: Path,
-    dataset: str,
-    foreign: dict[str, Path] | None = None,
-    test: Path | None = None,
-    weights: str | None = None,
-    split: Path | None = None,
-    missing: Literal["error", "skip"] = "error",
-) -> Sources:
-    """Where the sets of an experiment are.
-
-    Args:
-        data: The set itself, in any form that ``open_depth`` knows; or a folder with several sets,
-            one file or folder each, whose names begin with nyu, kitti and lsun.
-        dataset: What is learnt.
-        foreign: Other sets by name, beside those found in ``data``.
-        test: Its test images, if they are not in ``data``.
-        weights: ImageNet weights of the encoder.
-        split: Split list of raw KITTI drives.
-        missing: Whether a picture without its depth file is an error, or left out.
-    """
-    if not data.exists():
-        raise DepthError(f"{data}: there is no such file or folder.")
-    if dataset in (foreign or {}):
-        raise DepthError(f"{dataset} is what is learnt: call the foreign set by another name.")
-    found = _sets_in(data)
-    own = found.pop(dataset, data if not found else None)
-    if own is None:
-        raise DepthError(f"{data}: nothing in it begins with {dataset}; found {', '.join(found)}.")
-    return Sources(own, found | (foreign or {}), test, weights, split, missing)
-
-
-def _sets_in(data: Path) -> dict[str, Path]:
-    """Sets in a folder by name; none where it is a set itself, whatever its parts are called."""
-    if not data.is_dir() or is_pair_folder(data):
-        return {}
-    fitting = {
-        name: sorted(path for path in data.iterdir() if path.name.startswith(start))
-        for name, start in _NAMES.items()
-    }
-    fitting = {name: paths for name, paths in fitting.items() if paths}
-    if fitting.keys() <= {"kitti"} and is_kitti(data) and any(data.glob("*.txt")):
-        return {}  # drives in a folder "kitti_raw", say, and their lists beside it
-    for name, paths in fitting.items():
-        if len(paths) > 1:
-            names = ", ".join(path.name for path in paths)
-            raise DepthError(
-                f"{data}: which of these is {name}? {names} (name the sets one by one: what is "
-                "learnt, its test images, foreign ones)"
-            )
-    return {name: path for name, (path,) in fitting.items()}
+_MANY = 5000  # images that take so long to read that a message says so
 
 
 class Sets:
@@ -289,7 +186,7 @@ class Sets:
 
     def training(self, recipe: Recipe, uses_foreign: bool, device: torch.device) -> TrainingSet:
         """What a recipe is trained on, on a device."""
-        foreign, changes = self._strange if uses_foreign else None, changes_for(recipe)
+        foreign, changes = self._strange if uses_foreign else None, augmentation_for(recipe)
         try:
             with room_for(self._part("train"), self._size, with_depth=True, setting="n_images"):
                 return TrainingSet(*self.train, foreign, changes, device, self.scale)

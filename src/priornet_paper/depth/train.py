@@ -30,7 +30,7 @@ from priornet.training.replay import Graphed, on_stream
 from priornet.training.schedules import cosine
 from priornet_paper.depth.batches import TrainingSet, epoch_seed
 from priornet_paper.depth.checkpoint import Checkpoints
-from priornet_paper.depth.memory import is_out_of_memory
+from priornet_paper.depth.machine import is_out_of_memory
 from priornet_paper.depth.methods import Batch
 from priornet_paper.depth.sharing import Share, shared
 from priornet_paper.depth.trainee import Compute, Trainee, precision_of

@@ -7,7 +7,6 @@ the teachers of a student), and is not done again while its fingerprint stays th
 from __future__ import annotations
 
 import atexit
-import gc
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -29,12 +28,17 @@ from priornet.nn import DenseDepth
 from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.config import STUDENTS
-from priornet_paper.depth.devices import getting_the_gpu
-from priornet_paper.depth.memory import NotEnoughMemory, fitting_batch, is_out_of_memory
+from priornet_paper.depth.machine import (
+    NotEnoughMemory,
+    fitting_batch,
+    free_memory,
+    getting_the_gpu,
+    is_out_of_memory,
+)
 from priornet_paper.depth.methods import Objective, Scale, build, objective_for
 from priornet_paper.depth.orders import Event, Order, Task
+from priornet_paper.depth.presets import Recipe
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.recipe import Recipe
 from priornet_paper.depth.scoring import Predict, Scoring
 from priornet_paper.depth.sets import Sets
 from priornet_paper.depth.sharing import make_fabric
@@ -201,7 +205,7 @@ class Workshop:
         # Outside the handler: the error would hold on to all of their memory.
         made, failed = dict[Task, dict[str, Any]](), None
         for task in tasks:
-            _free_memory()
+            free_memory()
             if self.fabric.broadcast(self.order.is_late):
                 return None
             try:
@@ -286,7 +290,7 @@ class Workshop:
         else:
             return
         # Outside the handler: the error would hold on to the memory of the step that failed.
-        _free_memory()
+        free_memory()
         task, config = tasks[0], tasks[0].recipe.config
         if len(tasks) > 1 and self.fabric.world_size == 1:  # others would wait for this process
             raise _TooManyTogether("Memory does not suffice.")
@@ -404,11 +408,6 @@ def _leave_group() -> None:
 
 class _TooManyTogether(Exception):
     """Memory does not suffice for several networks."""
-
-
-def _free_memory() -> None:
-    gc.collect()
-    torch.cuda.empty_cache()
 
 
 def _training_seed(seed: int, member: int) -> int:

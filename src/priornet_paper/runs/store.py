@@ -19,7 +19,7 @@ from priornet.evaluation.results import provenance_of, read_results, signature_o
 from priornet.nn.tensor_files import read_tensors, write_tensors
 from priornet.notices import warn_user
 
-__all__ = ["Store", "fingerprint", "merge_results", "read_finished"]
+__all__ = ["Store", "fingerprint", "merge_results", "read_finished", "write_merged"]
 
 Groups = dict[str, dict[str, Any]]
 """Scores by method, in each group of a results file."""
@@ -158,3 +158,19 @@ def merge_results(
         return {**new, **groups, **more}, lost
     except _NO_RESULTS:
         return new, []  # there is no results file to keep anything of: the new one replaces it
+
+
+def write_merged(
+    path: Path,
+    new: dict[str, Any],
+    merged: Callable[[Path, dict[str, Any]], tuple[dict[str, Any], list[str]]],
+    message: Callable[[str], object],
+) -> dict[str, Any]:
+    """Write new results, merged into an existing file; say what is replaced and dropped."""
+    if path.exists():
+        message(f"{path}: replacing the existing results file.")
+    results, lost = merged(path, new)
+    if lost:
+        message(f"{path}: dropping {', '.join(lost)} (another run, or other settings).")
+    write_results(path, results)
+    return results

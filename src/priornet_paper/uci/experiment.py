@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from priornet.evaluation.results import provenance_of, signature_of, summary, write_results
+from priornet.evaluation.results import provenance_of, signature_of, summary
 from priornet.evaluation.spread import MEASURES
 from priornet.evaluation.summaries import check_scores
 from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
 from priornet_paper.runs.jobs import Job, Watch, run_jobs
 from priornet_paper.runs.progress import Bars, progress_bars
 from priornet_paper.runs.scores import SCORES
-from priornet_paper.runs.store import Store, merge_results, read_finished
+from priornet_paper.runs.store import Store, merge_results, read_finished, write_merged
 from priornet_paper.uci.config import (
     METHODS,
     STUDENTS,
@@ -114,11 +114,11 @@ def run(
         The content of the results files, by table.
     """
     found: dict[str, Any] = {}
-    names = [name for name in experiment.datasets]
+    wanted = [experiment.request(load_uci(name)) for name in experiment.datasets]
     with progress_bars(quiet=quiet) as bars:
         requests = list[Request]()
-        for name in names:
-            request = experiment.request(load_uci(name))
+        for request in wanted:
+            name = request.table.name
             kept = _on_disk(experiment.path(name), request, again, bars)
             if kept is None:
                 requests.append(request)
@@ -128,8 +128,7 @@ def run(
 
         def done(request: Request, results: dict[str, Any]) -> None:
             name = request.table.name
-            path = experiment.path(name)
-            found[name] = _merge_and_write(path, results, bars)
+            found[name] = write_merged(experiment.path(name), results, merged, bars.message)
             Store(request.folder).clear()
             bars.update(name, 1.0)
 
@@ -140,7 +139,7 @@ def run(
             progress=lambda request, share: bars.update(request.table.name, share),
             done=done,
         )
-    return {name: found[name] for name in names}
+    return {name: found[name] for name in experiment.datasets}
 
 
 def _on_disk(path: Path, request: Request, again: bool, bars: Bars) -> dict[str, Any] | None:
@@ -157,18 +156,6 @@ def _on_disk(path: Path, request: Request, again: bool, bars: Bars) -> dict[str,
         return None
     if results is not None:
         bars.message(f"{path}: finished already (--again to repeat it).")
-    return results
-
-
-def _merge_and_write(path: Path, results: dict[str, Any], bars: Bars) -> dict[str, Any]:
-    if path.exists():
-        bars.message(f"{path}: replacing the existing results file.")
-    results, lost = merged(path, results)
-    if lost:
-        bars.message(
-            f"{path}: dropping {', '.join(lost)}, which come from another run or other settings."
-        )
-    write_results(path, results)
     return results
 
 

@@ -8,7 +8,7 @@ import pytest
 from _depth_files import write_pairs, write_split
 from priornet_paper.depth.orders import Order
 from priornet_paper.depth.presets import PRESETS
-from priornet_paper.depth.sets import find_sources
+from priornet_paper.depth.sources import find_sources
 
 
 @pytest.fixture(scope="session")

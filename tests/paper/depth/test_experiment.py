@@ -25,9 +25,10 @@ from priornet_paper.depth.experiment import (
     train_and_score as run,
 )
 from priornet_paper.depth.orders import Task
+from priornet_paper.depth.presets import recipes
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.recipe import recipes
-from priornet_paper.depth.sets import Sets, Sources
+from priornet_paper.depth.sets import Sets
+from priornet_paper.depth.sources import Sources
 
 
 def whole(*arguments, **options):

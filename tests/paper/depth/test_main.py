@@ -96,7 +96,7 @@ def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "nyu.json")
 
-    monkeypatch.setattr("priornet_paper.depth.experiment.write_results", full)
+    monkeypatch.setattr("priornet_paper.runs.store.write_results", full)
     code, _, err = call("--methods", "DD")
     assert code == 1
     assert "No space left" in err

@@ -11,9 +11,9 @@ import torch
 from _depth_files import codes, encoded, photograph, write_pairs
 from priornet.depth import DepthError, DepthImages
 from priornet_paper.depth import sets as module
-from priornet_paper.depth.presets import config_for
-from priornet_paper.depth.recipe import recipes
-from priornet_paper.depth.sets import Sets, Sources, find_sources
+from priornet_paper.depth.presets import config_for, recipes
+from priornet_paper.depth.sets import Sets
+from priornet_paper.depth.sources import Sources, find_sources
 
 CPU = torch.device("cpu")
 

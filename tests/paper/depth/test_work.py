@@ -14,9 +14,9 @@ from priornet.depth import open_depth, pack
 from priornet.nn.tensor_files import read_tensors, write_tensors
 from priornet_paper.depth import methods, work
 from priornet_paper.depth import train as loop
-from priornet_paper.depth.memory import NotEnoughMemory
+from priornet_paper.depth.machine import NotEnoughMemory
 from priornet_paper.depth.orders import Task
-from priornet_paper.depth.recipe import recipes
+from priornet_paper.depth.presets import recipes
 from priornet_paper.depth.sets import Sets
 from priornet_paper.depth.work import Parts, Workshop
 from priornet_paper.runs import store

@@ -91,7 +91,7 @@ def test_other_methods_stay_in_the_file(smoke, tmp_path):
     assert list(after) == ["Single", "ENSM", "DER"]
     assert {name: after[name] for name in before} == before
     done = smoke("--methods", "endd")
-    assert "boston.smoke.json: loses ENSM, of another run or other settings." in done.stderr
+    assert "boston.smoke.json: dropping ENSM (another run, or other settings)." in done.stderr
 
 
 @pytest.mark.usefixtures("real")

@@ -1,4 +1,4 @@
-"""Digests of images: of their files and their depth, and of nothing that a decoder decides."""
+"""Digests of images and files, the same wherever they lie."""
 
 import hashlib
 import shutil
@@ -9,7 +9,7 @@ from PIL import Image
 
 from _depth_files import write_pairs
 from priornet.depth import DepthError, open_depth
-from priornet_paper.depth.digests import digest, digest_of
+from priornet_paper.depth.sources import digest, digest_of
 
 
 @pytest.fixture
