@@ -5,7 +5,9 @@ import math
 import shutil
 import time
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -14,10 +16,13 @@ from priornet.depth import open_depth, pack
 from priornet.nn.tensor_files import read_tensors, write_tensors
 from priornet_paper.depth import methods, work
 from priornet_paper.depth import train as loop
+from priornet_paper.depth.config import METHODS
+from priornet_paper.depth.experiment import scores_of, with_needs
 from priornet_paper.depth.machine import NotEnoughMemory
-from priornet_paper.depth.orders import Task
-from priornet_paper.depth.presets import recipes
+from priornet_paper.depth.orders import Order, Task
+from priornet_paper.depth.presets import config_for, recipes
 from priornet_paper.depth.sets import Sets
+from priornet_paper.depth.sources import Sources
 from priornet_paper.depth.work import Parts, Workshop
 from priornet_paper.runs import store
 
@@ -423,6 +428,27 @@ def test_a_part_is_known_by_its_fingerprint(parts, order, told, kind):
     assert [text.partition(": ")[0] for text in told] == [str(path)] * 2
     assert "made with other settings or other data, or damaged; made again" in told[0]
     assert "not readable" in told[1]
+
+
+EARLIER = json.loads((Path(__file__).parent / "files" / "fingerprints.json").read_text())
+
+
+@pytest.mark.parametrize("dataset", ["nyu", "kitti"])
+def test_parts_of_an_earlier_version_are_known(dataset):
+    """The fingerprints were written by the version before parts were shared with UCI."""
+    sets: Any = SimpleNamespace(
+        fingerprint=lambda *, uses_foreign: f"images-{uses_foreign}",
+        foreign_print=lambda name: f"digest-{name}",
+        test_print="digest-test",
+    )
+    config = replace(config_for(dataset, "fast"), seeds=(0,), n_members=2)
+    other = {"nyu": "kitti", "kitti": "nyu"}[dataset]
+    known = {other: Path(other), "lsun_bedroom": Path("lsun")}
+    parts = Parts(Order(config, Sources(Path(dataset), known), Path("parts")), sets, print)
+    names = [*METHODS, "EnD2-T10", "EnD2-proxy", "NWPN-g0.05"]
+    tasks = with_needs(scores_of(recipes(config, names)))
+    found = {f"{dataset} {task.kind} {task.key}": parts.fingerprint(task) for task in tasks}
+    assert found == {name: text for name, text in EARLIER.items() if name.startswith(dataset)}
 
 
 def test_what_is_forgotten_is_gone_with_its_checkpoints(parts, order):

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from priornet_paper.uci.data import load_uci
 from priornet_paper.uci.experiment import _summary, file_name, finished, merged
 
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
+EARLIER = Path(__file__).parent / "files" / "boston.smoke"
 RESULTS = Path(__file__).parents[3] / "results" / "uci"
 
 pytestmark = pytest.mark.usefixtures("real")
@@ -80,6 +82,19 @@ def test_finished_parts_are_not_done_again(kept):
     parts = [json.loads(path.read_text()) for path in kept.glob("*.json")]
     # The work counts, whenever it was done.
     assert second["seconds"] == pytest.approx(sum(part["seconds"] for part in parts), abs=0.1)
+
+
+def test_the_folder_of_an_earlier_version_is_resumed(tmp_path):
+    """The parts were written by the version before jobs and parts were shared with depth."""
+    folder = shutil.copytree(EARLIER, tmp_path / "parts")
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    done: list[float] = []
+    results = smoke_run(folder, methods=("Single", "ENSM", "DER"), progress=done.append)
+    assert done == []
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert {scores["commit"] for scores in results["methods"].values()} == {
+        "ac4db8e2d919f0f411b71d22823495712648d902"
+    }
 
 
 def test_a_damaged_part_is_not_averaged_in(kept):
