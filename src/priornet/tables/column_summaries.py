@@ -37,221 +37,6 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-CLIPPED = 100.0
-"""Training clips a value that is this many times as far from the median as the farthest other one.
-
-Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
-1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
-"""
-_NAMED = 10.0  # times as far as the others: named, and kept
-_MOST_SHARE = 0.5  # of the variance
-_MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # a handful: one, or one in a hundred rows, at most five
-_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # of values so far away two, or one in twenty rows
-_LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # fewer say nothing about what is far
-
-
-@dataclass(frozen=True)
-class Dominant:
-    """A few values that hold most of a column's variance.
-
-    Attributes:
-        rows: Their rows.
-        values: The values.
-        times: Their distance from the median, in that of the farthest other value.
-        share: Their share of the variance.
-        low: Smallest of the other values.
-        high: Largest of the other values.
-    """
-
-    rows: tuple[int, ...]
-    values: tuple[float, ...]
-    times: float
-    share: float
-    low: float
-    high: float
-
-    @property
-    def is_clipped(self) -> bool:
-        """Check if training clips them to the range of the other values."""
-        return self.times >= CLIPPED
-
-    def taken(self, values: FloatArray) -> FloatArray:
-        """Clip values as training does."""
-        return np.clip(values, self.low, self.high) if self.is_clipped else values
-
-
-def find_dominant(values: FloatArray) -> Dominant | None:
-    """Find the few values that hold most of a column's variance, far from all others.
-
-    A column with one other value is left alone: a rare 0/1 column holds all its variance in a few
-    rows. So is a column with two, unless both are common and a single third value is far from them.
-
-    Args:
-        values: Numbers, none of them missing.
-    """
-    if len(values) < _LEAST_ROWS:
-        return None
-    middle = np.median(values)
-    with np.errstate(over="ignore"):
-        distances = np.abs(values - middle)
-    gap = _find_gap(distances)
-    if gap is None:
-        return None
-    nearest, times = gap
-    is_far = distances > nearest
-    others = values[~is_far]
-    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
-        return None
-    scaled = (values - middle) / distances.max()
-    squares = np.square(scaled - scaled.mean())
-    share = float(squares[is_far].sum() / squares.sum())
-    if share <= _MOST_SHARE:
-        return None
-    rows = np.flatnonzero(is_far).tolist()
-    ends = float(others.min()), float(others.max())
-    return Dominant(tuple(rows), tuple(values[rows].tolist()), times, share, *ends)
-
-
-def _find_gap(distances: FloatArray) -> tuple[float, float] | None:
-    """Find the gap below the few farthest values: where it begins, and the ratio of its ends."""
-    n = len(distances)
-    few = most = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
-    if n >= _ROWS_PER_CLIPPED:
-        most = max(few, min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED)))
-    farthest = np.sort(np.partition(distances, n - most - 1)[n - most - 1 :])[::-1]
-    if not np.isfinite(farthest[0]) or farthest[few] == 0:
-        return None
-    farthest = farthest[farthest > 0]
-    times = farthest[:-1] / farthest[1:]
-    clipped = np.flatnonzero(times >= CLIPPED)
-    last = int(clipped[-1] if len(clipped) else np.argmax(times[:few]))
-    return None if times[last] < _NAMED else (float(farthest[last + 1]), float(times[last]))
-
-
-def _is_third(far: FloatArray, others: FloatArray) -> bool:
-    """Check if one value is far from two others that both occur again, as 10 000 is from 0, 1."""
-    counts = np.unique(others, return_counts=True)[1]
-    low, high = others.min(), others.max()
-    apart = max(low - far[0], far[0] - high)
-    is_common = len(counts) == 2 and bool(counts.min() >= 2)
-    return len(far) == 1 and is_common and bool(apart >= CLIPPED * (high - low))
-
-
-_SPACES = " \u00a0\u2007\u2009\u202f"
-_CURRENCY = r"(?:[$€£¥₹₩₽]|usd|eur|gbp|chf|jpy|inr|kr|rs\.?)"
-_SIGN = r"[-+\u2212]?"
-_DIGITS = (
-    rf"(?:\d{{1,3}}(?:[,'\u2019{_SPACES}]\d{{3}})+(?:\.\d+)?"  # 1,200.50 and 1 200
-    rf"|\d{{1,3}}(?:[.'\u2019{_SPACES}]\d{{3}})+(?:,\d+)?"  # 1.200,50
-    r"|\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)"
-)
-_NUMBER = re.compile(
-    rf"{_SIGN}(?:{_CURRENCY}\s?)?{_SIGN}(?P<digits>{_DIGITS})\s?(?:%|‰|{_CURRENCY})?", re.IGNORECASE
-)
-_YEAR, _DAY = r"(?:[12]\d{3}|9999)", r"(?:0?[1-9]|[12]\d|3[01])"
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DATE = re.compile(
-    rf"(?:(?P<year>{_YEAR})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})"
-    rf"|{_DAY}[/.-]{_DAY}[/.-]{_YEAR}|{_DAY}[/-]{_DAY}[/-]\d\d"
-    r"|(?:0[1-9]|[12]\d|3[01])\.(?:0[1-9]|[12]\d|3[01])\.\d\d"  # 4.3.16 may be a version
-    rf"|{_YEAR}[-/](?:0?[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])[-/]{_YEAR}|{_MONTH}\.?[ -]{_YEAR}"
-    r"|\d{1,2}[ -][a-z]{3,9}\.?[ -]\d{2,4}|[a-z]{3,9}\.? \d{1,2},? \d{4})"
-    r"(?P<time>,?[ t]\d{1,2}(?::.*|\s?[ap]\.?m\.?))?",
-    re.IGNORECASE,
-)
-_TIME = re.compile(
-    r"(?P<hours>\d{1,3}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d+)?))?"
-    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
-    re.IGNORECASE,
-)
-_LOOKS = (("number", _NUMBER), ("date", _DATE), ("time", _TIME))
-_MOST_OF_THEM = 0.8  # of the labels look so
-_LEAST = 3  # labels
-_LOOKED_AT, _LONGEST = 1000, 40  # labels of a column, and letters of a number
-
-
-@dataclass(frozen=True)
-class Lookalike:
-    """The ``kind`` that labels look like (number, date or time), and advice how to write them."""
-
-    kind: str
-    advice: str
-
-
-def find_lookalike(labels: Sequence[str]) -> Lookalike | None:
-    """Find the kind of value that most labels of a column look like; None for plain labels.
-
-    Example:
-        >>> find_lookalike(["1,200", "950", "12,000"])
-        Lookalike(kind='number', advice='write "1,200" as 1200')
-    """
-    words = [label.strip() for label in labels[:_LOOKED_AT]]
-    words = [word for word in words if word.lower() not in MISSING_WORDS]
-    for kind, look in _LOOKS:
-        like = [word for word in words if len(word) <= _LONGEST and look.fullmatch(word)]
-        if len(like) >= max(_LEAST, _MOST_OF_THEM * len(words)):
-            return Lookalike(kind, _advice(kind, like, words))
-    return None
-
-
-def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
-    """Show by an example how to write the first label that is not read."""
-    parser = "date" if kind == "date" else "number"
-    unread = [word for word in like if parse_labels([word], parser) is None]
-    others = [word for word in words if word not in set(like)]
-    if not unread:
-        if not others:  # all of them are read alone, as other numbers each
-            return "write all of them with a point, without separators of thousands"
-        return f'leave "{others[0][:40]}" and other words empty'
-    word = unread[0]
-    if kind == "number":
-        return f'write "{word}" as {_plain(word)}'
-    if kind == "time":
-        return f'write "{word}" as hours, {_hours(word):.4g}'
-    return _dated(word)
-
-
-def _plain(word: str) -> str:
-    """Write a number without currency, percent and thousands, with a point."""
-    found = _NUMBER.fullmatch(word)
-    assert found is not None
-    digits = re.sub(rf"['\u2019{_SPACES}]", "", found["digits"])
-    point, comma = digits.rfind("."), digits.rfind(",")
-    if point >= 0 and comma >= 0:  # the last of them divides
-        digits = digits.replace("," if comma < point else ".", "").replace(",", ".")
-    elif comma >= 0:
-        groups = digits.split(",")
-        is_grouped = all(len(group) == 3 for group in groups[1:])
-        digits = digits.replace(",", "" if is_grouped else ".")
-    elif digits.count(".") > 1:
-        digits = digits.replace(".", "")
-    return ("-" if re.match(r"[^\d]*[-\u2212]", word) else "") + digits
-
-
-def _hours(word: str) -> float:
-    found = _TIME.fullmatch(word)
-    assert found is not None
-    hours = int(found["hours"])
-    if found["half"] is not None:
-        hours = hours % 12 + (12 if found["half"].lower() == "p" else 0)
-    return hours + int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
-
-
-def _dated(word: str) -> str:
-    """Return advice how to write a date."""
-    found = _DATE.fullmatch(word)
-    assert found is not None
-    iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order
-    if found["year"] is not None:
-        try:
-            iso = str(date(int(found["year"]), int(found["month"]), int(found["day"])))
-        except ValueError:
-            return f'"{word}" is no date: correct it, or leave it empty'
-    if found["time"] is not None:
-        iso += ", the time behind it such as 13:30 or 13:30+01:00"
-    return f'write "{word}" as {iso}'
-
-
 _SHOWN = 5  # labels in a line, and warnings of one table
 _LISTED = 30  # columns by name
 _LEAST_LABELLED, _MANY_LABELS = 20, 0.8  # rows; labels per row from which they hardly repeat
@@ -429,3 +214,222 @@ def _shown_value(value: float, is_date: bool) -> str:
 
 def _cut(label: str) -> str:
     return label if len(label) <= 24 else f"{label[:24]}..."
+
+
+# -- a few values that hold most of the variance ---------------------------------------------------
+
+CLIPPED = 100.0
+"""Training clips a value that is this many times as far from the median as the farthest other one.
+
+Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
+1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
+"""
+_NAMED = 10.0  # times as far as the others: named, and kept
+_MOST_SHARE = 0.5  # of the variance
+_MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # a handful: one, or one in a hundred rows, at most five
+_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # of values so far away two, or one in twenty rows
+_LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # fewer say nothing about what is far
+
+
+@dataclass(frozen=True)
+class Dominant:
+    """A few values that hold most of a column's variance.
+
+    Attributes:
+        rows: Their rows.
+        values: The values.
+        times: Their distance from the median, in that of the farthest other value.
+        share: Their share of the variance.
+        low: Smallest of the other values.
+        high: Largest of the other values.
+    """
+
+    rows: tuple[int, ...]
+    values: tuple[float, ...]
+    times: float
+    share: float
+    low: float
+    high: float
+
+    @property
+    def is_clipped(self) -> bool:
+        """Check if training clips them to the range of the other values."""
+        return self.times >= CLIPPED
+
+    def taken(self, values: FloatArray) -> FloatArray:
+        """Clip values as training does."""
+        return np.clip(values, self.low, self.high) if self.is_clipped else values
+
+
+def find_dominant(values: FloatArray) -> Dominant | None:
+    """Find the few values that hold most of a column's variance, far from all others.
+
+    A column with one other value is left alone: a rare 0/1 column holds all its variance in a few
+    rows. So is a column with two, unless both are common and a single third value is far from them.
+
+    Args:
+        values: Numbers, none of them missing.
+    """
+    if len(values) < _LEAST_ROWS:
+        return None
+    middle = np.median(values)
+    with np.errstate(over="ignore"):
+        distances = np.abs(values - middle)
+    gap = _find_gap(distances)
+    if gap is None:
+        return None
+    nearest, times = gap
+    is_far = distances > nearest
+    others = values[~is_far]
+    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
+        return None
+    scaled = (values - middle) / distances.max()
+    squares = np.square(scaled - scaled.mean())
+    share = float(squares[is_far].sum() / squares.sum())
+    if share <= _MOST_SHARE:
+        return None
+    rows = np.flatnonzero(is_far).tolist()
+    ends = float(others.min()), float(others.max())
+    return Dominant(tuple(rows), tuple(values[rows].tolist()), times, share, *ends)
+
+
+def _find_gap(distances: FloatArray) -> tuple[float, float] | None:
+    """Find the gap below the few farthest values: where it begins, and the ratio of its ends."""
+    n = len(distances)
+    few = most = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
+    if n >= _ROWS_PER_CLIPPED:
+        most = max(few, min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED)))
+    farthest = np.sort(np.partition(distances, n - most - 1)[n - most - 1 :])[::-1]
+    if not np.isfinite(farthest[0]) or farthest[few] == 0:
+        return None
+    farthest = farthest[farthest > 0]
+    times = farthest[:-1] / farthest[1:]
+    clipped = np.flatnonzero(times >= CLIPPED)
+    last = int(clipped[-1] if len(clipped) else np.argmax(times[:few]))
+    return None if times[last] < _NAMED else (float(farthest[last + 1]), float(times[last]))
+
+
+def _is_third(far: FloatArray, others: FloatArray) -> bool:
+    """Check if one value is far from two others that both occur again, as 10 000 is from 0, 1."""
+    counts = np.unique(others, return_counts=True)[1]
+    low, high = others.min(), others.max()
+    apart = max(low - far[0], far[0] - high)
+    is_common = len(counts) == 2 and bool(counts.min() >= 2)
+    return len(far) == 1 and is_common and bool(apart >= CLIPPED * (high - low))
+
+
+# -- labels that look like numbers, dates or times -------------------------------------------------
+
+_SPACES = " \u00a0\u2007\u2009\u202f"
+_CURRENCY = r"(?:[$€£¥₹₩₽]|usd|eur|gbp|chf|jpy|inr|kr|rs\.?)"
+_SIGN = r"[-+\u2212]?"
+_DIGITS = (
+    rf"(?:\d{{1,3}}(?:[,'\u2019{_SPACES}]\d{{3}})+(?:\.\d+)?"  # 1,200.50 and 1 200
+    rf"|\d{{1,3}}(?:[.'\u2019{_SPACES}]\d{{3}})+(?:,\d+)?"  # 1.200,50
+    r"|\d+(?:[.,]\d+)?(?:e[-+]?\d+)?)"
+)
+_NUMBER = re.compile(
+    rf"{_SIGN}(?:{_CURRENCY}\s?)?{_SIGN}(?P<digits>{_DIGITS})\s?(?:%|‰|{_CURRENCY})?", re.IGNORECASE
+)
+_YEAR, _DAY = r"(?:[12]\d{3}|9999)", r"(?:0?[1-9]|[12]\d|3[01])"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATE = re.compile(
+    rf"(?:(?P<year>{_YEAR})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?P=mark)(?P<day>\d{{1,2}})"
+    rf"|{_DAY}[/.-]{_DAY}[/.-]{_YEAR}|{_DAY}[/-]{_DAY}[/-]\d\d"
+    r"|(?:0[1-9]|[12]\d|3[01])\.(?:0[1-9]|[12]\d|3[01])\.\d\d"  # 4.3.16 may be a version
+    rf"|{_YEAR}[-/](?:0?[1-9]|1[0-2])|(?:0?[1-9]|1[0-2])[-/]{_YEAR}|{_MONTH}\.?[ -]{_YEAR}"
+    r"|\d{1,2}[ -][a-z]{3,9}\.?[ -]\d{2,4}|[a-z]{3,9}\.? \d{1,2},? \d{4})"
+    r"(?P<time>,?[ t]\d{1,2}(?::.*|\s?[ap]\.?m\.?))?",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"(?P<hours>\d{1,3}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:\.\d+)?))?"
+    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
+    re.IGNORECASE,
+)
+_LOOKS = (("number", _NUMBER), ("date", _DATE), ("time", _TIME))
+_MOST_OF_THEM = 0.8  # of the labels look so
+_LEAST = 3  # labels
+_LOOKED_AT, _LONGEST = 1000, 40  # labels of a column, and letters of a number
+
+
+@dataclass(frozen=True)
+class Lookalike:
+    """The ``kind`` that labels look like (number, date or time), and advice how to write them."""
+
+    kind: str
+    advice: str
+
+
+def find_lookalike(labels: Sequence[str]) -> Lookalike | None:
+    """Find the kind of value that most labels of a column look like; None for plain labels.
+
+    Example:
+        >>> find_lookalike(["1,200", "950", "12,000"])
+        Lookalike(kind='number', advice='write "1,200" as 1200')
+    """
+    words = [label.strip() for label in labels[:_LOOKED_AT]]
+    words = [word for word in words if word.lower() not in MISSING_WORDS]
+    for kind, look in _LOOKS:
+        like = [word for word in words if len(word) <= _LONGEST and look.fullmatch(word)]
+        if len(like) >= max(_LEAST, _MOST_OF_THEM * len(words)):
+            return Lookalike(kind, _advice(kind, like, words))
+    return None
+
+
+def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
+    """Show by an example how to write the first label that is not read."""
+    parser = "date" if kind == "date" else "number"
+    unread = [word for word in like if parse_labels([word], parser) is None]
+    others = [word for word in words if word not in set(like)]
+    if not unread:
+        if not others:  # all of them are read alone, as other numbers each
+            return "write all of them with a point, without separators of thousands"
+        return f'leave "{others[0][:40]}" and other words empty'
+    word = unread[0]
+    if kind == "number":
+        return f'write "{word}" as {_plain(word)}'
+    if kind == "time":
+        return f'write "{word}" as hours, {_hours(word):.4g}'
+    return _dated(word)
+
+
+def _plain(word: str) -> str:
+    """Write a number without currency, percent and thousands, with a point."""
+    found = _NUMBER.fullmatch(word)
+    assert found is not None
+    digits = re.sub(rf"['\u2019{_SPACES}]", "", found["digits"])
+    point, comma = digits.rfind("."), digits.rfind(",")
+    if point >= 0 and comma >= 0:  # the last of them divides
+        digits = digits.replace("," if comma < point else ".", "").replace(",", ".")
+    elif comma >= 0:
+        groups = digits.split(",")
+        is_grouped = all(len(group) == 3 for group in groups[1:])
+        digits = digits.replace(",", "" if is_grouped else ".")
+    elif digits.count(".") > 1:
+        digits = digits.replace(".", "")
+    return ("-" if re.match(r"[^\d]*[-\u2212]", word) else "") + digits
+
+
+def _hours(word: str) -> float:
+    found = _TIME.fullmatch(word)
+    assert found is not None
+    hours = int(found["hours"])
+    if found["half"] is not None:
+        hours = hours % 12 + (12 if found["half"].lower() == "p" else 0)
+    return hours + int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
+
+
+def _dated(word: str) -> str:
+    """Return advice how to write a date."""
+    found = _DATE.fullmatch(word)
+    assert found is not None
+    iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order
+    if found["year"] is not None:
+        try:
+            iso = str(date(int(found["year"]), int(found["month"]), int(found["day"])))
+        except ValueError:
+            return f'"{word}" is no date: correct it, or leave it empty'
+    if found["time"] is not None:
+        iso += ", the time behind it such as 13:30 or 13:30+01:00"
+    return f'write "{word}" as {iso}'

@@ -13,6 +13,7 @@ import gzip
 import os
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
@@ -306,11 +307,9 @@ def _opened(path: str) -> Generator[IO[bytes]]:
 def _check_names(path: str, names: Sequence[str]) -> None:
     if not names:
         raise TableError(f"{path}: it has no columns.")
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise TableError(f'{path}: two columns are called "{name}"; rename one of them.')
-        seen.add(name)
 
 
 def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
