@@ -1,4 +1,4 @@
-"""A missing package is named with what it is for and how to get it."""
+"""A missing package is named with its purpose and its extra."""
 
 import sys
 
@@ -7,11 +7,11 @@ import pytest
 from priornet._lazy import need_for
 
 
-def test_a_package_that_is_there_is_given():
+def test_an_installed_package_is_returned():
     assert need_for("json.decoder", "read text", "uci", ValueError).JSONDecoder
 
 
-def test_a_missing_one_is_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     wanted = (
         r"Pillow is needed to decode; install it with `pip install '\.\[depth\]'` in a checkout"

@@ -1,4 +1,4 @@
-"""Every warning of ours names the file and line of whoever called us."""
+"""Every warning of the library names the file and line of its caller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK = {"hidden": (4,), "student_hidden": (4,), "student_epochs": 1, "n_transfe
 
 
 class Heard:
-    """Places of the warnings of one kind, and the line that they should name."""
+    """The places of warnings of one kind, and the line that they should name."""
 
     def __init__(self, category, line):
         self.category, self.expected = category, {(__file__, line)}
@@ -70,13 +70,13 @@ def student():
     return DistilledRegressor(FunctionTeacher(agreed), random_state=0, **QUICK)
 
 
-def test_members_that_agree_are_told_where_the_student_is_fitted(student):
+def test_a_warning_about_equal_members_names_the_fit(student):
     with listening(AgreementWarning) as heard:
         student.fit(X)
     assert heard.places == heard.expected
 
 
-def test_an_unfaithful_student_is_told_where_it_is_fitted():
+def test_a_warning_about_an_unfaithful_student_names_the_fit():
     student = DistilledRegressor(forest_teacher(), random_state=0, **QUICK)
     with listening(FaithfulnessWarning) as heard:
         student.fit(X)
@@ -87,7 +87,7 @@ def forest_teacher():
     return ForestTeacher(forest(), X, X[:, 0])
 
 
-def test_pure_leaves_are_told_where_the_teacher_is_made():
+def test_a_warning_about_pure_leaves_names_the_teacher():
     trees = forest()
     with listening(PureLeavesWarning) as heard:
         ForestTeacher(trees)
@@ -100,13 +100,13 @@ def test_pure_leaves_are_told_where_the_teacher_is_made():
     assert heard.places == heard.expected
 
 
-def test_rows_without_answer_are_told_where_the_teacher_is_asked():
+def test_a_warning_about_rows_without_answer_names_the_fit():
     with listening(UserWarning) as heard:
         ask_all(FunctionTeacher(failing), X)
     assert heard.places == heard.expected
 
 
-def test_decorators_between_our_own_lines_are_passed_over():
+def test_decorators_between_library_lines_are_skipped():
     scope = {"__name__": "priornet.deep", "torch": torch, "warn_user": warn_user}
     code = "@torch.no_grad()\ndef inner():\n    warn_user('told')\ndef outer():\n    inner()\n"
     exec(code, scope)
@@ -115,7 +115,7 @@ def test_decorators_between_our_own_lines_are_passed_over():
     assert heard.places == heard.expected
 
 
-def test_searches_of_scikit_learn_are_passed_over():
+def test_searches_of_scikit_learn_are_skipped():
     scope = {"__name__": "priornet.deep", "warn_user": warn_user}
     exec("def fit(self, X, y):\n    warn_user('told')\n    return self\n", scope)
     methods = {"fit": scope["fit"], "predict": lambda self, X: np.zeros(len(X))}
@@ -125,7 +125,7 @@ def test_searches_of_scikit_learn_are_passed_over():
     assert heard.places == heard.expected
 
 
-def test_without_any_user_it_still_warns():
+def test_a_warning_without_a_user_line_is_still_raised():
     scope = {"__name__": "priornet.deep", "warn_user": warn_user}
     with pytest.warns(RuntimeWarning, match="told"):
         eval("warn_user('told', kind)", {**scope, "kind": RuntimeWarning})

@@ -1,4 +1,4 @@
-"""Files are whole or as before, killed writers' leftovers go, and nobody's unfinished work does."""
+"""Files are whole or as before; leftovers of killed writers are removed, unfinished work is not."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ for step in range(1, 100):
 
 
 def leftover(folder, machine=None, number=0):
-    """What a killed process leaves, made on a machine."""
+    """Make the folder that a killed process leaves."""
     place = folder / f".priornet-{machine or writing._machine()}-{number:016x}"
     place.mkdir()
     (place / writing._LOCK).touch()
@@ -65,11 +65,11 @@ def leftover(folder, machine=None, number=0):
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch):
-    """Nothing is swept yet."""
+    """Forget which folders were swept."""
     monkeypatch.setattr(writing, "_swept", set())
 
 
-def test_content_is_there_at_the_end_and_not_before(tmp_path):
+def test_content_is_visible_at_the_end_and_not_before(tmp_path):
     path = tmp_path / "a.txt"
     with whole_file(path) as file:
         file.write(b"new")
@@ -107,7 +107,7 @@ def test_a_disk_that_fails_to_sync_leaves_the_old_file(tmp_path, monkeypatch):
     assert path.read_bytes() == b"old"
 
 
-def test_an_error_leaves_what_was_there(tmp_path):
+def test_an_error_leaves_the_old_file(tmp_path):
     path = write_bytes(tmp_path / "new" / "a.txt", b"old")
 
     def interrupted():
@@ -122,11 +122,11 @@ def test_an_error_leaves_what_was_there(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x" * 255, ".priornet-lock2", "lock", "ä b.csv"])
-def test_any_name_will_do(tmp_path, name):
+def test_any_name_is_accepted(tmp_path, name):
     assert write_bytes(tmp_path / name, b"1").read_bytes() == b"1"
 
 
-def test_permissions_stay_as_they_were(tmp_path):
+def test_permissions_are_kept(tmp_path):
     for path in (tmp_path / "a", tmp_path / "b"):
         path.touch()
         path.chmod(0o640)
@@ -136,8 +136,8 @@ def test_permissions_stay_as_they_were(tmp_path):
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
 
 
-def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
-    (tmp_path / "usual").touch()
+def test_a_new_file_has_default_permissions(tmp_path):
+    (tmp_path / "default").touch()
     write_bytes(tmp_path / "a", b"new")
     with whole_path(tmp_path / "b") as fresh:
         fresh.unlink()
@@ -176,7 +176,7 @@ def test_a_missing_folder_is_named_as_the_target(tmp_path):
 
 
 def test_a_full_disk_names_the_target(tmp_path):
-    """A limit on the size of files, in place of a disk that is full."""
+    """Limit the size of files, in place of a full disk."""
     path = write_bytes(tmp_path / "a.txt", b"old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
@@ -209,7 +209,7 @@ def test_a_kill_at_any_step_leaves_a_whole_file_and_the_next_write_tidies_up(tmp
     assert {after for _, _, after in found} == {"a.txt"}
 
 
-def test_leftovers_go_and_what_is_in_use_stays(tmp_path):
+def test_leftovers_are_removed_and_folders_in_use_stay(tmp_path):
     empty = tmp_path / f".priornet-{writing._machine()}-{1:016x}"
     empty.mkdir()  # killed before it had a lock
     leftover(tmp_path)
@@ -220,7 +220,7 @@ def test_leftovers_go_and_what_is_in_use_stays(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names_that_are_not_ours_stay(tmp_path):
+def test_folders_with_other_names_stay(tmp_path):
     own = leftover(tmp_path)
     for name in (".priornet-notes", f"{own.name}0", own.name[1:]):
         (tmp_path / name).mkdir()
@@ -235,7 +235,7 @@ def test_names_that_are_not_ours_stay(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["another machine", "no locks"])
-def test_what_may_be_in_use_is_left_for_a_day(tmp_path, monkeypatch, way):
+def test_folders_that_may_be_in_use_stay_for_a_day(tmp_path, monkeypatch, way):
     if way == "no locks":
         monkeypatch.setattr(writing, "_is_held_by_another", lambda _: None)
     machine = "0123abcd" if way == "another machine" else None
@@ -248,7 +248,7 @@ def test_what_may_be_in_use_is_left_for_a_day(tmp_path, monkeypatch, way):
 
 
 def test_a_place_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    """Another process may come between any two steps."""
+    """Let another process come between any two steps."""
     held, swept = writing._is_held_by_another, []
 
     def late(lock):

@@ -1,4 +1,4 @@
-"""How training read each column, in a line and as JSON, and the notes on suspicious columns."""
+"""Summaries of columns, in a line and as JSON, and the notes on suspicious columns."""
 
 import json
 import warnings
@@ -46,11 +46,11 @@ def summary(values):
         ),
     ],
 )  # fmt: skip
-def test_a_column_is_a_line(values, line):
+def test_each_column_has_one_line(values, line):
     assert str(summary(np.asarray(values, object) if isinstance(values, list) else values)) == line
 
 
-def test_columns_of_an_array_have_numbers():
+def test_columns_of_an_array_are_numbered():
     lines = summary_lines(summaries(np.arange(6.0).reshape(3, 2)))
     assert lines == ["0: number, 0 to 4", "1: number, 1 to 5"]
 
@@ -62,7 +62,7 @@ def test_rows_without_weight_are_not_counted():
     assert (b.n_rows, b.n_labels, b.labels) == (3, 2, ("x", "y"))
 
 
-def test_wide_tables_are_shortened_in_lines_and_whole_in_json():
+def test_wide_tables_have_few_lines_and_all_columns_in_json():
     table = {f"c{j}": np.arange(3.0) for j in range(40)} | {"d": np.array(["x", "y", "x"], object)}
     found = summaries(table)
     lines = summary_lines(found)
@@ -71,7 +71,7 @@ def test_wide_tables_are_shortened_in_lines_and_whole_in_json():
     assert len(json.loads(json.dumps([one.to_json() for one in found], allow_nan=False))) == 41
 
 
-def test_json_has_what_the_line_has():
+def test_json_has_the_values_of_the_line():
     dates = summary(np.asarray(["2020-01-31", None, "2021-03-04"], object)).to_json()
     assert (dates["kind"], dates["low"], dates["high"]) == ("date", "2020-01-31", "2021-03-04")
     assert dates["n_missing"] == 1
@@ -79,7 +79,7 @@ def test_json_has_what_the_line_has():
     assert labels["lookalike"] == {"kind": "number", "advice": 'write "1,200" as 1200'}
 
 
-def test_a_loaded_preprocessor_knows_all_but_the_counts():
+def test_a_loaded_preprocessor_has_no_counts():
     table = pd.DataFrame({"a": np.where(ROWS < 3, np.nan, ROWS), "b": [f"l{i % 60}" for i in ROWS]})
     loaded = TablePreprocessor.from_json(TablePreprocessor().fit(table).to_json())
     a, b = loaded.summaries_
@@ -115,12 +115,12 @@ def test_a_loaded_preprocessor_knows_all_but_the_counts():
         ),
     ],
 )
-def test_what_may_be_meant_otherwise_is_said(values, note):
+def test_suspicious_columns_have_a_note(values, note):
     found = summary(np.asarray(values, object) if isinstance(values, list) else values)
     assert found.notes()[0] == note
 
 
-def test_rows_are_called_as_the_user_counts_them():
+def test_notes_name_rows_as_the_user_counts_them():
     (found,) = summary(np.where(ROWS == 7, 1e4, ROWS / 100)).notes(lambda row: f"r{row + 1}")
     assert found.startswith('column "c", row r8: 10000')
 
@@ -136,7 +136,7 @@ def test_rows_are_called_as_the_user_counts_them():
     ],
     ids=["numbers", "rare indicator", "fifty labels", "few rows", "declared labels"],
 )
-def test_nothing_is_said_of_other_columns(values):
+def test_other_columns_have_no_note(values):
     found = summaries(pd.DataFrame({"c": values}))
     assert column_notes(found) == []
 
@@ -147,7 +147,7 @@ def test_every_column_that_pools_labels_is_named():
     assert found == ['rare labels share one column in "a" (11 of 60), "b" (11 of 60).']
 
 
-def test_many_warnings_are_few():
+def test_many_notes_make_few_warnings():
     notes = [f"note {i}" for i in range(12)]
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
@@ -167,7 +167,7 @@ def with_one(values, value, row=3):
 
 
 @pytest.mark.parametrize("value", [1e3, -1e4, 1e12, 1e300])
-def test_a_typing_error_is_found_where_it_stands(value):
+def test_a_typing_error_is_found_with_its_row(value):
     column = with_one(RNG.normal(size=500), value)
     found = find_dominant(column)
     assert found is not None
@@ -181,7 +181,7 @@ def test_a_typing_error_is_found_where_it_stands(value):
     assert (np.delete(taken, 3) == others).all()
 
 
-def test_distance_and_share_are_as_they_are_defined():
+def test_distance_and_share_follow_their_definition():
     column = with_one(np.linspace(-1, 1, 501), 40.0, row=250)  # the median is 0 without and with
     found = find_dominant(column)
     assert found is not None
@@ -192,7 +192,7 @@ def test_distance_and_share_are_as_they_are_defined():
     assert found.taken(column) is column
 
 
-def test_a_handful_is_found_whatever_its_order():
+def test_a_few_outliers_are_found_in_any_order():
     column = RNG.normal(size=500)
     column[[7, 400]] = [1e9, 1e4]
     found = find_dominant(column)
@@ -212,7 +212,7 @@ def test_two_or_three_far_typing_errors_in_few_rows_are_clipped(n, typos):
     assert np.abs(found.taken(column)).max() < 5
 
 
-def test_two_values_less_far_in_few_rows_are_kept_without_a_word():
+def test_two_values_less_far_in_few_rows_are_kept_without_a_note():
     column = np.append(np.random.default_rng(0).normal(size=98), [50.0, 60.0])
     assert find_dominant(column) is None
 
@@ -228,7 +228,7 @@ def test_one_cell_far_from_zeros_and_ones_is_clipped(ones):
     assert find_dominant(np.where(column == 1e4, 99, column)) is None
 
 
-def test_more_than_a_handful_is_no_mistake():
+def test_many_far_values_are_no_outliers():
     column = RNG.normal(size=500)
     column[:6] = 9999
     assert find_dominant(column) is None
@@ -257,7 +257,7 @@ def test_more_than_a_handful_is_no_mistake():
         "five rows",
     ],
 )
-def test_rare_values_among_equal_ones_are_honest(column):
+def test_rare_values_among_equal_ones_are_no_outliers(column):
     assert find_dominant(column) is None
 
 
@@ -273,7 +273,7 @@ def test_rare_values_among_equal_ones_are_honest(column):
     ],
     ids=["normal", "uniform", "lognormal", "exponential", "t3", "counts"],
 )
-def test_honest_columns_are_not_named(draw):
+def test_ordinary_columns_have_no_outliers(draw):
     rng = np.random.default_rng(1)
     assert [find_dominant(draw(rng)) for _ in range(300)] == [None] * 300
 
@@ -316,7 +316,7 @@ ISO = [f"2022-01-{day:02d}" for day in range(1, 10)]
         ([f"{day} 01:30:00 CET" for day in ISO], "date", "or 13:30+01:00"),
     ],
 )
-def test_spellings_of_people(labels, kind, advice):
+def test_spellings_of_people_come_with_advice(labels, kind, advice):
     found = find_lookalike(labels)
     assert found is not None
     assert found.kind == kind
@@ -345,5 +345,5 @@ def test_spellings_of_people(labels, kind, advice):
         [],
     ],
 )
-def test_labels_that_are_labels(labels):
+def test_plain_labels_look_like_nothing_else(labels):
     assert find_lookalike(labels) is None

@@ -19,7 +19,7 @@ def whole(text):
 
 
 def random_rows(rng, n_rows, n_columns):
-    """Values with every character that has a meaning in CSV."""
+    """Draw values with every character that has a meaning in CSV."""
     letters = ["a", "b", " ", ",", ";", '"', "\n", "\r\n", "\r", "é", ""]
     return [
         ["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(n_columns)]
@@ -74,7 +74,7 @@ def test_blocks_end_where_rows_end(monkeypatch, size):
         *("ditto marks in pairs", "ditto marks far apart"),
     ],
 )
-def test_quotes_that_swallow_are_refused_with_their_line(rows, line):
+def test_quotes_that_swallow_rows_are_refused_with_their_line(rows, line):
     with pytest.raises(CsvError, match=rf"^line {line}: the quote that opens a value there"):
         whole("a,b\n" + rows)
 
@@ -90,11 +90,11 @@ def test_quotes_that_swallow_are_refused_with_their_line(rows, line):
         '1,"x, y\n"\n',
     ],
 )
-def test_quotes_that_swallow_nothing_stay(rows):
+def test_quotes_that_swallow_no_rows_are_kept(rows):
     assert whole("a,b\n" + rows) == rows.encode()
 
 
-def test_a_file_of_lone_carriage_returns():
+def test_a_file_of_lone_carriage_returns_is_read():
     found = blocks("a,b\r1,2\r3,4\r")
     assert found.names == ("a", "b")
     assert [block.text for block in found] == [b"1,2\r3,4\r"]
@@ -113,7 +113,7 @@ def test_long_values_are_read_whole():
     assert whole("a,b\n" + rows) == rows.encode()
 
 
-def test_what_never_ends_is_refused(monkeypatch):
+def test_endless_rows_are_refused(monkeypatch):
     monkeypatch.setattr(csv_blocks, "_LONGEST_HEADER", 1 << 20)
     monkeypatch.setattr(csv_blocks, "_LONGEST_ROW", 1 << 20)
     with pytest.raises(CsvError, match=r"line 1: the header .* longer than 1 MiB"):
@@ -123,7 +123,7 @@ def test_what_never_ends_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("at", [0, 5, 70_000, 5_000_000])
-def test_a_zero_byte_is_refused_wherever_it_is(at):
+def test_a_zero_byte_is_refused_at_any_place(at):
     text = bytearray(b"a,b\n" + b"1,2\n" * 2_000_000)
     text[at] = 0
     with pytest.raises(CsvError, match=f"byte {at} is zero"):
@@ -131,6 +131,6 @@ def test_a_zero_byte_is_refused_wherever_it_is(at):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_the_separator_is_seen_in_the_header(delimiter):
+def test_the_separator_is_found_in_the_header(delimiter):
     found = blocks(f'\n\n"a,,;;||b"{delimiter}c{delimiter}d\n1')
     assert (found.delimiter, found.names) == (delimiter, ("a,,;;||b", "c", "d"))

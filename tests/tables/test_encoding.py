@@ -1,4 +1,4 @@
-"""What training learns about a column: medians, scales and labels, with weights as repetitions."""
+"""Training learns medians, scales and labels of a column; weights count as repetitions."""
 
 import numpy as np
 import pytest

@@ -52,14 +52,14 @@ def test_weights_equal_repeated_rows(inputs):
     )
 
 
-def test_same_seed_same_rows(inputs):
+def test_the_same_seed_draws_the_same_rows(inputs):
     fitted = FactorAnalysisGenerator().fit(inputs)
     first, second = (fitted.sample(7, torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
     assert first.dtype == torch.float32
 
 
-def test_labels_and_holes_are_drawn_as_such(generator):
+def test_labels_and_missing_values_are_drawn_as_such(generator):
     rng = np.random.default_rng(0)
     age = rng.normal(size=300)
     age[:30] = np.nan
@@ -100,7 +100,7 @@ def test_few_rows_and_few_columns_suffice(shape, generator):
     assert drawn.isfinite().all()
 
 
-def test_a_table_of_labels_only(generator):
+def test_a_table_of_labels_only_suffices(generator):
     prep = TablePreprocessor().fit({"a": ["x", "y", None]})
     fitted = FactorAnalysisGenerator().fit(prep.transform({"a": ["x", "y", None]}), prep.source_)
     assert fitted.sample(8, generator).shape == (8, 3)

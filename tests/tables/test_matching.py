@@ -1,4 +1,4 @@
-"""The same values give the same matrix, whatever carries them at training and at prediction."""
+"""The same values give the same matrix in any container; unseen values are found row by row."""
 
 import datetime
 import json
@@ -46,7 +46,7 @@ DECLARED = {
 
 
 def same_matrix(trained, given):
-    """The preprocessor of one table, which makes the same of another; and what it remarked."""
+    """Fit to one table, check that another gives the same matrix, and count its unseen rows."""
     preprocessor = TablePreprocessor().fit(trained)
     found, tally = transformed(preprocessor, given)
     np.testing.assert_array_equal(found, preprocessor.transform(trained))
@@ -78,7 +78,7 @@ def test_training_learns_the_same_from_every_container():
     assert states[0]["columns"][0]["parser"] == "boolean"
 
 
-def test_columns_without_holes_are_read_in_one_piece_and_equal():
+def test_columns_without_missing_values_are_read_in_one_piece_and_equal():
     typed = pd.DataFrame({"a": [True, False, True], "b": [0, 1, 2]})
     preprocessor = TablePreprocessor().fit(typed)
     words = typed.astype({"a": "str", "b": "str"})
@@ -221,7 +221,7 @@ def test_each_reason_is_found_in_its_row_alone(row, columns):
     np.testing.assert_array_equal(carried.rows, unseen.rows)
 
 
-def test_plain_numbers_are_looked_at_too():
+def test_plain_numbers_are_checked_too():
     preprocessor = TablePreprocessor().fit([[0.0, 5.0], [2.0, 5.0]])
     unseen = look(preprocessor, [[0.5, 5.0], [NAN, 5.0], [9.0, 5.0], [-9.0, 6.0], [0.5, 5 + 1e-9]])
     assert unseen.columns.tolist() == ["", "0", "0", "0; 1", ""]  # 5 was the only value of a column
@@ -246,20 +246,20 @@ def test_the_median_of_zeros_and_ones_is_no_new_number():
     assert (list(unseen.absent), list(unseen.far)) == (["0"], [])
 
 
-def test_pooled_labels_take_one_more():
+def test_unknown_labels_join_pooled_labels():
     preprocessor = TablePreprocessor(max_categories=3).fit({"a": list("aaabbcd")})
     assert not look(preprocessor, {"a": ["z", "a"]}).rows.any()
 
 
 def with_missing(counts, n_columns=8):
-    """A table whose rows lack so many values, in columns that all lack some."""
+    """Make a table whose rows lack these numbers of values, in columns that all lack some."""
     rows = np.arange(len(counts) * n_columns, dtype=float).reshape(-1, n_columns) % 7
     for i, count in enumerate(counts):
         rows[i, (i + np.arange(count)) % n_columns] = NAN
     return rows
 
 
-def test_a_row_that_lacks_more_than_training_rows_did():
+def test_a_row_that_lacks_more_than_training_rows_is_unseen():
     preprocessor = TablePreprocessor().fit(with_missing([2, 1, 2, 1] * 10))
     assert preprocessor.most_missing_ == 2
     assert look(preprocessor, with_missing([0, 2, 3, 7, 8])).rows.tolist() == [
@@ -269,8 +269,8 @@ def test_a_row_that_lacks_more_than_training_rows_did():
 
 
 @pytest.mark.parametrize(("n_bare", "limit"), [(0, 1), (1, 1), (2, 1), (3, 7)])
-def test_one_in_a_hundred_training_rows_is_enough(n_bare, limit):
-    """Of 250 rows three are over one in a hundred, two are not."""
+def test_the_limit_is_the_number_that_one_row_in_a_hundred_lacks(n_bare, limit):
+    """Use 250 rows: three are more than one in a hundred, two are not."""
     counts = np.array([1] * (250 - n_bare) + [7] * n_bare)
     assert most_missing(counts, None) == limit
     weight = np.ones(250)
@@ -278,12 +278,12 @@ def test_one_in_a_hundred_training_rows_is_enough(n_bare, limit):
     assert most_missing(counts, weight) == (7 if n_bare else 1)
 
 
-def test_a_row_without_any_value_is_too_bare_whatever_training_had():
+def test_a_row_without_any_value_is_always_too_bare():
     preprocessor = TablePreprocessor().fit(with_missing([8, 8, 1, 0]))
     assert look(preprocessor, with_missing([8, 7])).rows.tolist() == [True, False]
 
 
-def test_limits_are_saved_and_older_files_have_some():
+def test_the_limit_is_saved_and_older_files_have_a_default():
     preprocessor = TablePreprocessor().fit(with_missing([0, 1, 2] * 5))
     state = json.loads(json.dumps(preprocessor.to_json()))
     rows = with_missing([2, 3, 8])
@@ -295,7 +295,7 @@ def test_limits_are_saved_and_older_files_have_some():
 
 
 @pytest.mark.parametrize("wrong", [-1, 8, 1.0, True, "2", None])
-def test_damaged_limits_are_refused(wrong):
+def test_a_damaged_limit_is_refused(wrong):
     state = TablePreprocessor().fit(with_missing([0, 1, 2] * 5)).to_json()
     with pytest.raises(ValueError, match='"most_missing" is'):
         TablePreprocessor.from_json({**state, "most_missing": wrong})

@@ -1,4 +1,4 @@
-"""Tables become the numbers a network reads, the same ones again after a round through JSON."""
+"""Tables become the numbers that a network reads, and the same numbers after a round via JSON."""
 
 import json
 import subprocess
@@ -156,7 +156,7 @@ def test_unknown_labels_are_all_zeros_and_counted():
     assert tally == Tally(3, {}, {"b": 2}, unseen=2)
 
 
-def test_tallies_add_up():
+def test_tallies_are_added():
     both = Tally(2, Counter({"a": 1}), Counter(), Counter({"d": 1}), bare=1, unseen=2)
     more = Counter({"a": 1, "b": 2})
     both.merge(Tally(3, more, Counter({"c": 4}), Counter(), bare=1, unseen=3))
@@ -321,7 +321,7 @@ def test_a_mistyped_number_does_not_set_the_scale():
     assert second.scale == pytest.approx(others[:, 1].std(), rel=0.02)
 
 
-def test_only_training_takes_a_mistyped_number_for_its_neighbour():
+def test_only_training_clips_a_mistyped_number():
     X = with_a_mistyped_number(-1e4)
     prep = TablePreprocessor().fit(X)
     matrix = prep.transform(X)
@@ -332,7 +332,7 @@ def test_only_training_takes_a_mistyped_number_for_its_neighbour():
     np.testing.assert_array_equal(taken, matrix)
 
 
-def test_a_row_near_the_range_of_training_stays():
+def test_a_row_near_the_range_of_training_is_not_clipped():
     X = np.array([[1.0, 1.0, 5.0], [3.0, 2.0, 5.0]])
     prep = TablePreprocessor().fit(X)
     matrix = prep.transform(np.array([[20.0, -10.0, 5e6]]))  # the last column is constant
@@ -340,7 +340,7 @@ def test_a_row_near_the_range_of_training_stays():
 
 
 def is_scaled_plainly(prep, X):
-    """Mean and deviation of all values, in extended precision, and no value is moved."""
+    """Check mean and deviation, in extended precision, and that no value is clipped."""
     for column, values in zip(prep.columns_, np.asarray(X, float).T, strict=True):
         values = values[~np.isnan(values)]
         mean = values.sum(dtype=np.longdouble) / len(values)
@@ -354,7 +354,7 @@ def is_scaled_plainly(prep, X):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_healthy_columns_are_scaled_plainly(seed):
+def test_columns_without_outliers_are_scaled_by_all_values(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(10, 2000))
     indicator = np.zeros(n)
@@ -371,7 +371,7 @@ def test_healthy_columns_are_scaled_plainly(seed):
     assert [one.dominant for one in prep.summaries_] == [None] * len(columns)
 
 
-def test_the_diabetes_table_is_scaled_plainly():
+def test_the_diabetes_table_is_scaled_by_all_values():
     from priornet.tables.diabetes import load_diabetes
 
     X, y = load_diabetes()
@@ -382,7 +382,7 @@ def test_the_diabetes_table_is_scaled_plainly():
 @pytest.mark.parametrize(
     "name", ["boston", "concrete", "energy", "naval", "power", "protein", "wine"]
 )
-def test_real_tables_are_scaled_plainly(name, real):
+def test_real_tables_are_scaled_by_all_values(name, real):
     from priornet_paper.uci.data import load_uci
 
     table = load_uci(name)
@@ -401,7 +401,7 @@ def test_numbered_columns_are_found_by_their_numbers():
         loaded.transform(frame[[30, 10, 20]])
 
 
-def test_columns_are_not_taken_by_place_in_silence():
+def test_columns_taken_by_place_are_warned_about():
     values = np.array([[1.0, 2.0], [3.0, 5.0]])
     named = pd.DataFrame(values, columns=["a", "b"])
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("b", 1)])

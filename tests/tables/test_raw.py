@@ -154,7 +154,7 @@ FAR_DAYS = [(moment - datetime.datetime(1970, 1, 1)).days if moment else NAN for
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_dates_beyond_nanoseconds_are_themselves(unit, zone):
+def test_dates_that_nanoseconds_cannot_hold_are_exact(unit, zone):
     table = pa.table({"a": pa.array(FAR, pa.timestamp(unit, zone))})
     for given in (table, table.to_pandas(), as_frame(table)):
         np.testing.assert_array_equal(values(given), FAR_DAYS)
@@ -175,7 +175,7 @@ def test_far_dates_in_every_container(table):
     np.testing.assert_array_equal(values(table), FAR_DAYS)
 
 
-def test_durations_beyond_nanoseconds_are_themselves():
+def test_durations_that_nanoseconds_cannot_hold_are_exact():
     table = pa.table({"a": pa.array([10**6 * 86_400, None, 36 * 3600], pa.duration("s"))})
     for given in (table, table.to_pandas(), as_frame(table)):
         np.testing.assert_array_equal(values(given), [10**6, NAN, 1.5])
@@ -230,7 +230,7 @@ def test_names_that_no_file_can_hold_are_refused():
 
 
 @pytest.mark.parametrize("array", [np.zeros(3), np.zeros((2, 2, 2)), 1.0])
-def test_only_two_dimensions(array):
+def test_tables_of_other_than_two_dimensions_are_refused(array):
     with pytest.raises(ValueError, match="two dimensions"):
         read_table(array)
 
@@ -270,13 +270,13 @@ def test_masked_values_are_missing(values):
     masked = np.ma.array(values, mask=[False, True, False])
     for table in ({"a": masked}, masked.reshape(-1, 1)):
         column = read_table(table).column(0)
-        holes = np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
-        assert list(holes[:2]) == [False, True]
+        missing = np.isnan(column.values) if isinstance(column, Numbers) else column.codes < 0
+        assert list(missing[:2]) == [False, True]
         whole = read_table({"a": values[:1]}).column(0)
         assert type(column) is type(whole)
 
 
-def test_what_pandas_takes_for_an_index_stays_a_column():
+def test_an_index_that_pandas_wrote_stays_a_column():
     frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([7, 9], name="id"))
     assert list(as_frame(pa.Table.from_pandas(frame)).columns) == ["x", "id"]
     frame.index.name = None
@@ -298,7 +298,7 @@ def test_what_pandas_takes_for_an_index_stays_a_column():
         ({"x": [3, 4, 5], "__index_level_0__": [7, 8, 9]}, ["__index_level_0__"]),
     ],
 )
-def test_an_index_without_a_name_is_known_by_its_place_and_counts(columns, expected):
+def test_an_index_without_a_name_is_found_by_its_place_and_counts(columns, expected):
     assert unnamed_indices(pd.DataFrame(columns)) == tuple(expected)
 
 
@@ -308,7 +308,7 @@ def test_numbers_that_were_names_are_text_as_in_the_file():
 
 
 @pytest.mark.parametrize("values", [["a", "b", None], ["a", "a", "b"]], ids=["missing", "twice"])
-def test_dictionaries_that_are_no_categories_of_pandas(values):
+def test_dictionaries_that_pandas_refuses_become_categories(values):
     table = pa.table({"a": pa.DictionaryArray.from_arrays([0, 1, 2, None], pa.array(values))})
     found = [read_table(given).column(0) for given in (table, as_frame(table))]
     own = [[c.labels[i] if i >= 0 else None for i in c.codes] for c in found]  # type: ignore
@@ -316,7 +316,7 @@ def test_dictionaries_that_are_no_categories_of_pandas(values):
     assert str(as_frame(table)["a"].dtype) == "category"
 
 
-def test_types_that_pandas_has_stay_what_they_were():
+def test_types_that_pandas_has_are_kept():
     table = pa.table({"i": [1, 2], "f": [0.5, None], "t": ["x", "y"], "b": [True, False]})
     frame = as_frame(table)
     assert [frame[name].dtype.kind for name in "ifb"] == ["i", "f", "b"]

@@ -1,4 +1,4 @@
-"""Files become tables; what is wrong with one is said in one line that names file and place."""
+"""Files become tables; each problem is one line that names the file and the place."""
 
 import gzip
 import io
@@ -42,14 +42,14 @@ def rows(path):
         return [row for batch in reader for row in batch.to_pylist()]
 
 
-def test_csv_as_a_frame(csv):
+def test_csv_is_read_as_a_frame(csv):
     frame = read_frame(csv)
     np.testing.assert_array_equal(frame["age"], [1.5, np.nan, 30])
     assert frame["name"].tolist() == ["a, b", "c", "d\ne"]
     assert frame["note"].tolist() == ["x", "NA", ""]
 
 
-def test_csv_in_batches_is_text_as_it_stands(csv):
+def test_csv_in_batches_is_unchanged_text(csv):
     assert rows(csv)[1:] == [
         {"age": "", "name": "c", "note": "NA"},
         {"age": "3e1", "name": "d\ne", "note": ""},
@@ -57,13 +57,13 @@ def test_csv_in_batches_is_text_as_it_stands(csv):
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_other_delimiters_are_seen_in_the_header(tmp_path, delimiter):
+def test_other_delimiters_are_found_in_the_header(tmp_path, delimiter):
     path = write(tmp_path / "x.csv", f'"a,b"{delimiter}c\n1,5{delimiter}2\n')
     assert rows(path) == [{"a,b": "1,5", "c": "2"}]
 
 
 @pytest.mark.parametrize("ending", ["tsv", "TSV", "tsv.gz"])
-def test_tabs_separate_where_the_name_says_so(tmp_path, ending):
+def test_tabs_separate_in_files_named_tsv(tmp_path, ending):
     content = b"a,b,c\td\n1,5\t2\n"  # more commas than tabs
     path = write(tmp_path / f"x.{ending}", gzip.compress(content) if "gz" in ending else content)
     assert rows(path) == [{"a,b,c": "1,5", "d": "2"}]
@@ -74,22 +74,22 @@ def test_tabs_separate_where_the_name_says_so(tmp_path, ending):
     [b"\xef\xbb\xbfa,b\n1,2\n", b"a,b\r\n1,2\r\n", b"a,b\n1,2", b"\na,b\n\n1,2\n\n"],
     ids=["byte order mark", "carriage returns", "no last newline", "empty lines"],
 )
-def test_harmless_differences(tmp_path, content):
+def test_harmless_differences_are_accepted(tmp_path, content):
     assert rows(write(tmp_path / "x.csv", content)) == [{"a": "1", "b": "2"}]
 
 
-def test_packed_csv(tmp_path):
+def test_packed_csv_is_read(tmp_path):
     path = write(tmp_path / "x.csv.gz", PACKED_CSV)
     assert len(rows(path)) == 3
 
 
-def test_standard_input(monkeypatch):
+def test_standard_input_is_read(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CSV.encode())))
     assert len(rows("-")) == 3
     assert not sys.stdin.buffer.closed
 
 
-def test_pipe_that_delivers_its_header_in_pieces():
+def test_a_pipe_that_delivers_its_header_in_pieces_is_read():
     code = (
         "from priornet.tables.read import TableReader\n"
         "with TableReader('-') as reader: print([b.to_pydict() for b in reader])"
@@ -125,7 +125,7 @@ def test_rows_of_later_blocks_are_numbered_in_the_file(tmp_path, monkeypatch):
         rows(write(tmp_path / "x.csv", content + b"3,\xe9\n"))
 
 
-def test_many_columns_and_long_values(tmp_path):
+def test_many_columns_and_long_values_are_read(tmp_path):
     names = [f"a column with a long name, {j}" for j in range(5000)]
     frame = pd.DataFrame([range(5000)], columns=names)
     frame.to_csv(tmp_path / "x.csv", index=False)
@@ -146,7 +146,7 @@ def test_parquet_keeps_its_types(tmp_path):
     np.testing.assert_array_equal(frame["a"], [1, np.nan])
 
 
-def test_text_becomes_numbers_only_where_all_of_it_does():
+def test_text_becomes_numbers_only_where_all_values_spell_one():
     batch = pa.record_batch({"a": ["1", " 2 ", "n/a"], "b": ["1", "2", "x"], "c": ["1", "2", "3"]})
     found = convert_numbers(batch, ["a", "b"])
     assert found["a"].to_pylist() == [1, 2, None]
@@ -154,7 +154,7 @@ def test_text_becomes_numbers_only_where_all_of_it_does():
     assert found["c"].to_pylist() == ["1", "2", "3"]
 
 
-def test_wrong_values_are_placed_in_the_file():
+def test_wrong_values_are_named_with_their_row_in_the_file():
     prep = TablePreprocessor().fit({"a": [1.0, 2.0]})
     with (
         pytest.raises(TableError, match=r'^new.csv: column "a", row 12: "many" is not a number'),
@@ -193,7 +193,7 @@ def test_wrong_values_are_placed_in_the_file():
         ("x.txt", b"a,b\n1,2\n", r"unknown kind of table; the name must end in \.csv"),
     ],
 )
-def test_unusable_files(tmp_path, name, content, message):
+def test_unusable_files_are_refused(tmp_path, name, content, message):
     path = write(tmp_path / name, content)
     with pytest.raises(TableError, match=message) as caught:
         read_frame(path)
@@ -201,14 +201,14 @@ def test_unusable_files(tmp_path, name, content, message):
     assert "\n" not in str(caught.value)
 
 
-def test_undecodable_byte_far_into_the_file(tmp_path):
+def test_an_undecodable_byte_is_named_with_its_row(tmp_path):
     content = b"a\n" + b"fine\n" * 1_000_000 + b"caf\xe9\n"
     with pytest.raises(TableError, match=r"row 1000001: byte 5000005 \(0xe9\)"):
         read_frame(write(tmp_path / "x.csv", content))
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.9, 0.999])
-def test_truncated_parquet(tmp_path, keep):
+def test_truncated_parquet_is_refused(tmp_path, keep):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": np.random.default_rng(0).normal(size=10_000)}), path)
     content = path.read_bytes()
@@ -217,7 +217,7 @@ def test_truncated_parquet(tmp_path, keep):
         read_frame(path)
 
 
-def test_parquet_with_damaged_pages(tmp_path):
+def test_parquet_with_damaged_pages_is_refused(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"a": np.random.default_rng(0).normal(size=10_000)}), path)
     content = bytearray(path.read_bytes())
@@ -256,7 +256,7 @@ def test_errors_of_a_fit_are_cell_errors_before_they_are_placed(csv):
 
 
 def test_long_text_is_refused_by_the_copies_that_learning_takes(tmp_path, monkeypatch):
-    """Of 4 MB free, half may be used: 0.6 MB of numbers fit, and the same bytes of text do not."""
+    """Use half of 4 MB: 0.6 MB of numbers fit, and the same bytes of text do not."""
     monkeypatch.setattr("priornet.tables.read._memory", lambda: 4_000_000)
     pq.write_table(pa.table({"x": np.arange(75_000.0)}), tmp_path / "numbers.parquet")
     assert len(read_frame(tmp_path / "numbers.parquet")) == 75_000
@@ -269,7 +269,7 @@ LONG = "x" * 100_000
 
 
 def repeated(n_rows, text=LONG):
-    """A column in which every row is one long text; small in memory and in a file."""
+    """Make a column in which every row is one long text; small in memory and in a file."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), [text])
 
 
@@ -344,7 +344,7 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
         read_frame(path)
 
 
-def test_periods_are_periods_before_pandas_has_told_arrow_of_them(tmp_path):
+def test_periods_are_read_before_pandas_registers_them_with_arrow(tmp_path):
     path = tmp_path / "x.parquet"
     frame = pd.DataFrame({"p": pd.period_range("2020-01", periods=2, freq="M")})
     frame.to_parquet(path)

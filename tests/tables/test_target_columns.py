@@ -1,4 +1,4 @@
-"""Scaling of targets, and those whose variance is no number."""
+"""Targets are scaled; targets whose variance is no number are refused."""
 
 import numpy as np
 import pandas as pd
@@ -37,7 +37,7 @@ def test_targets_whose_variance_vanishes_are_refused(factor):
 
 
 @pytest.mark.parametrize("value", [0.0, 3.5, 1e-200, 1e139])
-def test_a_constant_target_is_called_constant(value):
+def test_a_constant_target_is_refused_as_constant(value):
     with pytest.raises(ValueError, match="'y' is constant"):
         GaussianRegressor(**QUICK).fit(X, np.full(len(X), value))
 
@@ -51,7 +51,7 @@ def test_values_that_differ_by_rounding_are_constant():
 
 @pytest.mark.parametrize("offset", [1e13, 1e15, -1e15])
 def test_a_large_offset_is_not_a_constant_target(offset):
-    """Whole numbers up to 9e15 are exact: there one more is one more."""
+    """Use whole numbers up to 9e15, which are exact."""
     y = np.sign(X[:, 0])
     shift, scale = target_scaling((offset + y)[:, None], None, ("y",))
     assert shift == pytest.approx([offset + y.mean()], abs=0.2)
@@ -61,7 +61,7 @@ def test_a_large_offset_is_not_a_constant_target(offset):
 
 
 @pytest.mark.parametrize("factor", [1e-130, 1e130])
-def test_units_do_not_matter(factor):
+def test_units_of_targets_do_not_matter(factor):
     plain = DeepEnsembleRegressor(2, **QUICK).fit(X, Y)
     scaled = DeepEnsembleRegressor(2, **QUICK).fit(X, factor * Y)
     np.testing.assert_allclose(scaled.predict(X), factor * plain.predict(X), rtol=1e-3)
@@ -70,7 +70,7 @@ def test_units_do_not_matter(factor):
 
 
 def test_entropies_grow_by_the_logarithm_of_every_scale():
-    """Of two targets: as the members say whose covariances were moved to their units."""
+    """Compare with the members after their covariances were moved to the units of two targets."""
     model = DeepEnsembleRegressor(2, **QUICK).fit(X, np.column_stack([Y, 1000 * X[:, 1]]))
     found = model.predict_uncertainty(X).data_entropy
     ensemble = model.predict_belief(X)
@@ -98,7 +98,7 @@ def test_one_mistyped_target_does_not_ruin_the_model():
     assert model.score(X[others], Y[others]) > clean.score(X[others], Y[others]) - 0.02
 
 
-def test_only_training_targets_that_rule_the_rest_are_clipped():
+def test_only_outliers_among_training_targets_are_clipped():
     y = np.stack([Y, Y, Y], 1)
     y[5, 1], y[6, 1], y[7, 2] = -1e5, 1e5, 1e6
     train = np.delete(np.arange(len(y)), 6)
@@ -127,11 +127,11 @@ def test_masked_targets_are_refused():
 
 def test_masked_inputs_are_missing():
     hidden = np.where(X[:, :1] > 1, [[1, 0]], 0).astype(bool)
-    masked, holes = np.ma.array(X, mask=hidden), np.where(hidden, np.nan, X)
-    model = GaussianRegressor(**QUICK).fit(holes, Y)
+    masked, missing = np.ma.array(X, mask=hidden), np.where(hidden, np.nan, X)
+    model = GaussianRegressor(**QUICK).fit(missing, Y)
     for table in (masked, {"a": masked[:, 0], "b": masked[:, 1]}):
         other = GaussianRegressor(**QUICK).fit(table, Y)
-        assert (other.predict(table) == model.predict(holes)).all()
+        assert (other.predict(table) == model.predict(missing)).all()
 
 
 @pytest.mark.parametrize("kind", ["array", "series", "zone", "duration", "list", "frame"])

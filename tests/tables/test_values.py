@@ -1,4 +1,4 @@
-"""Tables of columns and of one matrix answer alike; a wrong cell says where it stands."""
+"""Values become columns of numbers or labels; text that spells numbers is parsed."""
 
 import datetime
 import pickle
@@ -34,14 +34,14 @@ def test_a_matrix_and_its_columns_are_the_same_table():
             np.testing.assert_array_equal(column.values, matrix[:, j])
 
 
-def test_columns_are_called_by_name_or_by_number():
+def test_columns_are_labelled_by_name_or_by_number():
     columns = (Texts(np.array([0, -1]), ("x",)),) * 2
     assert [Table(("a", "b"), 2, columns).label(j) for j in range(2)] == ["a", "b"]
     assert [Table(None, 2, columns).label(j) for j in range(2)] == [0, 1]
 
 
 @pytest.mark.parametrize(("column", "where"), [("a b", '"a b"'), (7, "7")])
-def test_a_wrong_cell_says_where_it_stands_also_from_another_process(column, where):
+def test_a_wrong_cell_is_named_with_its_place_also_from_another_process(column, where):
     for error in (
         CellError(column, 3, "no."),
         pickle.loads(pickle.dumps(CellError(column, 3, "no."))),
@@ -63,7 +63,7 @@ def test_labels_do_not_depend_on_the_type_that_carried_them():
         ([datetime.timedelta(hours=36)], [1.5], False),
     ],
 )
-def test_objects_that_are_all_of_a_kind_are_numbers(values, numbers, is_date):
+def test_objects_of_one_kind_are_numbers(values, numbers, is_date):
     column = from_objects(values, "a")
     assert isinstance(column, Numbers)
     assert column.is_date == is_date
@@ -77,21 +77,21 @@ def test_objects_of_several_kinds_are_labels():
     assert column.codes.tolist() == [0, 1, -1, 2, 0]
 
 
-def test_numbers_that_were_declared_labels_stay_labels():
+def test_numbers_of_a_categorical_type_are_labels():
     column = from_uniques(np.array([1, 0, -1]), [7, 8.5], "a", is_declared=True)
     assert isinstance(column, Texts)
     assert (column.labels, column.is_declared) == (("7", "8.5"), True)
     assert column.codes.tolist() == [1, 0, -1]
 
 
-def test_a_hole_among_distinct_values_is_a_hole():
+def test_a_missing_value_among_distinct_values_is_missing():
     column = from_uniques(np.array([0, 1, 2, -1]), ["x", None, "y"], "a")
     assert isinstance(column, Texts)
     assert column.labels == ("x", "y")
     assert column.codes.tolist() == [0, -1, 1, -1]
 
 
-def test_labels_that_became_one_have_one_code():
+def test_labels_that_differ_by_blanks_have_one_code():
     column = labelled(np.array([0, 1, 2, 3, -1]), ["x", "", "y", "x"])
     assert column.labels == ("x", "y")
     assert column.codes.tolist() == [0, -1, 1, 0, -1]
@@ -116,13 +116,13 @@ EAST = datetime.timezone(datetime.timedelta(hours=2))
         (datetime.timedelta(hours=-36), -1.5),
     ],
 )
-def test_one_value(value, days):
+def test_one_value_in_days(value, days):
     assert days_of(value) == days
 
 
 @pytest.mark.parametrize("unit", ["h", "s", "us", "ns"])
 @pytest.mark.parametrize("kind", ["M8", "m8"])
-def test_arrays_of_every_unit(kind, unit):
+def test_arrays_of_every_unit_in_days(kind, unit):
     hours = np.array([36, -6, "NaT"], f"{kind}[h]")
     np.testing.assert_array_equal(as_days(hours.astype(f"{kind}[{unit}]")), [1.5, -0.25, np.nan])
 
@@ -145,7 +145,7 @@ NAN = np.nan
         (["True", "FALSE", ""], "boolean", [1, 0, NAN]),
     ],
 )
-def test_text_that_spells_numbers(words, parser, numbers):
+def test_text_that_spells_numbers_is_parsed(words, parser, numbers):
     found = parse_labels(words)
     assert found is not None
     assert found[0] == parser
@@ -162,11 +162,11 @@ def test_text_that_spells_numbers(words, parser, numbers):
         ["1_000"],
     ],
 )
-def test_text_that_does_not(words):
+def test_text_that_spells_no_numbers_is_not_parsed(words):
     assert parse_labels(words) is None
 
 
-def test_a_known_parser_reads_what_it_could_not_have_guessed():
+def test_a_known_parser_reads_numbers_that_could_not_be_guessed():
     found = parse_labels(["1,234"], "comma")
     assert found is not None
     assert found[1].tolist() == [1.234]

@@ -109,7 +109,7 @@ def test_categories_are_written_as_text(tmp_path):
     assert pd.read_csv(tmp_path / "x.csv")["a"].tolist() == ["x, y", "z"]
 
 
-def test_standard_output(monkeypatch, tmp_path):
+def test_standard_output_is_written(monkeypatch, tmp_path):
     (tmp_path / "-").mkdir()  # a folder of that name is not meant
     monkeypatch.chdir(tmp_path)
     stream = io.TextIOWrapper(io.BytesIO())
@@ -119,7 +119,7 @@ def test_standard_output(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.csv.gz", "x.parquet"])
-def test_failure_leaves_what_was_there_before(tmp_path, name):
+def test_a_failure_leaves_the_old_file(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"old")
 
@@ -172,7 +172,7 @@ def test_folder_without_permission_is_refused(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 @pytest.mark.parametrize("buffering", [0, 8192], ids=["while it writes", "when it ends"])
-def test_full_disk_is_no_fault_of_the_name(monkeypatch, buffering):
+def test_a_full_disk_is_no_table_error(monkeypatch, buffering):
     full = open("/dev/full", "wb", buffering=buffering)  # noqa: SIM115 (closing it would fail)
     monkeypatch.setattr(sys, "stdout", type("Standard", (), {"buffer": full})())
     with pytest.raises(OSError, match="No space left") as caught:
