@@ -61,7 +61,7 @@ HOMES = {
         *("priornet.tables", "priornet.evaluation", "priornet.depth.photographs"),
         *("priornet.cli", "priornet_paper"),
     ),
-    "safetensors": ("priornet.estimators", "priornet.nn.weights", "priornet.nn.tensor_files"),
+    "safetensors": ("priornet.estimators", "priornet.nn.weights"),
     "triton": ("priornet.nn.dense_depth.joining_kernels",),
 }
 # Not declared: torch brings it where it is of use, and its home is imported only if it is there.
@@ -315,7 +315,7 @@ def test_planted_torchvision_is_caught(source):
         ("priornet.nn.heads", "from sklearn.base import BaseEstimator", "belongs in"),
         ("priornet.special.gamma", "import scipy.special", "not a declared dependency"),
         ("priornet.nn.heads", "def f():\n    torch.manual_seed(0)", "global state"),
-        ("priornet.nn.mlp", "torch.set_default_dtype(torch.float64)", "global state"),
+        ("priornet.nn.stacked", "torch.set_default_dtype(torch.float64)", "global state"),
         ("priornet", "from priornet.distributions import NormalWishart", "load lazily"),
         ("priornet", "import torch", "load lazily"),
     ],

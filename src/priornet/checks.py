@@ -35,6 +35,7 @@ __all__ = [
     "check_weight",
     "common_tensors",
     "hidden",
+    "is_fusing",
     "lifted",
     "masked",
     "prepare_target",
@@ -147,6 +148,19 @@ def values_visible(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling() or _in_forward_mode():
         return False
     return not any(_is_transformed(t) or _is_batched(t) for t in tensors)
+
+
+# torch 2.11 calls every trace an export. (2.9 is less than 2.13: these compare as versions.)
+_KNOWS_EXPORTS = torch.__version__ >= "2.13"
+
+
+def is_fusing() -> bool:
+    """Tell if a compiler will fuse what follows; False while a network is exported.
+
+    A program that reads an exported file knows convolutions, but not this package's kernels.
+    """
+    is_exported = _KNOWS_EXPORTS and torch.compiler.is_exporting()
+    return torch.compiler.is_dynamo_compiling() and not is_exported
 
 
 def check_values(name: str, value: Tensor, valid: Tensor, expected: str) -> None:

@@ -240,7 +240,7 @@ def _write_html(path: Path, writer: int, pause: Callable[[], None]) -> None:
 def _write_tensors(path: Path, writer: int, pause: Callable[[], None]) -> None:
     import torch
 
-    from priornet.nn.tensor_files import write_tensors
+    from priornet.nn.weights import write_tensors
 
     write_tensors(path, {"rows": torch.full((200 * (3 + writer),), float(writer))}, {})
     pause()

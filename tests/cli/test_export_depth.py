@@ -15,7 +15,7 @@ from _onnx import short_encoder
 from priornet.cli import app
 from priornet.depth import DepthGraph, load_depth, save_depth
 from priornet.nn import DenseDepth, GaussianHead, NormalWishartHead
-from priornet.nn.tensor_files import write_tensors
+from priornet.nn.weights import write_tensors
 
 SIZE = (32, 64)
 

@@ -19,7 +19,7 @@ from priornet.nn import (
     Head,
     NormalWishartHead,
 )
-from priornet.nn.tensor_files import _checksum, read_tensors, write_tensors
+from priornet.nn.weights import _checksum, read_tensors, write_tensors
 
 SIZE = (32, 64)
 HEADS = {

@@ -221,7 +221,7 @@ def load_network(path: Path, interval: Interval = Interval.PREDICTIVE) -> SavedD
     with path.open("rb"):  # a file that may not be read is not damaged
         pass
     from priornet.depth import load_depth
-    from priornet.nn.tensor_files import TensorFileError
+    from priornet.nn.weights import TensorFileError
 
     try:
         return load_depth(path)

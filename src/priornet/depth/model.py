@@ -15,9 +15,9 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from priornet.nn.dense_depth.network import ENCODERS, DenseDepth
+from priornet.nn.dense_depth.decoder import ENCODERS, DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
-from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet.nn.weights import read_tensors, write_tensors
 
 __all__ = ["SavedDepth", "check_units", "depth_record", "load_depth", "save_depth"]
 

@@ -1,6 +1,7 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
 from priornet.nn.architecture import Network
+from priornet.nn.bounded_exp import BoundedExp
 from priornet.nn.dense_depth import DenseDepth
 from priornet.nn.heads import (
     GaussianHead,
@@ -10,9 +11,7 @@ from priornet.nn.heads import (
     make_head,
     stack_head,
 )
-from priornet.nn.maps import BoundedExp
-from priornet.nn.mlp import MLP
-from priornet.nn.stacked import Stack, StackedMLP, StackedModules
+from priornet.nn.stacked import MLP, Stack, StackedMLP, StackedModules
 
 __all__ = [
     "MLP",

@@ -15,17 +15,16 @@ from typing import Any, Literal, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from priornet.checks import lifted
+from priornet.checks import is_fusing, lifted
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
     NormalWishart,
     ProductNormalWishart,
 )
-from priornet.losses._kernels.leaf import Leaf
+from priornet.losses._kernels.autograd import Leaf
 from priornet.methods import HeadKind
-from priornet.nn.compiling import is_fusing
-from priornet.nn.maps import BoundedExp, BoundedExps
+from priornet.nn.bounded_exp import BoundedExp, BoundedExps
 
 __all__ = [
     "GaussianHead",
@@ -226,7 +225,7 @@ class NormalWishartHead(Head):
 
     Before training it predicts ``semi_informative_prior(y, initial_belief, initial_excess)`` of
     standardised targets. Belief and excess are bounded exponentials
-    (:class:`~priornet.nn.maps.BoundedExp`): never zero, never infinite.
+    (:class:`~priornet.nn.bounded_exp.BoundedExp`): never zero, never infinite.
 
     Args:
         in_features: Width of the features (channels, per pixel).

@@ -15,10 +15,9 @@ from priornet.nn.stacked import Stack
 from priornet.training.adam import StackedAdam
 from priornet.training.averaging import WeightAverage
 from priornet.training.batches import Batch, Batches
-from priornet.training.denormals import flushed
 from priornet.training.replay import Replay, Steps
 from priornet.training.schedules import cosine
-from priornet.training.threads import at_most
+from priornet.training.threads import at_most, flushed
 
 __all__ = ["History", "Loss", "Tick", "Validation", "fit"]
 

@@ -73,7 +73,7 @@ def read_maps(
 def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
     """Maps by set and model."""
     from priornet.depth import DepthMaps
-    from priornet.nn.tensor_files import read_tensors
+    from priornet.nn.weights import read_tensors
 
     found: dict[str, dict[str, DepthMaps]] = {}
     for model in _MODELS:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from priornet.nn import DenseDepth
-from priornet.nn.tensor_files import TensorFile
+from priornet.nn.weights import TensorFile
 from priornet.training.replay import Graphed, on_stream
 from priornet.training.schedules import cosine
 from priornet_paper.depth.batches import TrainingSet, epoch_seed

@@ -25,7 +25,7 @@ from priornet.depth import depth_record
 from priornet.distill import start_as_member
 from priornet.evaluation.results import provenance, provenance_of
 from priornet.nn import DenseDepth
-from priornet.nn.tensor_files import TensorFile, read_tensors, write_tensors
+from priornet.nn.weights import TensorFile, read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.machine import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet.nn.weights import read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
 
 

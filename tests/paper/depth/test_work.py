@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from priornet.depth import open_depth, pack
-from priornet.nn.tensor_files import read_tensors, write_tensors
+from priornet.nn.weights import read_tensors, write_tensors
 from priornet_paper.depth import methods, work
 from priornet_paper.depth import train as loop
 from priornet_paper.depth.config import METHODS

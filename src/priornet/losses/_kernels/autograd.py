@@ -11,7 +11,7 @@ Training asks :func:`kernel_gradient` first: autograd's engine takes longer than
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +21,14 @@ from priornet.checks import values_visible
 from priornet.distributions import NormalWishart
 from priornet.special.elementwise import cache_pieces
 
-__all__ = ["Kernel", "closed_form", "kernel_gradient", "scalar_belief", "scalar_parameters"]
+__all__ = [
+    "Kernel",
+    "Leaf",
+    "closed_form",
+    "kernel_gradient",
+    "scalar_belief",
+    "scalar_parameters",
+]
 
 Kernel = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]], None]
 """Writes the loss and its gradients: (parameters, constants, loss, gradients) -> None."""
@@ -149,3 +156,36 @@ def scalar_belief(loc: Tensor, root: Tensor, belief: Tensor, excess: Tensor) -> 
     return NormalWishart.from_excess(
         loc.unsqueeze(-1), root[..., None, None], belief, excess, validate_args=False
     )
+
+
+class Leaf(NamedTuple):
+    """A prediction in training, and what it is made of.
+
+    A graph may begin at the outputs of a network. Where a head knows the derivatives of its maps,
+    it begins behind them; and a loss that comes from a kernel needs none at all. On small batches
+    that counts: autograd's engine takes longer than the arithmetic.
+    """
+
+    prediction: Any
+    parameters: Tensor
+    """``(*batch, n)``, a leaf: the outputs themselves, or the parameters that became of them."""
+    slope: Tensor | None = None
+    """Derivative of all parameters but the first, the mean; None where they are the outputs."""
+
+    def gradient(self, loss: Tensor, weight: Tensor) -> Tensor:
+        """Compute the gradient in the outputs of the weighted sum of a loss, ``(*batch, n)``.
+
+        Args:
+            loss: Of the prediction, ``(*batch,)``.
+            weight: Of each element, ``(*batch,)``.
+        """
+        known = None if self.slope is None else kernel_gradient(loss, self.prediction)
+        if known is not None:
+            gradient = known.mul_(weight.unsqueeze(-1))
+        else:
+            torch.autograd.backward(loss, weight)
+            gradient = self.parameters.grad
+            assert gradient is not None
+        if self.slope is not None:
+            gradient[..., 1:].mul_(self.slope)
+        return gradient

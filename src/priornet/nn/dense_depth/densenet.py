@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from priornet.checks import values_visible
-from priornet.nn.dense_depth.folding import fold_norm
-from priornet.nn.weights import load_weights
+from priornet.nn.weights import fold_norm, load_weights
 
 __all__ = ["DenseNet169"]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad, relu6
 
-from priornet.nn.dense_depth.folding import fold_norm
-from priornet.nn.weights import load_weights
+from priornet.nn.weights import fold_norm, load_weights
 
 __all__ = ["EfficientNetLite0", "packaged_weights"]
 

@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 
 from _asserts import assert_close
 from priornet.nn import BoundedExp
-from priornet.nn.maps import BoundedExps
+from priornet.nn.bounded_exp import BoundedExps
 
 BOUNDS = [(1e-4, 1e6, 1e-2), (1e-4, 1e4, 1.0), (0.5, 2.0, 1.5), (1e-6, 1e8, 1.0)]
 

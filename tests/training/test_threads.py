@@ -7,7 +7,7 @@ import torch
 
 from priornet.nn import GaussianHead, StackedMLP
 from priornet.training import Batches, Rows, StackedAdam, fit
-from priornet.training.denormals import flushed
+from priornet.training.threads import flushed
 
 TINY = torch.tensor([1e-40, 1e-30])
 
