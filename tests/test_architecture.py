@@ -48,7 +48,7 @@ PAPER_LEVEL = {unit: level for level, units in enumerate(PAPER_LAYERS) for unit 
 
 # Third-party packages that only some modules may import.
 HOMES = {
-    "matplotlib": ("priornet.report", "priornet.depth.maps", "priornet_paper"),
+    "matplotlib": ("priornet.report", "priornet.depth.depth_maps", "priornet_paper"),
     "plotly": ("priornet.report",),
     "sklearn": ("priornet.estimators", "priornet.tables", "priornet.distill", "priornet_paper"),
     "typer": ("priornet.cli", "priornet_paper"),

@@ -95,7 +95,7 @@ def _write_table_model(
     if 0 < coverage < 1:  # else the library refuses it
         check_interval(path, model, interval, coverage)
 
-    from priornet.export import to_onnx, to_torch_export
+    from priornet.export import to_onnx
 
     settings: Any = {"coverage": coverage, "interval": interval.value}
     summary: dict[str, Any] = {"model": str(path), **settings}
@@ -103,6 +103,8 @@ def _write_table_model(
         graph = to_onnx(model, onnx, opset=opset, **settings).graph
         summary |= _names(graph) | {"onnx": str(onnx)}
     if torch_export is not None:
+        from priornet.export import to_torch_export
+
         with still_written(onnx):
             to_torch_export(model, torch_export, **settings)
         summary["torch_export"] = str(torch_export)

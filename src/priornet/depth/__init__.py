@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from priornet.depth.depth_maps import DepthMaps, draw_maps
     from priornet.depth.images.augment import Augment
     from priornet.depth.images.dataset import DepthImages, Description, describe
     from priornet.depth.images.decoding import (
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         check_shapes,
         prepare_foreign,
     )
-    from priornet.depth.images.folders import (
+    from priornet.depth.images.image_folders import (
         KITTI_ROAD_TEST,
         is_kitti_road,
         is_pair_folder,
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from priornet.depth.images.kitti import is_kitti
     from priornet.depth.images.opening import KINDS, open_depth
     from priornet.depth.images.packed import pack
-    from priornet.depth.maps import DepthMaps, draw_maps
-    from priornet.depth.model import SavedDepth, depth_record, load_depth, save_depth
     from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx, verify_depth
     from priornet.depth.photographs import map_files, predict_photographs
+    from priornet.depth.saved import SavedDepth, depth_record, load_depth, save_depth
 
 __all__ = [
     "KINDS",
@@ -68,7 +68,7 @@ _HOMES = {
     "images.augment": ("Augment",),
     "images.dataset": ("DepthImages", "Description", "describe"),
     "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_foreign"),
-    "images.folders": (
+    "images.image_folders": (
         "KITTI_ROAD_TEST",
         "is_kitti_road",
         "is_pair_folder",
@@ -77,8 +77,8 @@ _HOMES = {
     "images.kitti": ("is_kitti",),
     "images.opening": ("KINDS", "open_depth"),
     "images.packed": ("pack",),
-    "maps": ("DepthMaps", "draw_maps"),
-    "model": ("SavedDepth", "depth_record", "load_depth", "save_depth"),
+    "depth_maps": ("DepthMaps", "draw_maps"),
+    "saved": ("SavedDepth", "depth_record", "load_depth", "save_depth"),
     "onnx_file": ("DepthGraph", "depth_outputs", "depth_to_onnx", "verify_depth"),
     "photographs": ("map_files", "predict_photographs"),
 }

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from priornet._version import __version__
 from priornet.depth.images.dataset import DepthImages
-from priornet.depth.model import SavedDepth, check_units
+from priornet.depth.saved import SavedDepth, check_units
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.export.agreement import Comparison, Worst
@@ -74,18 +74,11 @@ def depth_to_onnx(
     check_opset(opset)
     check_coverage(coverage)
     check_units(size, shift, scale, ExportError)
-    name = type(net).__name__
-    origin = {"version": __version__, "network": name, "coverage": coverage}
-    origin["interval"] = "predictive"
+    origin: dict[str, Any] = {"version": __version__, "network": type(net).__name__}
+    origin |= {"coverage": coverage, "interval": "predictive"}
     graph = Graph()
     _add_head(graph, net, size, Interval(coverage), Scaling(np.full(1, shift), np.full(1, scale)))
-    tail = graph.model(opset, origin)
-    body = _traced(net, size, opset)
-    tail.ir_version = body.ir_version
-    compose = graph.onnx.compose
-    body = compose.add_prefix(body, "body/", rename_inputs=False, rename_outputs=False)
-    whole = compose.merge_models(body, tail, io_map=[(_FEATURES, _RAW)])
-    whole.producer_name, whole.producer_version = tail.producer_name, tail.producer_version
+    whole = _joined(graph.onnx, _traced(net, size, opset), graph.model(opset, origin))
     set_origin(graph.onnx, whole, origin)
     if path is not None:
         write_bytes(Path(path), whole.SerializeToString())
@@ -102,6 +95,15 @@ def _add_head(
     exact = raw.cast(np.float64) if isinstance(net.head, GaussianMixtureHead) else raw
     found = measures(graph, net.head, exact, 4, interval)
     add_outputs(graph, found, scaling, shape, is_vector=True, dtype=np.float32)
+
+
+def _joined(onnx: Any, body: Any, tail: Any) -> Any:
+    """Join the traced network and the nodes of its head to one model."""
+    tail.ir_version = body.ir_version
+    body = onnx.compose.add_prefix(body, "body/", rename_inputs=False, rename_outputs=False)
+    whole = onnx.compose.merge_models(body, tail, io_map=[(_FEATURES, _RAW)])
+    whole.producer_name, whole.producer_version = tail.producer_name, tail.producer_version
+    return whole
 
 
 def _traced(net: DenseDepth, size: tuple[int, int], opset: int) -> Any:

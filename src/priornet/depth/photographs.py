@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,11 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from priornet.depth.depth_maps import DepthMaps, draw_maps
 from priornet.depth.images.dataset import DepthImages
 from priornet.depth.images.decoding import DepthError
-from priornet.depth.maps import DepthMaps, draw_maps
-from priornet.depth.model import SavedDepth
 from priornet.depth.onnx_file import depth_outputs
+from priornet.depth.saved import SavedDepth
 from priornet.estimators.held_out import Reference
 from priornet.report.figure_files import write_figure
 from priornet.tables.write import TableWriter
@@ -49,56 +50,51 @@ def predict_photographs(
     coverage: float = 0.9,
     progress: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Any]:
-    """Write maps of every photograph, a table with a row for each, and a figure of the first.
-
-    The middle of each photograph is cut out in the shape of the training images. The folder gets
-    ``maps/NAME.npz``, ``images.csv``, ``first.png`` and ``first.svg``.
+    """Write maps of all photographs, a table with a row for each, and a figure of the first.
 
     Args:
         network: A network with uncertainty.
-        images: The photographs.
-        out: Folder to write to; it is made if need be.
-        familiar: Images like those of training, ideally not learnt; with them the table has an
-            in-domain score and a verdict for each photograph.
+        images: The photographs; their middle is cut out in the shape of the training images.
+        out: Folder of ``maps/NAME.npz``, ``images.csv``, ``first.png`` and ``first.svg``.
+        familiar: Images like those of training, for in-domain scores and verdicts.
         coverage: Coverage of the interval from ``lower`` to ``upper``.
         progress: Called with the number of images after each.
 
     Returns:
         Counts and paths, ready for JSON.
-
-    Raises:
-        DepthError: There are no images, or one is damaged; or the network cannot give verdicts.
     """
-    for chosen in (familiar, images):
-        if chosen is not None and not len(chosen):
-            raise DepthError(f"{chosen.name}: there are no images in it.")
     out, start = Path(out), time.perf_counter()
-    files = map_files(images, out)
     reference = None if familiar is None else _reference(network, familiar, coverage, progress)
-    rows: Rows = []
-    shown: list[Photograph] = []
-    for photograph in _predicted(network, images, coverage, progress):
-        name, _, maps = photograph
-        _write_maps(files[name], maps)
-        rows.append({"image": name, **_summary(maps)})
-        if len(shown) < _SHOWN:
-            shown.append(photograph)
+    found = _predicted(network, images, coverage, progress)
+    rows, shown = _write_all(found, map_files(images, out))
     seconds = time.perf_counter() - start
     if reference is not None:
         _add_verdicts(rows, reference)
     _write_table(out / "images.csv", rows)
     figure = write_figure(_figure(Path(network.name).stem, shown), out, "first")
-    words = [row["verdict"] for row in rows if "verdict" in row]
     return {
         "n_images": len(rows),
         "seconds": round(seconds, 3),
         "size": list(network.size),
         "has_knowledge": any(_information(row) > 0 for row in rows),
         "n_familiar": None if familiar is None else len(familiar),
-        "verdicts": {word: words.count(word) for word in dict.fromkeys(words)},
-        "table": str(out / "images.csv"),
-        "figure": str(figure["png"]),
+        "verdicts": dict(Counter(row["verdict"] for row in rows if "verdict" in row)),
+        **{"table": str(out / "images.csv"), "figure": str(figure["png"])},
     }
+
+
+def _write_all(
+    predicted: Iterator[Photograph], files: dict[str, Path]
+) -> tuple[Rows, list[Photograph]]:
+    """Write the maps of all photographs; return their rows, and the first for the figure."""
+    rows: Rows = []
+    shown: list[Photograph] = []
+    for name, picture, maps in predicted:
+        _write_maps(files[name], maps)
+        rows.append({"image": name, **_summary(maps)})
+        if len(shown) < _SHOWN:
+            shown.append((name, picture, maps))
+    return rows, shown
 
 
 def map_files(images: DepthImages, out: str | Path) -> dict[str, Path]:
@@ -115,6 +111,8 @@ def _predicted(
     network: SavedDepth, images: DepthImages, coverage: float, progress: Callable[[int], object]
 ) -> Iterator[Photograph]:
     """Yield each photograph, cut and rescaled, with the network's outputs."""
+    if not len(images):
+        raise DepthError(f"{images.name}: there are no images in it.")
     names, pairs = iter(images.names), images.pairs(size=network.size, crop=True, with_depth=False)
     while batch := [picture for picture, _ in islice(pairs, _BATCH)]:
         pixels = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2).float() / 255
@@ -139,7 +137,7 @@ def _reference(
 
 
 def _summary(maps: Maps) -> dict[str, float]:
-    """Summarise an image: deviations are roots of mean variances over its pixels."""
+    """Average an image's maps; deviations are roots of mean variances."""
     row = {"depth": float(maps["mean"].mean())}
     row |= {name: float(maps[source].mean() ** 0.5) for name, source in _DEVIATIONS.items()}
     return row | {name: float(maps[name].mean()) for name in _INFORMATION if name in maps}
@@ -200,6 +198,6 @@ def _figure(model: str, shown: list[Photograph]) -> Any:
 
 
 def _label(name: str) -> str:
-    """Shorten a name to its end, and escape the sign of Matplotlib's mathematics."""
+    """Cut a name to its end, and escape the sign of Matplotlib's mathematics."""
     end = name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"
     return end.replace("$", r"\$")

@@ -20,7 +20,7 @@ from _depth_files import (
     write_zip,
 )
 from priornet.depth import DepthError, open_depth
-from priornet.depth.images.folders import Members
+from priornet.depth.images.image_folders import Members
 from priornet.depth.images.nyu import N_IMAGES, ArrayFile, nyu_parts
 
 

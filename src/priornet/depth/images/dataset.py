@@ -255,40 +255,46 @@ class DepthImages:
         workers: int | Executor | None = None,
         dtype: torch.dtype = torch.float32,
         ahead: int | None = None,
-    ) -> Iterator[DepthBatch]:
+    ) -> Generator[DepthBatch]:
         """Yield some images at a time, decoded ahead: for sets that do not fit into memory.
 
-        Threads of one process wait for each other. Where training waits for images, try processes:
-        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``. Keep
-        it over epochs, because it takes a moment to start. To leave early, ``close`` the iterator
-        or drop it: images that no process has begun are then not decoded.
+        Where training waits for images, use processes, and keep them over epochs:
+        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``. To
+        leave early, close or drop the iterator: images that no process has begun are not decoded.
 
         Args:
             batch: Number of images; the last batch may have fewer.
             order: Positions of the images, in order; all by default.
             size: Height and width; by default their own, which must then be the same in a batch.
             crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
-            workers: Threads that decode, one for each processor by default; or an executor, which
-                stays open.
+            workers: Threads that decode, one for each processor by default; or an open executor.
             dtype: Of the depth.
-            ahead: Number of batches that may wait; by default 4, or two for each worker of an
-                executor.
+            ahead: Number of batches that may wait; by default 4, or 2 for each process.
         """
         if batch < 1:
             raise ValueError(f"`batch` must be at least 1; got {batch}.")
         rows = list(range(len(self)) if order is None else order)
         chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-        if not isinstance(workers, Executor):
-            ahead = (4 if ahead is None else ahead) * batch
-            pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead)
-            for chunk in chunks:
-                yield self._stacked(pairs, chunk, dtype)
-            return
+        if isinstance(workers, Executor):
+            ahead = default_ahead(workers) if ahead is None else ahead
+            return self._batches_by(workers, chunks, size, crop, dtype, ahead)
+        ahead = (4 if ahead is None else ahead) * batch
+        pairs = self.pairs(rows, size=size, crop=crop, workers=workers, ahead=ahead)
+        return (self._stacked(pairs, chunk, dtype) for chunk in chunks)
+
+    def _batches_by(
+        self,
+        pool: Executor,
+        chunks: Sequence[list[int]],
+        size: Size | None,
+        crop: bool,
+        dtype: torch.dtype,
+        ahead: int,
+    ) -> Generator[DepthBatch]:
         encoded = (
             [(self.picture(row), self.stored_depth(row)) for row in chunk] for chunk in chunks
         )
-        ahead = default_ahead(workers) if ahead is None else ahead
-        with closing(batches_by(workers, encoded, size=size, crop=crop, ahead=ahead)) as found:
+        with closing(batches_by(pool, encoded, size=size, crop=crop, ahead=ahead)) as found:
             for chunk, (images, depth) in zip(chunks, found, strict=True):
                 yield DepthBatch(images, None if depth is None else depth.to(dtype), chunk)
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from priornet.depth.images.dataset import Missing, Part
 from priornet.depth.images.decoding import KITTI, DepthError, reading
-from priornet.depth.images.folders import FileSource
+from priornet.depth.images.image_folders import FileSource
 
 __all__ = ["is_kitti", "open_kitti"]
 

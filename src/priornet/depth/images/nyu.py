@@ -35,7 +35,7 @@ from priornet.depth.images.decoding import (
     need,
     reading,
 )
-from priornet.depth.images.folders import Members
+from priornet.depth.images.image_folders import Members
 
 __all__ = [
     "N_IMAGES",

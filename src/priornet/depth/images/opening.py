@@ -8,7 +8,7 @@ from typing import Any
 
 from priornet.depth.images.dataset import DepthImages, Missing, Part, Source
 from priornet.depth.images.decoding import DepthError, reading
-from priornet.depth.images.folders import (
+from priornet.depth.images.image_folders import (
     ENDINGS,
     Members,
     is_pair_folder,
@@ -53,8 +53,8 @@ def open_depth(
     """Open a set of images, with its depth if it has any.
 
     ===================== ==========================================================================
-    ``pairs``             a folder with ``rgb/`` and ``depth/``, and perhaps ``split.csv``; depth of
-                          16 bits is in millimetres, of 8 bits in codes as in the labelled NYU set
+    ``pairs``             a folder with ``rgb/`` and ``depth/`` (16 bits: millimetres, 8 bits: codes
+                          as in the labelled NYU set), and perhaps ``split.csv``
     ``dense-depth``       DenseDepth's ``nyu_data.zip``, or the folder it was unpacked to
     ``dense-depth-test``  DenseDepth's ``nyu_test.zip``, likewise
     ``labelled``          the official labelled NYU set, a ``.mat`` file of version 7.3
@@ -64,16 +64,14 @@ def open_depth(
     ``packed``            a file that ``pack`` wrote
     ===================== ==========================================================================
 
-    Nothing is decoded yet, and files are read when their images are used.
+    Files are read, and images decoded, when they are used.
 
     Args:
         path: The file or folder.
-        part: ``"train"``, ``"test"`` or ``"all"``. A set that is not divided has no training part,
-            and is its own test part.
+        part: ``"train"``, ``"test"`` or ``"all"``. A set that is not divided is all test.
         kind: The form; recognised by default.
         split: A split list or a folder with lists, for ``kitti``.
-        missing: Whether a picture of ``pairs`` or ``kitti`` without its depth file is an error, or
-            left out.
+        missing: For ``pairs`` and ``kitti``: skip images without their depth file, or refuse them.
 
     Raises:
         DepthError: The path is missing, or its content is of no known form, or damaged.
@@ -82,15 +80,18 @@ def open_depth(
     if not path.exists():
         raise DepthError(f"{path}: there is no such file or folder.")
     kind = _recognised(path) if kind is None else kind
+    lists = None if split is None else Path(split)
+    return DepthImages.of_part(_source(path, kind, part, lists, missing), part)
+
+
+def _source(path: Path, kind: str, part: Part, split: Path | None, missing: Missing) -> Source:
     if kind == "kitti":
-        source = open_kitti(path, part, None if split is None else Path(split), missing)
-    elif kind == "pairs":
-        source = open_pair_folder(path, missing)
-    elif kind in _READERS:
-        source = _READERS[kind](path)
-    else:
+        return open_kitti(path, part, split, missing)
+    if kind == "pairs":
+        return open_pair_folder(path, missing)
+    if kind not in _READERS:
         raise DepthError(f'unknown kind "{kind}"; choose one of: {", ".join(KINDS)}.')
-    return DepthImages.of_part(source, part)
+    return _READERS[kind](path)
 
 
 def _recognised(path: Path) -> str:

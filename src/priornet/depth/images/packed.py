@@ -36,7 +36,7 @@ from priornet.depth.images.decoding import (
     resize_depth,
     resize_picture,
 )
-from priornet.depth.images.folders import Members
+from priornet.depth.images.image_folders import Members
 from priornet.depth.images.workers import EncodedPair
 from priornet.writing import whole_file
 

@@ -1,8 +1,8 @@
-"""Maps of depth models side by side: what they predict, how wrong, how unsure, and of what.
+"""Draw maps of depth models side by side: prediction, error, total variance, knowledge.
 
-Maps of one quantity share one colour scale over all images and models of a figure, and the scale
-has its unit; it ends where the outermost hundredth of the values begins. Colours grow evenly in
-lightness, for eyes that tell few hues apart; grey is where no depth was measured.
+Maps of one quantity share one colour scale over all images and models of a figure. It has the unit
+of the quantity, and spans all values but the outermost hundredth. Its lightness grows evenly, for
+readers with a colour vision deficiency; grey means that no depth was measured.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["DepthMaps", "draw_maps"]
 
 FloatArray = NDArray[np.floating[Any]]
 
-_MISSING = "#E4E4E4"  # where no depth was measured
-_WIDE = 2.0  # from this aspect on, models stand below and not beside each other
-# In inches: between maps of one quantity, between quantities, between images one below another.
+_MISSING = "#E4E4E4"  # no depth was measured
+_WIDE = 2.0  # from this aspect on, models stand below each other, not side by side
+# In inches: between maps of one quantity, between quantities, between rows of images.
 _SEAM, _GAP, _BREAK = 0.04, 0.2, 0.12
 _LEFT, _RIGHT, _BOTTOM, _BAR = 0.3, 0.15, 0.44, 0.09
 
 
 @dataclass(frozen=True)
 class DepthMaps:
-    """What one model says of N images, each ``(N, h, w)``.
+    """One model's maps of N images, each ``(N, h, w)``.
 
     Attributes:
         prediction: Predicted depth in metres.
@@ -48,16 +48,16 @@ class DepthMaps:
     epkl: FloatArray
 
     def __len__(self) -> int:
-        """Number of images."""
+        """Return the number of images."""
         return len(self.prediction)
 
     def part(self, *index: slice) -> DepthMaps:
-        """Some of the images, or a part of each: slices of images, rows and columns."""
+        """Select images, or a part of each, by slices of images, rows and columns."""
         return DepthMaps(self.prediction[index], self.total_variance[index], self.epkl[index])
 
     @classmethod
     def joined(cls, parts: Sequence[DepthMaps]) -> DepthMaps:
-        """Maps of several sets of images one after the other."""
+        """Concatenate the maps of several sets of images."""
         whole = [[vars(part)[name] for part in parts] for name in vars(parts[0])]
         return cls(*(np.concatenate(values) for values in whole))
 
@@ -68,27 +68,25 @@ def draw_maps(
     photographs: NDArray[np.uint8] | None = None,
     names: Sequence[str] | None = None,
 ) -> Figure:
-    """Prediction, error, total variance and EPKL of several models, side by side, for N images.
+    """Draw prediction, error, total variance and EPKL of several models, for N images.
 
-    Wide images have the models below each other instead.
+    Models stand side by side, or below each other if images are wide.
 
     Args:
         models: Maps by the models' names in results.
-        targets: Measured depth in metres, ``(N, h, w)``, 0 for none; without it, as for images of
-            another set, there is no error to show.
-        photographs: The images themselves, ``(N, H, W, 3)`` in bytes; left out when None, as in
-            figures that are published, for photographs have owners.
-        names: What to write beside each image; its number, from 1, when None.
+        targets: Measured depth in metres, ``(N, h, w)``, 0 for none; None for no maps of errors.
+        photographs: The images, ``(N, H, W, 3)`` in bytes; None to leave them out, as in published
+            figures, because photographs have owners.
+        names: Label of each image; by default its number, from 1.
     """
     shape = _checked(models, targets, photographs, names)
     measured = None if targets is None else np.where(targets > 0, targets, np.nan)
     groups = _quantities(models, measured)
-    depth = {"norm": groups[0].norm, "cmap": groups[0].cmap}
     lead: list[tuple[str, Any, dict[str, Any]]] = []
     if photographs is not None:
         lead.append(("input", photographs, {}))
     if measured is not None:
-        lead.append(("measured", measured, depth))
+        lead.append(("measured", measured, groups[0].look))
     longest = 1 if names is None else max(map(len, names))
     left = _LEFT + 0.075 * (longest - 1)
     page = _Page(shape[0], len(models), len(groups), len(lead), shape[2] / shape[1], left)
@@ -97,11 +95,7 @@ def draw_maps(
         for k, (title, maps, look) in enumerate(lead):
             page.show(page.lead(i, k), maps[i], look, title, TEXT, is_named=True)
         for g, group in enumerate(groups):
-            look = {"norm": group.norm, "cmap": group.cmap}
-            for m, name in enumerate(models):
-                label, colour = LABELS.get(name, name), COLOURS.get(name, TEXT)
-                named = g == 0 or not page.is_stacked
-                page.show(page.map(i, m, g), group.maps[name][i], look, label, colour, named)
+            page.show_quantity(i, g, group)
     for g, group in enumerate(groups):
         page.heading(g, group.title)
         page.colour_bar(g, group)
@@ -117,6 +111,11 @@ class _Quantity:
     maps: Mapping[str, FloatArray]
     norm: Normalize
     cmap: Colormap
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """Arguments of ``imshow``."""
+        return {"norm": self.norm, "cmap": self.cmap}
 
 
 def _quantities(models: Mapping[str, DepthMaps], measured: FloatArray | None) -> list[_Quantity]:
@@ -156,7 +155,7 @@ def _colours(name: str) -> Colormap:
 
 
 class _Page:
-    """Where each map goes, in inches from the upper left corner of the figure."""
+    """The figure, with the place of each map in inches from its upper left corner."""
 
     def __init__(
         self, n: int, n_models: int, n_groups: int, n_lead: int, aspect: float, left: float
@@ -170,7 +169,7 @@ class _Page:
         self._n_models, self._n_lead = n_models, n_lead
         self._across = 1 if self.is_stacked else n_models
         self._down = max(n_models, n_lead) if self.is_stacked else 1
-        # Stacked models have their names on the left of their first map: it needs room.
+        # Stacked models have their names on the left of their first map.
         self._gap = _GAP + 0.1 if self.is_stacked else _GAP
         columns = (min(n_lead, 1) if self.is_stacked else n_lead) * (self._wide + _SEAM)
         self._start = left + columns + (self._gap if n_lead or self.is_stacked else 0)
@@ -189,24 +188,28 @@ class _Page:
         return self.figure.add_axes((x / w, 1 - (y + height) / h, width / w, height / h))
 
     def lead(self, i: int, k: int) -> Axes:
-        """For the photograph or the measured depth of an image."""
+        """Add axes for the photograph or the measured depth of an image."""
         x, y = self._left, self._top + i * self._image
         if self.is_stacked:
-            # One alone stands in the middle of the models' maps.
+            # Centre them beside the models' maps.
             above = k + 0.5 * (self._down - self._n_lead)
             x, y = x + 0.16, y + above * (self._high + _SEAM)
         else:
             x += k * (self._wide + _SEAM)
         return self._axes(x, y, self._wide, self._high)
 
-    def map(self, i: int, m: int, g: int) -> Axes:
-        """For the map of a quantity by a model for an image."""
-        x, y = self._left_of(g), self._top + i * self._image
-        if self.is_stacked:
-            y += m * (self._high + _SEAM)
-        else:
-            x += m * (self._wide + _SEAM)
-        return self._axes(x, y, self._wide, self._high)
+    def show_quantity(self, i: int, g: int, group: _Quantity) -> None:
+        """Draw the maps of a quantity by all models for an image."""
+        for m, name in enumerate(group.maps):
+            x, y = self._left_of(g), self._top + i * self._image
+            if self.is_stacked:
+                y += m * (self._high + _SEAM)
+            else:
+                x += m * (self._wide + _SEAM)
+            ax = self._axes(x, y, self._wide, self._high)
+            label, colour = LABELS.get(name, name), COLOURS.get(name, TEXT)
+            is_named = g == 0 or not self.is_stacked
+            self.show(ax, group.maps[name][i], group.look, label, colour, is_named)
 
     def _left_of(self, g: int) -> float:
         return self._start + g * (self._group + _GAP)
@@ -225,12 +228,12 @@ class _Page:
             ax.set_title(name, color=colour, fontsize=9, pad=3)
 
     def label(self, i: int, text: str) -> None:
-        """The name of an image, left of all its maps."""
+        """Write the name of an image on the left of its maps."""
         y = self._top + i * self._image + 0.5 * (self._down * (self._high + _SEAM) - _SEAM)
         self._text(self._left - 0.08, y, text, ha="right", va="center", fontsize=9)
 
     def heading(self, g: int, text: str) -> None:
-        """The name of a quantity, above its maps."""
+        """Write the name of a quantity above its maps."""
         y = self._top - (0.07 if self.is_stacked else 0.24)
         x = self._left_of(g) + 0.5 * self._group
         self._text(x, y, text, ha="center", va="bottom", fontsize=10, fontweight="bold")
@@ -239,7 +242,7 @@ class _Page:
         self.figure.text(x / self._size[0], 1 - y / self._size[1], text, color=TEXT, **look)
 
     def colour_bar(self, g: int, group: _Quantity) -> None:
-        """Its scale, below its maps."""
+        """Draw the colour scale of a quantity below its maps."""
         width = min(self._group, 2.2)
         x = self._left_of(g) + 0.5 * (self._group - width)
         ax = self._axes(x, self._maps_end + 0.1, width, _BAR)
@@ -249,7 +252,7 @@ class _Page:
         locator = LogLocator(subs=(1.0, 2.0, 5.0)) if is_log else MaxNLocator(4)
         low, high = float(group.norm.vmin or 0), float(group.norm.vmax or 1)
         ticks = [t for t in locator.tick_values(low, high) if low <= t <= high]
-        while len(ticks) > 5:  # of 1, 2, 5, 10, ... every second
+        while len(ticks) > 5:  # keep every second of 1, 2, 5, 10, ...
             ticks = ticks[::2]
         ax.set_xticks([float(group.norm(t)) for t in ticks], [f"{t:g}" for t in ticks])
         ax.set_yticks([])
@@ -264,7 +267,7 @@ def _checked(
     photographs: NDArray[np.uint8] | None,
     names: Sequence[str] | None,
 ) -> tuple[int, int, int]:
-    """Number, height and width of the maps, once they are known to fit together."""
+    """Return number, height and width of the maps, after checking that all have the same."""
     if not models:
         raise ValueError("`models` must hold the maps of at least one model.")
     shape = next(iter(models.values())).prediction.shape

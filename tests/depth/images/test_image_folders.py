@@ -14,7 +14,7 @@ from _depth_files import (
     write_zip,
 )
 from priornet.depth import KITTI_ROAD_TEST, DepthError, open_depth
-from priornet.depth.images.folders import (
+from priornet.depth.images.image_folders import (
     Members,
     is_kitti_road,
     kitti_road_parts,

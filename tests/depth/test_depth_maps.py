@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import LogNorm
 
-from priornet.depth.maps import DepthMaps, draw_maps
+from priornet.depth.depth_maps import DepthMaps, draw_maps
 
 
 def maps(seed, n=3, size=(6, 8)):
