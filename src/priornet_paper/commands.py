@@ -17,7 +17,7 @@ _COMMANDS = {
     "uci": ("uci.command:uci", "Reproduce the paper's UCI tables."),
     "depth": ("depth.command:depth", "Reproduce the paper's depth tables."),
     "depth-maps": (
-        "depth.maps_command:depth_maps",
+        "depth.command:depth_maps",
         "Draw what the ensemble and EnD2 say of the first images of each set.",
     ),
     "behaviours": (

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from priornet.report import GREY, TEXT, tidy
 from priornet_paper.depth.figures import add_key, colour_of, mark_powers
+from priornet_paper.depth.protocol import PROTOCOLS
 
 if TYPE_CHECKING:
     from priornet.depth import DepthMaps
+    from priornet_paper.depth.files import MapsOfSet
 
 Values = Mapping[str, Mapping[str, Sequence[float]]]
 """A number for every seed, by method and measure."""
@@ -290,3 +292,57 @@ def draw_inputs(sets: Mapping[str, NDArray[np.uint8]]) -> Figure:
         at = (left - 0.1) / size[0], (bottom + 0.5 * high) / size[1]
         figure.text(*at, name, ha="right", va="center", color=TEXT, fontsize=10)
     return figure
+
+
+# -- maps of all sets -----------------------------------------------------------------------------
+
+_N_OWN, _N_OOD = 4, 2  # images of the own set, and of each OOD set, in one figure
+_TITLES = {"nyu": "NYU", "kitti": "KITTI", "lsun_bedroom": "bedroom"}
+
+
+def draw_sets(sets: Mapping[str, MapsOfSet]) -> tuple[dict[str, Figure], dict[str, Figure]]:
+    """Draw all figures of one set's models: those without photographs, and those with them.
+
+    Args:
+        sets: Maps and images by set, the models' own first.
+    """
+    from priornet.depth import DepthMaps, draw_maps
+
+    (name, own), *others = sets.items()
+    maps = {model: found.part(slice(_N_OWN)) for model, found in own.models.items()}
+    target = None if own.target is None else own.target[:_N_OWN]
+    public = {
+        f"depth-maps-{name}": draw_maps(maps, target),
+        f"depth-scale-{name}": draw_scale(_in_region(name, sets)),
+    }
+    inputs = {_TITLES.get(n, n): found.photographs for n, found in sets.items()}
+    private = {
+        f"maps-{name}": draw_maps(maps, target, own.photographs[:_N_OWN]),
+        f"inputs-{name}": draw_inputs(inputs),
+    }
+    if others:
+        few = slice(_N_OOD)
+        models = {
+            model: DepthMaps.joined([found.models[model].part(few) for _, found in others])
+            for model in own.models
+        }
+        pictures = [found.photographs[few] for _, found in others]
+        labels = [
+            f"{_TITLES.get(n, n)} {i + 1}"
+            for (n, _), some in zip(others, pictures, strict=True)
+            for i in range(len(some))
+        ]
+        public[f"depth-foreign-{name}"] = draw_maps(models, names=labels)
+        whole = np.concatenate(pictures)
+        private[f"foreign-{name}"] = draw_maps(models, None, whole, labels)
+    return public, private
+
+
+def _in_region(name: str, sets: Mapping[str, MapsOfSet]) -> dict[str, dict[str, DepthMaps]]:
+    """Cut maps to the region in which the protocol of the models' own set measures uncertainty."""
+    height, width = next(iter(sets[name].models.values())).prediction.shape[-2:]
+    region = PROTOCOLS[name].region.slices(height, width)
+    return {
+        _TITLES.get(n, n): {m: maps.part(slice(None), *region) for m, maps in found.models.items()}
+        for n, found in sets.items()
+    }

@@ -1,134 +1,72 @@
-"""``priornet reproduce depth``: the paper's tables on depth from single images."""
+"""``priornet reproduce depth`` and ``depth-maps``: the paper's tables on depth, and its maps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from priornet.cli.errors import InputError, one_line
-from priornet.cli.kinds import RESULTS
-from priornet.cli.options import AsJson, Overwrite, Quiet
-from priornet.cli.output import coloured, method_table, print_lines
-from priornet.cli.outputs import check_outputs
-from priornet.cli.sigterm import Terminated
-from priornet.methods import METHODS
+from priornet.cli import (
+    RESULTS,
+    AsJson,
+    InputError,
+    Overwrite,
+    Quiet,
+    Terminated,
+    blamed_on,
+    check_outputs,
+    coloured,
+    figure_paths,
+    make_folder,
+    method_table,
+    print_lines,
+)
+from priornet_paper.depth.options import OptionError, Options, run
+from priornet_paper.runs.progress import progress_bars
 
 if TYPE_CHECKING:
     from priornet_paper.depth.orders import Event
 
-__all__ = ["depth"]
-
-_NAMES = {
-    **{method.spelling: method.key for method in METHODS.values()},
-    "endd-t1": "EnD2-T1",
-    "endd-t10": "EnD2-T10",
-    "endd-proxy": "EnD2-proxy",
-}
-_AS_IN_RESULTS = {name.lower(): name for name in _NAMES.values()}
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
-_INTERRUPTED = 130  # what a shell says of a command that was
-_DEFAULT = "dd,single,ensemble,endd,endd-t10,rkl,der,end,md-end"
+_DEFAULTS = {MISSING: inspect.Parameter.empty, (): None}  # as Typer wants them
+_INTERRUPTED = 130  # as shells count an interruption by the user
 
 
-class Dataset(StrEnum):
-    """Sets with depth."""
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command a Typer option for each field of :class:`Options`, before its own."""
+    hints = get_type_hints(Options)
+    own = inspect.signature(command, eval_str=True).parameters
+    parameters: list[inspect.Parameter] = []
+    for field in fields(Options):
+        hint, name = hints[field.name], field.name
+        flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
+        if "choices" in field.metadata:
+            hint = StrEnum(name.title(), {c.upper(): c for c in field.metadata["choices"]})
+        elif field.default == ():
+            hint = list[str] | None
+        option = typer.Option(flag, help=field.metadata["help"], min=field.metadata.get("least"))
+        default = _DEFAULTS.get(field.default, field.default)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        annotation = Annotated[hint, option]
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+    parameters += [own[name] for name in own if name != "given"]
+    command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return command
 
-    NYU = "nyu"
-    KITTI = "kitti"
 
-
-class Missing(StrEnum):
-    """What to do with frames that have no depth."""
-
-    ERROR = "error"
-    SKIP = "skip"
-
-
-class Preset(StrEnum):
-    """Presets, named here so that the help need not import the experiment."""
-
-    FAST = "fast"
-    PAPER = "paper"
-    SMOKE = "smoke"
-
-
+@_with_options
 def depth(
-    data: Annotated[
-        Path,
-        typer.Option(
-            help="The set in any of its forms, or a folder with several sets whose names begin "
-            "with nyu, kitti and lsun."
-        ),
-    ],
-    dataset: Annotated[Dataset, typer.Option(help="What is learnt.")] = Dataset.NYU,
-    test: Annotated[
-        Path | None, typer.Option(help="Its test images, if they are not in --data.")
-    ] = None,
-    foreign: Annotated[
-        list[str] | None,
-        typer.Option(help="Out-of-domain images as NAME=PATH, such as lsun_bedroom=photos/."),
-    ] = None,
-    split: Annotated[
-        Path | None, typer.Option(help="Split list of raw KITTI drives, or a folder with lists.")
-    ] = None,
-    missing: Annotated[
-        Missing, typer.Option(help="Pictures without their depth file: an error, or left out.")
-    ] = Missing.ERROR,
-    weights: Annotated[
-        str,
-        typer.Option(
-            help='ImageNet weights of the encoder: a file; "imagenet" for those of the extra '
-            '"depth" (EfficientNet-Lite0); "none".'
-        ),
-    ] = "imagenet",
-    methods: Annotated[
-        str,
-        typer.Option(
-            help=f"With commas between: {', '.join(_NAMES)}; or as results call them: "
-            "ENSM is ensemble, EnD2 is endd, NWPN is rkl."
-        ),
-    ] = _DEFAULT,
-    ablation: Annotated[
-        bool, typer.Option("--ablation", help="Also rkl with other weights of the OOD images.")
-    ] = False,
-    preset: Annotated[
-        Preset,
-        typer.Option(
-            help="fast: EfficientNet-Lite0 at 240 x 320. paper: DenseNet-169 at 480 x 640. "
-            "smoke: a few steps, too short to learn."
-        ),
-    ] = Preset.FAST,
-    seeds: Annotated[str, typer.Option(help="Such as 0,1,2; default: the preset's.")] = "",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Another setting, as NAME=VALUE.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/depth"),
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    devices: Annotated[int, typer.Option(min=1, help="GPUs that share every batch.")] = 1,
-    nodes: Annotated[int, typer.Option(min=1, help="Machines that share every batch.")] = 1,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Networks that train side by side on one device.")
-    ] = 1,
-    minutes: Annotated[
-        float | None, typer.Option(min=0, help="Stop at the end of an epoch after so many.")
-    ] = None,
-    compiled: Annotated[
-        bool,
-        typer.Option(
-            "--compile", help="Let torch.compile fuse networks, losses and teachers (GPU)."
-        ),
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Begin anew what is there already.")
-    ] = False,
+    *,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Reproduce the paper's depth tables.
 
@@ -137,137 +75,51 @@ def depth(
     finished is not done again: an interrupted run goes on where it stopped,
     in the middle of a training too. Trained weights stay in OUT/.parts.
     """
-    import json
-    import math
-    import time
-
-    names = _methods(methods)
-
-    from priornet_paper.depth import config_for, recipes, with_changes
-    from priornet_paper.depth.experiment import file_name, run
-    from priornet_paper.depth.machine import NotEnoughMemory, check_device
-    from priornet_paper.depth.orders import Order
-    from priornet_paper.depth.sharing import fabric_options
-    from priornet_paper.depth.sources import find_sources, named_paths
-
-    with _one_line(ValueError):
-        check_device(device, devices, nodes, workers)
-    path = out / file_name(dataset, preset)
-    check_outputs([(path, RESULTS)], (split, test), overwrite=overwrite, quiet=True)
-    with _one_line(ValueError, NotEnoughMemory, FloatingPointError, ImportError):
-        config = with_changes(config_for(dataset, preset), settings or [], seeds)
-        wanted = recipes(config, names, ablation)
-        file, others = None if weights == "none" else weights, named_paths(foreign or [])
-        sources = find_sources(data, dataset, others, test, file, split, missing.value)
-        order = Order(
-            config,
-            sources,
-            out / ".parts" / path.stem,
-            device,
-            fabric_options(devices, nodes),
-            compile=compiled,
-            until=math.inf if minutes is None else time.time() + 60 * minutes,
-        )
-        same = "the command without --again" if again else "the same command"
-        try:
-            with _bars(quiet) as report:
-                results = run(
-                    order, wanted, preset, path, workers=workers, report=report, again=again
-                )
-        except (KeyboardInterrupt, Terminated) as error:
-            _remark(f"Interrupted. What is finished is kept; {same} goes on.")
-            code = error.status if isinstance(error, Terminated) else _INTERRUPTED
-            raise typer.Exit(code) from None
-        if results is None:
-            _remark(f"The time is up. What is finished is kept; {same} goes on.")
-            return
-        if not results:  # a process that helped another one
-            return
-    if as_json:
-        typer.echo(json.dumps(results))
-    else:
-        _print(results, path)
-
-
-def _methods(text: str) -> list[str]:
-    """Names in results of methods separated by commas."""
-    found: list[str] = []
-    for name in (name.strip().lower() for name in text.split(",") if name.strip()):
-        weight = name.removeprefix("rkl-g").removeprefix("nwpn-g")
-        if name in _NAMES or name in _AS_IN_RESULTS:
-            found.append(_NAMES.get(name) or _AS_IN_RESULTS[name])
-        elif weight != name:
-            found.append(f"NWPN-g{weight}")
-        else:
-            known = ", ".join(_NAMES)
-            raise InputError(f'unknown method "{name}"; choose from: {known}, rkl-g0.05.')
-    if not found:
-        raise InputError(f"no method named; choose from: {', '.join(_NAMES)}.")
-    return list(dict.fromkeys(found))
-
-
-@contextmanager
-def _one_line(*kinds: type[Exception]) -> Generator[None]:
-    """Errors of these kinds are about what the user gave, and say so in one line."""
-    from priornet_paper.depth.presets import in_options
-
+    lists: dict[str, Any] = {name: tuple(given.pop(name) or ()) for name in ("foreign", "settings")}
+    options = Options(**given, **lists)
+    inputs = (options.split, options.test)
+    check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
-        yield
-    except kinds as error:
-        raise InputError(in_options(one_line(error))) from error
+        with progress_bars(quiet=quiet) as bars:
 
+            def report(event: Event) -> None:
+                if event.remark:
+                    bars.message(event.remark)
+                else:
+                    note = f"epoch {event.epoch}/{event.n_epochs}, loss {event.loss:.4f}"
+                    bars.update(event.key, event.epoch / event.n_epochs, note)
 
-def _remark(message: str) -> None:
-    typer.echo(message, err=True)
-
-
-@contextmanager
-def _bars(quiet: bool) -> Generator[Callable[[Event], None]]:
-    """A bar for every training that is under way."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<16}"),
-        BarColumn(),
-        TextColumn("epoch {task.completed:>3.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[loss]:<14}"),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=quiet) as progress:
-        bars: dict[str, Any] = {}
-
-        def report(event: Event) -> None:
-            if event.remark:
-                progress.console.print(event.remark, highlight=False, soft_wrap=True, markup=False)
-                return
-            if event.key not in bars:
-                bars[event.key] = progress.add_task(event.key, total=event.n_epochs, loss="")
-            progress.update(bars[event.key], completed=event.epoch, loss=f"loss {event.loss:.4f}")
-            if event.epoch == event.n_epochs:
-                progress.remove_task(bars.pop(event.key))
-
-        yield report
+            results = run(options, report)
+    except OptionError as error:
+        raise InputError(str(error)) from error
+    except (KeyboardInterrupt, Terminated) as error:
+        typer.echo(options.unfinished("Interrupted."), err=True)
+        code = error.status if isinstance(error, Terminated) else _INTERRUPTED
+        raise typer.Exit(code) from None
+    if results is None:
+        typer.echo(options.unfinished("The time is up."), err=True)
+    elif results and as_json:
+        typer.echo(json.dumps(results))
+    elif results:  # not in a process that helped another one
+        _print(results, options.path)
 
 
 def _print(results: dict[str, Any], path: Path) -> None:
     from rich.console import Console
 
     n_seeds = len(results["config"]["seeds"])
-    foreign = list(results["foreign"])
+    ood = list(results["foreign"])
     table = method_table(
         f"{results['dataset']}: {results['n_train']} training and {results['n_test']} test images, "
         f"preset {results['preset']}, mean of {n_seeds} seed{'s' if n_seeds > 1 else ''}",
-        (*_SHOWN, *(f"OOD AUC\n{name}" for name in foreign)),
+        (*_SHOWN, *(f"OOD AUC\n{name}" for name in ood)),
     )
     for name, scores in {**results["methods"], **results["variants"]}.items():
         numbers = (_mean(scores.get(metric)) for metric in _SHOWN)
-        table.add_row(coloured(name), *numbers, *(_auc(scores, other) for other in foreign))
+        table.add_row(coloured(name), *numbers, *(_auc(scores, other) for other in ood))
     Console().print(table)
     lines: list[str] = []
-    if foreign:
+    if ood:
         lines.append("OOD AUC: of the EPKL, and of the total variance where there is none.")
     if results["preset"] == "fast":  # pages and figures are of these
         lines.append("Tables and curves: priornet reproduce page. Maps: reproduce depth-maps.")
@@ -281,3 +133,118 @@ def _auc(scores: dict[str, Any], other: str) -> str:
 
 def _mean(summary: dict[str, Any] | None) -> str:
     return "-" if summary is None or summary["mean"] is None else f"{summary['mean']:.3f}"
+
+
+# -- maps -----------------------------------------------------------------------------------------
+
+_SETS = ("nyu", "kitti")
+
+
+class Preset(StrEnum):
+    """Presets of results."""
+
+    FAST = "fast"
+    PAPER = "paper"
+    SMOKE = "smoke"
+
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="The folder with the sets, as for `reproduce depth`: measured depths and "
+        "photographs are taken from it."
+    ),
+]
+Foreign = Annotated[
+    list[str] | None,
+    typer.Option(help="Another set as NAME=PATH, as for `reproduce depth`; may repeat."),
+]
+Results = Annotated[Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")]
+OfPreset = Annotated[
+    Preset, typer.Option(help="Of the results; others than fast have it in their name.")
+]
+Images = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the figures without photographs; docs/images by default, for other "
+        "presets RESULTS/photographs/PRESET."
+    ),
+]
+Photographs = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for those with them; RESULTS/photographs by default, for other presets "
+        "RESULTS/photographs/PRESET."
+    ),
+]
+
+
+def depth_maps(
+    data: Data,
+    foreign: Foreign = None,
+    results: Results = Path("results/depth"),
+    preset: OfPreset = Preset.FAST,
+    images: Images = None,
+    photographs: Photographs = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw what the ensemble and EnD2 say of the first images of each set.
+
+    Reads the maps that `reproduce depth` left in RESULTS/.parts; no weights
+    are needed, nothing is trained. Prediction, error, total variance and
+    EPKL side by side, for images of the models' own set and of others, and
+    the measures against predicted depth. A set without maps is left out.
+    Photographs have owners: figures that show them go to a folder of their
+    own.
+    """
+    from priornet_paper.depth.experiment import file_name
+    from priornet_paper.depth.files import NoMaps
+    from priornet_paper.depth.sources import named_paths
+
+    files = {name: results / file_name(name, preset) for name in _SETS}
+    found = {name: path for name, path in files.items() if path.exists()}
+    if not found:
+        names = " or ".join(path.name for path in files.values())
+        raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
+    try:
+        others = named_paths(foreign or [])
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    is_fast = preset is Preset.FAST
+    own = results / "photographs" / ("" if is_fast else preset)  # git ignores it
+    folders = images or (Path("docs/images") if is_fast else own), photographs or own
+    for folder in folders:
+        make_folder(folder)
+    without: dict[str, str] = {}
+    for name, path in found.items():
+        try:
+            with blamed_on(path):
+                _draw(path, data, others, folders, overwrite=overwrite)
+        except NoMaps as error:
+            without[name] = str(error)
+    if len(without) == len(found):
+        raise InputError(" ".join(without.values()))
+    for name, reason in without.items():
+        typer.echo(f"{name} is left out: {reason}", err=True)
+
+
+def _draw(
+    path: Path,
+    data: Path,
+    others: Mapping[str, Path],
+    folders: tuple[Path, Path],
+    *,
+    overwrite: bool,
+) -> None:
+    """Draw all figures of one set's models, without and with photographs."""
+    from priornet.report import write_figure
+    from priornet_paper.depth.charts import draw_sets
+    from priornet_paper.depth.files import read_maps
+
+    drawn = draw_sets(read_maps(path, data, others))
+    pairs = list(zip(folders, drawn, strict=True))
+    written = [out for folder, found in pairs for out in figure_paths(folder, *found)]
+    check_outputs(written, overwrite=overwrite)
+    for folder, found in pairs:
+        for name, figure in found.items():
+            print_lines([f"Figure: {write_figure(figure, folder, name)['png']}"])

@@ -5,6 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import torch
 
 from _workers import worker_killed_after
 from priornet.evaluation.results import read_results
-from priornet_paper.depth.__main__ import main
+from priornet_paper.depth.__main__ import main, parse
+from priornet_paper.depth.options import Options
 
 SMALL = ("--set", "height=32", "--set", "width=64", "--set", "n_decoder=16", "--set", "epochs=1")
 UNTAUGHT = ("--weights", "none", "--set", "norm=batch")
@@ -49,7 +51,7 @@ def test_methods_come_one_after_the_other(call, tmp_path):
 def test_time_that_is_up_is_no_failure(call, tmp_path):
     code, out, _ = call("--methods", "Single", "--minutes", "0")
     assert code == 0
-    assert "the time is up" in out
+    assert "The time is up. What is finished is kept; the same command goes on." in out
     assert not (tmp_path / "nyu.smoke.json").exists()
 
 
@@ -86,10 +88,7 @@ def test_a_picture_without_depth_names_the_option(call, photographs, tmp_path):
 
 
 def test_weights_are_those_of_imagenet_unless_told(call):
-    from priornet_paper.depth.__main__ import _parser
-
-    given = _parser().parse_args(["--dataset", "nyu", "--data", "."])
-    assert given.weights == "imagenet"
+    assert parse(["--data", "."]).weights == "imagenet"
 
 
 def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
@@ -157,6 +156,38 @@ def test_nothing_but_the_necessary_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+WITHOUT_TOOLS = """
+import sys
+
+sys.modules.update(dict.fromkeys({blocked}))  # importing these fails
+from priornet_paper.depth.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_smoke_preset_runs_without_the_tools_of_the_command_line(photographs, tmp_path):
+    blocked = ["typer", "click", "rich", "plotly", "pandas", "pyarrow", "matplotlib", "sklearn"]
+    options = ["--data", str(photographs), "--preset", "smoke", "--methods", "single,endd"]
+    options += [*SMALL, *UNTAUGHT, "--out", str(tmp_path)]
+    command = [sys.executable, "-c", WITHOUT_TOOLS.format(blocked=blocked), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(read_results(tmp_path / "nyu.smoke.json")["methods"]) == ["Single", "EnD2"]
+
+
+def test_both_command_lines_show_the_same_options(capsys):
+    from _commands import RUNNER
+    from priornet.cli import app
+
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = [capsys.readouterr().out, RUNNER.invoke(app, ["reproduce", "depth", "--help"]).output]
+    words = ["".join(filter(str.isalnum, text)) for text in shown]
+    for option in fields(Options):
+        for text in words:
+            assert "".join(filter(str.isalnum, option.metadata["help"])) in text
 
 
 @pytest.mark.slow
