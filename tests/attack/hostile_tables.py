@@ -20,7 +20,7 @@ import pandas as pd
 
 from attack.trial import Attack, Counts
 from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.inputs import read_labelled
+from priornet.tables.labelled import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import (
     TableError,

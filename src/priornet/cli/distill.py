@@ -15,16 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from priornet.cli.errors import InputError, blamed_on, called, one_line
-from priornet.cli.inputs import check_stdin, model_columns, read_features, read_labelled
+from priornet.cli.inputs import check_stdin, model_columns
 from priornet.cli.options import LARGEST_SEED, AsJson, Quiet
-from priornet.cli.output import (
-    counted,
-    index_left_out,
-    print_lines,
-    rows_without_target,
-    say_columns,
-)
+from priornet.cli.output import print_lines, say_columns
 from priornet.cli.outputs import check_model_folder
+from priornet.messages import counted
 from priornet.methods import METHODS
 from priornet.methods import Objective as Student
 
@@ -151,6 +146,7 @@ def distil(request: Request, *, verbose: bool) -> tuple[dict[str, Any], Faithful
     check_model_folder(request.out, inputs, quiet=not verbose)
     from priornet.distill.faithfulness import FaithfulnessWarning
     from priornet.tables.column_summaries import ColumnWarning
+    from priornet.tables.labelled import index_left_out, rows_without_target
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -258,6 +254,7 @@ def _taken(rows: _Rows) -> list[str]:
 def _read(request: Request) -> _Rows:
     from priornet.cli.teachers import find_teacher
     from priornet.distill import StoredTeacher
+    from priornet.tables.labelled import read_features, read_labelled
     from priornet.tables.read import located
 
     teacher = find_teacher(request.teacher, request.targets, request.ignore)

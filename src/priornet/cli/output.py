@@ -4,52 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from priornet.cli.errors import printable
+from priornet.messages import counted, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from priornet.evaluation.evaluate_model import Evaluation
+    from priornet.evaluation import Evaluation
     from priornet.tables.column_summaries import ColumnSummary
 
 __all__ = [
     "coloured",
-    "counted",
-    "index_left_out",
     "method_table",
     "print_evaluation",
     "print_lines",
     "progress",
-    "rows_without_target",
     "say_columns",
     "unseen_rows",
-    "write_report",
 ]
 
 _MOST_NOTES = 20  # about columns
-
-
-def counted(n_rows: int) -> str:
-    """``"1 row"``, ``"2 rows"``."""
-    return "1 row" if n_rows == 1 else f"{n_rows} rows"
-
-
-def rows_without_target(n_rows: int) -> list[str]:
-    """What to say about rows that could not be used: one sentence, or none."""
-    verbs = ("has", "was") if n_rows == 1 else ("have", "were")
-    if n_rows == 0:
-        return []
-    return [f"{counted(n_rows)} {verbs[0]} no target and {verbs[1]} left out."]
-
-
-def index_left_out(names: Sequence[str]) -> list[str]:
-    """Say which columns of a file are the unnamed index of a frame, a sentence for each."""
-    return [f'"{name}" is an index without a name and was left out.' for name in names]
 
 
 def unseen_rows(n_rows: int) -> str:
@@ -59,8 +36,18 @@ def unseen_rows(n_rows: int) -> str:
     )
 
 
-def say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str]) -> None:
-    """One line for each column and note; a wide table's are cut, and whole in the JSON."""
+def say_columns(
+    path: str, summaries: Sequence[ColumnSummary], notes: Sequence[str], *, quiet: bool = False
+) -> None:
+    """Print a line for each column and note; a wide table's are cut, and whole in the JSON.
+
+    Args:
+        path: The table.
+        summaries: How its columns are read.
+        notes: Messages about it.
+        quiet: Print the messages only.
+    """
+    summaries = () if quiet else summaries
     from priornet.tables.column_summaries import summary_lines
 
     lines = [f"{path}: columns as they are read:"] if summaries else []
@@ -70,13 +57,6 @@ def say_columns(path: str, summaries: Sequence[ColumnSummary], notes: Sequence[s
         lines.append(f"Warning: {path}: {len(notes) - _MOST_NOTES} more; --json lists them.")
     for line in lines:
         typer.echo(printable(line), err=True)
-
-
-def write_report(path: Path, evaluation: Evaluation) -> None:
-    """The HTML report."""
-    from priornet.report.html import write_report
-
-    write_report(evaluation, path)
 
 
 def print_evaluation(evaluation: Evaluation) -> None:

@@ -23,9 +23,10 @@ from priornet.cli.options import (
     Overwrite,
     Quiet,
 )
-from priornet.cli.output import counted, progress, unseen_rows
+from priornet.cli.output import progress, unseen_rows
 from priornet.cli.outputs import check_outputs, check_standard_output
 from priornet.cli.predict_depth import PhotoRequest, photo_sentences, score_photographs
+from priornet.messages import counted
 
 __all__ = ["predict"]
 

@@ -17,8 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from priornet._version import __version__
-from priornet.cli.errors import Failure, is_input_error, one_line, printable
 from priornet.cli.sigterm import Terminated, end_on_sigterm
+from priornet.messages import Failure, InputError, one_line, printable
 
 __all__ = ["add_lazily", "app", "main"]
 
@@ -110,9 +110,7 @@ class _Group(TyperGroup):
             detail = f" ({one_line(error)})" if str(error) else ""
             _say(f"not enough memory{detail}; use fewer rows or columns, or a smaller model.")
             raise typer.Exit(1) from error
-        except ValueError as error:
-            if not is_input_error(error):
-                raise
+        except InputError as error:
             _say(" ".join([one_line(error), *getattr(error, "__notes__", ())]))
             raise typer.Exit(2) from error
 

@@ -12,7 +12,7 @@ import typer
 from priornet.cli.errors import InputError, blamed_on
 from priornet.cli.inputs import is_network, load_model, load_network
 from priornet.cli.options import AsJson, ModelOrWeights
-from priornet.cli.output import counted
+from priornet.messages import counted
 
 __all__ = ["verify"]
 

@@ -9,6 +9,12 @@ from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
     from priornet.evaluation.evaluate_model import Evaluation, evaluate
+    from priornet.evaluation.labelled_files import (
+        FileEvaluation,
+        FileFit,
+        evaluate_file,
+        fit_file,
+    )
     from priornet.evaluation.results import provenance, provenance_of, read_results, write_results
     from priornet.evaluation.scored_files import score_file
     from priornet.evaluation.summaries import (
@@ -20,9 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
+    "FileEvaluation",
+    "FileFit",
     "check_scores",
     "check_summaries",
     "evaluate",
+    "evaluate_file",
+    "fit_file",
     "provenance",
     "provenance_of",
     "read_results",
@@ -33,8 +43,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
     **dict.fromkeys(("provenance", "provenance_of", "read_results", "write_results"), "results"),
+    **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
+    **dict.fromkeys(("FileEvaluation", "FileFit", "evaluate_file", "fit_file"), "labelled_files"),
     "score_file": "scored_files",
     **dict.fromkeys(("check_scores", "check_summaries", "signature_of", "summary"), "summaries"),
 }

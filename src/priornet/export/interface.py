@@ -24,6 +24,7 @@ from priornet._lazy import need_for
 from priornet._version import __version__
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import conformal_quantile
+from priornet.messages import InputError
 from priornet.tables.encoding import RawColumn
 from priornet.tables.matching import as_labels, as_numbers
 from priornet.tables.preprocessing import TablePreprocessor
@@ -53,7 +54,7 @@ INPUT = "X"
 _EDGE = 1e-12  # least distance of a coverage from 0 and 1
 
 
-class ExportError(ValueError):
+class ExportError(InputError):
     """A model cannot be exported, or a file cannot be compared; the message is one line."""
 
 

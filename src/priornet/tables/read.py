@@ -21,6 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from priornet.messages import InputError
 from priornet.notices import first_line
 from priornet.tables.csv_blocks import CsvBlocks, CsvError
 from priornet.tables.raw import PANDAS_EXTENSIONS, as_frame
@@ -53,7 +54,7 @@ _BATCH_BYTES = 64 << 20
 _WIDTH = 9  # of a number and its place among the missing ones; of a text, without its letters
 
 
-class TableError(ValueError):
+class TableError(InputError):
     """A problem with a table; the message is one line for the person who gave it."""
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from priornet._lazy import need_for
 from priornet.depth.images.codes import decompress_codes, decompress_metres
+from priornet.messages import InputError
 
 __all__ = [
     "KITTI",
@@ -55,7 +56,7 @@ _COLOURS = {"RGB", "L", "LA", "P", "PA", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV",
 _ORIENTATION, _UPRIGHT = 0x0112, 1  # EXIF
 
 
-class DepthError(ValueError):
+class DepthError(InputError):
     """A set of images is missing, damaged or of another kind; the message is one line."""
 
 
