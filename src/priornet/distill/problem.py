@@ -60,6 +60,12 @@ class DistillationProblem:
     """Inputs around which to ask: training rows, then unlabelled rows."""
     weight: Tensor
     """Weights of the centres; 1 for unlabelled rows."""
+    kind: AnswerKind = "smooth"
+    """Kind of answers, see :class:`Teacher`."""
+    members: Stack | None = None
+    """Networks from which a student can start; None with a teacher."""
+    n_member_rows: int | None = None
+    """Rows from which each member learnt; None if unknown."""
 
     def __init__(
         self,
@@ -74,33 +80,20 @@ class DistillationProblem:
         self.teacher, self.preprocessor, self.scaling = teacher, preprocessor, scaling
         self.centres = inputs
         if isinstance(teacher, Teacher):
+            self.kind = teacher.kind
             if unlabelled is not None:
                 table = join_tables(table, unmasked(unlabelled), ("X", "unlabelled"))
             self._questions = Questions(table, preprocessor, teacher.label_columns)
             self.centres = torch.as_tensor(self._questions.inputs).to(inputs)
-        elif unlabelled is not None:
-            more = torch.as_tensor(preprocessor.transform(unlabelled))
-            self.centres = torch.cat([inputs, more.to(inputs)])
+        else:
+            self.members = teacher.stack
+            n_rows = teacher.training.get("n_rows")  # a file may say anything here
+            self.n_member_rows = n_rows if isinstance(n_rows, int) and n_rows > 0 else None
+            if unlabelled is not None:
+                more = torch.as_tensor(preprocessor.transform(unlabelled))
+                self.centres = torch.cat([inputs, more.to(inputs)])
         self.weight = weight.new_ones(len(self.centres))
         self.weight[: len(weight)] = weight
-
-    @property
-    def kind(self) -> AnswerKind:
-        """Kind of answers, see :class:`Teacher`."""
-        return self.teacher.kind if isinstance(self.teacher, Teacher) else "smooth"
-
-    @property
-    def members(self) -> Stack | None:
-        """Networks from which a student can start; None for a teacher."""
-        return None if isinstance(self.teacher, Teacher) else self.teacher.stack
-
-    @property
-    def n_member_rows(self) -> int | None:
-        """Rows from which each member learnt; None if unknown."""
-        if isinstance(self.teacher, Teacher):
-            return None
-        n_rows = self.teacher.training.get("n_rows")  # a file may say anything here
-        return n_rows if isinstance(n_rows, int) and n_rows > 0 else None
 
     def ask(
         self, transfer: TransferSet, n: int, generator: Generator

@@ -16,7 +16,7 @@ from priornet.distill.problem import DistillationProblem
 from priornet.distill.targets import Targets, pack_answers, targets_for
 from priornet.distill.teacher import AnswerKind
 from priornet.distill.transfer import Drawn, TransferSet
-from priornet.methods import Objective, method_named
+from priornet.methods import METHODS, HeadKind, Objective
 from priornet.nn import Network, Stack
 from priornet.nn.ramps import quantile_edges
 from priornet.training import Rows
@@ -39,6 +39,9 @@ __all__ = [
 
 Target = Literal["auto", "proxy", "likelihood"]
 
+_HEADS: dict[str, HeadKind] = {
+    one.objective: one.head for one in METHODS.values() if one.objective and one.head
+}
 # A student without a member's weights begins as one Gaussian, for this share of its epochs.
 _FIRST_SHARE = 0.3
 _LEAST_SPREAD = 0.02  # of the average spread, in the weights of answers
@@ -236,8 +239,7 @@ def balance(targets: Targets, columns: Tensor) -> Tensor:
 
 
 def _network(settings: StudentSettings, problem: DistillationProblem, targets: Targets) -> Network:
-    head = method_named(settings.objective).head
-    assert head is not None
+    head = _HEADS[settings.objective]
     n_pieces = settings.n_pieces
     continuous = [source.is_continuous for source in problem.preprocessor.source_]
     return Network(
