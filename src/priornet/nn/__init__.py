@@ -11,7 +11,15 @@ from priornet.nn.heads import (
     make_head,
     stack_head,
 )
-from priornet.nn.stacked import MLP, Stack, StackedMLP, StackedModules
+from priornet.nn.stacked import (
+    MLP,
+    Stack,
+    StackedMLP,
+    StackedModules,
+    joint_belief,
+    stack_belief,
+    stack_outputs,
+)
 
 __all__ = [
     "MLP",
@@ -25,6 +33,9 @@ __all__ = [
     "Stack",
     "StackedMLP",
     "StackedModules",
+    "joint_belief",
     "make_head",
+    "stack_belief",
     "stack_head",
+    "stack_outputs",
 ]
