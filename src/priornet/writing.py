@@ -77,20 +77,20 @@ def whole_path(path: str | os.PathLike[str]) -> Generator[Path]:
         fresh.touch()
         default = fresh.stat()
         yield fresh
-        copy_mode(fresh, default)  # the library may have put a private file of its own there
+        copy_mode(fresh, default)  # the library may have replaced the file by a private one
         sync(fresh)
 
 
 @contextmanager
-def workplace(target: Path, called: str | os.PathLike[str] | None = None) -> Generator[Path]:
+def workplace(target: Path, shown: str | os.PathLike[str] | None = None) -> Generator[Path]:
     """Make a locked, hidden folder beside a path, and remove it afterwards.
 
     Args:
         target: The path, no symbolic link.
-        called: The path's name in errors; by default the path.
+        shown: The path's name in errors; by default the path.
     """
     sweep(target.parent)
-    with _naming(called or target):
+    with _naming(shown or target):
         place, lock = _make(target.parent)
         try:
             yield place
@@ -98,19 +98,19 @@ def workplace(target: Path, called: str | os.PathLike[str] | None = None) -> Gen
             _remove(place, lock)
 
 
-def sync(what: int | Path) -> None:
+def sync(place: int | Path) -> None:
     """Wait until an open file, a file or a folder is on the disk, if the system can tell."""
-    if isinstance(what, int):
+    if isinstance(place, int):
         try:
-            os.fsync(what)
+            os.fsync(place)
         except OSError as error:
             if error.errno not in _UNSYNCABLE:
                 raise
         return
     try:
-        handle = os.open(what, os.O_RDONLY)
+        handle = os.open(place, os.O_RDONLY)
     except OSError:
-        if what.is_dir():  # Windows opens no folders
+        if place.is_dir():  # Windows opens no folders
             return
         raise
     try:

@@ -109,7 +109,7 @@ class ColumnSummary:
         return n_present >= _LEAST_LABELLED and self.n_labels >= _MANY_LABELS * n_present
 
     def notes(self, row: Callable[[int], object] = lambda row: row) -> list[str]:
-        """List what looks wrong; ``row`` gives the user's name for a row, by default its number."""
+        """List problems of the column; ``row`` gives a row's name, by default its number."""
         place = f"column {shown(self.column)}"
         if self.dominant is not None:
             return [outlier_notice(place, self.dominant, row, is_date=self.kind == "date")]
@@ -139,7 +139,7 @@ class ColumnSummary:
 def column_notes(
     summaries: Sequence[ColumnSummary], row: Callable[[int], object] = lambda row: row
 ) -> list[str]:
-    """List what looks wrong in some columns, and which columns pool rare labels."""
+    """List problems of the columns, and the columns that pool rare labels."""
     notes = [note for summary in summaries for note in summary.notes(row)]
     pooled = [
         f"{shown(one.column)} ({one.n_pooled} of {one.n_labels})"
@@ -164,7 +164,7 @@ def warn_of_columns(notes: Sequence[str]) -> None:
 def outlier_notice(
     place: str, found: Dominant, row: Callable[[int], object], *, is_date: bool = False
 ) -> str:
-    """Describe the few values that hold most of a column's variance, and what training does.
+    """Describe the few values that hold most of a column's variance, and how training uses them.
 
     Args:
         place: The column, as messages name it.
@@ -224,11 +224,11 @@ CLIPPED = 100.0
 Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
 1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
 """
-_NAMED = 10.0  # times as far as the others: named, and kept
+_NAMED = 10.0  # as CLIPPED, for a warning only
 _MOST_SHARE = 0.5  # of the variance
-_MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # a handful: one, or one in a hundred rows, at most five
-_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # of values so far away two, or one in twenty rows
-_LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # fewer say nothing about what is far
+_MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # one value, or one in a hundred rows, at most five
+_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # if clipped: two values, or one in twenty rows
+_LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # rows, and distinct other values, to compare with
 
 
 @dataclass(frozen=True)
@@ -348,9 +348,8 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _LOOKS = (("number", _NUMBER), ("date", _DATE), ("time", _TIME))
-_MOST_OF_THEM = 0.8  # of the labels look so
-_LEAST = 3  # labels
-_LOOKED_AT, _LONGEST = 1000, 40  # labels of a column, and letters of a number
+_LEAST, _LEAST_SHARE = 3, 0.8  # labels that look so
+_MOST_LABELS, _LONGEST = 1000, 40  # labels that are checked, and letters of a number
 
 
 @dataclass(frozen=True)
@@ -368,11 +367,11 @@ def find_lookalike(labels: Sequence[str]) -> Lookalike | None:
         >>> find_lookalike(["1,200", "950", "12,000"])
         Lookalike(kind='number', advice='write "1,200" as 1200')
     """
-    words = [label.strip() for label in labels[:_LOOKED_AT]]
+    words = [label.strip() for label in labels[:_MOST_LABELS]]
     words = [word for word in words if word.lower() not in MISSING_WORDS]
     for kind, look in _LOOKS:
         like = [word for word in words if len(word) <= _LONGEST and look.fullmatch(word)]
-        if len(like) >= max(_LEAST, _MOST_OF_THEM * len(words)):
+        if len(like) >= max(_LEAST, _LEAST_SHARE * len(words)):
             return Lookalike(kind, _advice(kind, like, words))
     return None
 
@@ -383,7 +382,7 @@ def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
     unread = [word for word in like if parse_labels([word], parser) is None]
     others = [word for word in words if word not in set(like)]
     if not unread:
-        if not others:  # all of them are read alone, as other numbers each
+        if not others:  # each alone would be read, as another number
             return "write all of them with a point, without separators of thousands"
         return f'leave "{others[0][:40]}" and other words empty'
     word = unread[0]
@@ -400,7 +399,7 @@ def _plain(word: str) -> str:
     assert found is not None
     digits = re.sub(rf"['\u2019{_SPACES}]", "", found["digits"])
     point, comma = digits.rfind("."), digits.rfind(",")
-    if point >= 0 and comma >= 0:  # the last of them divides
+    if point >= 0 and comma >= 0:  # the last one is the decimal separator
         digits = digits.replace("," if comma < point else ".", "").replace(",", ".")
     elif comma >= 0:
         groups = digits.split(",")

@@ -1,8 +1,8 @@
 """CSV text, cut where a row ends and parsed block by block.
 
-Arrow takes a quote that nobody closes for the start of a text that ends with the file. So quotes
-are paired here first: a quote that opens a value must be closed before a separator or a line end.
-Quotes in the midst of a value are part of it.
+To Arrow, a quote that is not closed opens a text that ends with the file. So quotes are paired here
+first: a quote that opens a value must be closed before a separator or a line end. Quotes in the
+middle of a value are part of the value.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _START_BYTES = 1 << 16
 _LONGEST_ROW = 1 << 28
 _LONGEST_HEADER = 1 << 24
 _QUOTE, _LF, _CR = b'"\n\r'
-_MARK = b"\xef\xbb\xbf"  # that some programs put in front of UTF-8
-_SEPARATORS = ",;\t|"  # the first of them where the header has none
+_MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
+_SEPARATORS = ",;\t|"  # a header without any has the first
 _WRONG_ROW = re.compile(
     r"Row #(?P<row>\d+): Expected (?P<wanted>\d+) columns, got (?P<found>\d+): (?P<text>.*)"
 )
@@ -126,7 +126,7 @@ class CsvBlocks:
                 size -= len(piece)
         known = len(self._pending)
         self._pending = b"".join(pieces)
-        if self._start or known:  # UTF-16, which has zeros too, is looked for at the start
+        if self._start or known:  # the start is checked for UTF-16 first, which has zeros too
             self._check_for_zeros(known)
 
     def _check_for_zeros(self, start: int) -> None:
@@ -178,7 +178,7 @@ class CsvBlocks:
         """
         quotes = np.flatnonzero(data == _QUOTE)
         opens, closes = quotes[0::2], quotes[1::2]
-        ends = np.zeros(256, bool)  # what stands around values
+        ends = np.zeros(256, bool)  # characters around values
         ends[[ord(self.delimiter), _LF, _CR]] = True
         begins, is_whole = ends[data[opens - 1]], ends[data[np.minimum(closes + 1, len(data) - 1)]]
         begins[:1] |= opens[:1] == 0
@@ -194,7 +194,7 @@ class CsvBlocks:
     def _paired(
         self, data: NDArray[np.uint8], quotes: Positions, separators: list[int]
     ) -> tuple[Positions, Positions]:
-        """Find the pairs of quotes one by one, where some stand in the midst of values."""
+        """Find the pairs of quotes one by one, where some stand in the middle of values."""
         opens: list[int] = []
         closes: list[int] = []
         is_open = False

@@ -1,4 +1,4 @@
-"""What training learns about one raw column, and how a saved model keeps it."""
+"""Raw columns as training learnt them: numbers to standardise, or labels to encode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Parser = Literal["number", "comma", "boolean", "date"]
 Role = Literal["value", "category", "missing"]
 
 _LARGEST = float(np.finfo(np.float64).max)
-_ROUNDING = 1e-9  # a constant may come in other digits
+_ROUNDING = 1e-9  # relative; a constant may have other last digits
 _EXAMPLES = 5  # labels of a summary
 
 
@@ -249,7 +249,7 @@ def _learn_labels(
         has_other=len(rows) > limit,
     )
     codes = column.codes if weight is None else column.codes[weight > 0]
-    counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)  # of missing values first
+    counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)  # missing values first
     order = np.argsort(-counts[1:], kind="stable")
     present = [column.labels[i] for i in order if counts[i + 1] > 0]
     summary = replace(

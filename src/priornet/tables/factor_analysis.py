@@ -159,7 +159,7 @@ def _factor_analysis(covariance: FloatArray, n_factors: int) -> Any:
     rows = (vectors * np.sqrt(np.maximum(values, 0) * len(values))).T
     model = FactorAnalysis(n_factors, svd_method="lapack", tol=1e-6, max_iter=2000)
     with warnings.catch_warnings():
-        # The last digits of a likelihood do not matter to where the drawn inputs lie.
+        # The last digits of the likelihood do not matter for samples.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(np.concatenate([rows, -rows]))
 

@@ -46,9 +46,9 @@ Mask = NDArray[np.bool_]
 
 RARE = 0.01
 """A row lacks too much where a smaller share of the training rows lacks as many values."""
-# As programs write numbers. With zeros in front it is a code: 007 is not 7.
+# A number as programs write it; digits with zeros in front are a code: 007 is not 7.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
-_EXACT_DIGITS = 15  # that a double keeps
+_EXACT_DIGITS = 15  # a double keeps them
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
@@ -124,7 +124,7 @@ def _meaning(label: str) -> object:
         if days is not None:
             return "moment", as_moments(days[1]).item()
     if _TIME.fullmatch(label):
-        with suppress(ValueError):  # 25:00
+        with suppress(ValueError):  # such as 25:00
             return "time", time.fromisoformat(label)
     return label
 
@@ -141,7 +141,7 @@ def _texts(raw: Numbers) -> Texts:
 
 @dataclass
 class Unseen:
-    """The rows of one table with what training never had: masks ``(n_rows,)`` by column.
+    """The rows of one table with values that training never had: masks ``(n_rows,)`` by column.
 
     Attributes:
         absent: The value is missing, which it never was in training.
@@ -169,7 +169,7 @@ class Unseen:
 
     @property
     def rows(self) -> Mask:
-        """Find the rows with anything that training never had."""
+        """Find the rows with any value that training never had, or with too few values."""
         found = self.bare
         for kind in (self.absent, self.unknown, self.far):
             for rows in kind.values():
@@ -178,7 +178,7 @@ class Unseen:
 
     @property
     def columns(self) -> NDArray[np.object_]:
-        """Name the columns behind each such row, joined by ``"; "``; empty for other rows."""
+        """Name the columns with such values in each row, joined by ``"; "``; else empty text."""
         found = np.full(self.n_rows, "", object)
         bare = self.bare
         names = [*self.absent, *self.unknown, *self.far, *(self.missing if bare.any() else ())]
@@ -193,7 +193,7 @@ class Unseen:
 
 @dataclass
 class Tally:
-    """Counts of what training never had, over any number of tables.
+    """Counts of values that training never had, over any number of tables.
 
     Attributes:
         n_rows: Rows.

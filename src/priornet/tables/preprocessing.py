@@ -67,7 +67,7 @@ class TablePreprocessor:
         n_features_in_: Number of raw columns.
         feature_names_in_: Their names; None for columns without names.
         feature_names_out_: Names of the output columns.
-        columns_: What training learnt about each raw column.
+        columns_: The raw columns as training learnt them.
         source_: Raw column and role of each output column.
         most_missing_: More values than these are too many for a row to lack.
         summaries_: How each raw column was read; a loaded preprocessor has no counts.
@@ -143,8 +143,8 @@ class TablePreprocessor:
         Args:
             X: A table with the columns of training, in any order where they have names.
             dtype: Floating type of the result; the arithmetic is float64.
-            extra: What to do about names that training had not.
-            unseen: A fresh record, to be filled with the rows that training never had.
+            extra: ``"ignore"`` to leave out columns that training had not.
+            unseen: An empty record, to be filled with the values that training never had.
         """
         table = read_table(X)
         places = self.places(table, extra)
@@ -170,7 +170,7 @@ class TablePreprocessor:
         ends = [self._minimum[raw], self._median[raw], self._maximum[raw]]
         low, middle, high = ((end - self._mean[raw]) * self._inverse[raw] for end in ends)
         reach = np.maximum(high - middle, middle - low)
-        # Half as far, for the farthest value in training may itself be nearer by rounding alone.
+        # Half as far: rounding may move a clipped value nearer than CLIPPED.
         far = np.abs(matrix[:, out] - middle) > np.where(reach > 0, CLIPPED / 2 * reach, np.inf)
         if not far.any():
             return matrix
@@ -221,9 +221,9 @@ class TablePreprocessor:
     ) -> None:
         """Keep the learnt columns, and lay out what every call of :meth:`transform` needs."""
         self.n_features_in_ = len(columns)
-        self.most_missing_ = min(most_missing, len(columns) - 1)  # a row without any is too bare
+        self.most_missing_ = min(most_missing, len(columns) - 1)  # a row needs one value
         self.feature_names_in_ = names
-        self._labels: tuple[Hashable, ...] | None = None  # of this process only: no file has them
+        self._labels: tuple[Hashable, ...] | None = None  # not saved
         self.columns_ = tuple(columns)
         out: list[str] = []
         source: list[OutputColumn] = []

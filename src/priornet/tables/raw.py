@@ -47,7 +47,7 @@ __all__ = [
 PANDAS_EXTENSIONS = ("pandas.period", "pandas.interval")
 """Types of pandas that Arrow keeps under these names."""
 _TEXTS = ("string", "large_string", "string_view")  # types of Arrow
-_LABELS = (  # those whose values are known by their text
+_LABELS = (  # types whose values become labels by their text
     *(*_TEXTS, "binary", "large_binary", "binary_view"),
     *("fixed_size_binary", "time32", "time64"),
 )
@@ -81,7 +81,7 @@ def unmasked(table: Any) -> Any:
         return table
     mask: Any = np.ma.getmaskarray(table)
     kind = table.dtype.kind
-    if not mask.any() or kind == "V":  # of records: what is masked in them has no one answer
+    if not mask.any() or kind == "V":  # records may be masked in part
         return np.asarray(table)
     values: Any = np.asarray(table)
     missing: Any = None
@@ -154,7 +154,7 @@ def _from_series(series: Any, name: str | int) -> Column:
         return Numbers(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if kind == "M" and getattr(dtype, "tz", None) is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
-    if kind in "mMc":  # times in their own unit, for not all fit nanoseconds
+    if kind in "mMc":  # times keep their unit: not all fit nanoseconds
         return from_values(series.to_numpy(), name)
     try:
         codes, uniques = series.factorize()
@@ -184,7 +184,7 @@ def _from_chunks(array: Any, name: str | int) -> Column:
     if pa.types.is_date32(kind):
         return from_values(np.asarray(array).astype("M8[D]"), name)
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        return from_values(np.asarray(array), name)  # moments and durations in their own unit
+        return from_values(np.asarray(array), name)  # moments and durations keep their unit
     if pa.types.is_decimal(kind):
         return Numbers(np.asarray(_decimals_as_floats(array), np.float64))
     is_number = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
@@ -335,7 +335,9 @@ def pick_columns(table: Any, names: Sequence[str]) -> Any:
         return {name: columns[name] for name in names}
     if hasattr(table, "column_names"):  # an Arrow table
         return table.select(list(names))
-    labels = dict(zip(map(str, table.columns), table.columns, strict=True))  # need not be text
+    labels = dict(
+        zip(map(str, table.columns), table.columns, strict=True)
+    )  # labels need not be text
     return table[[labels[name] for name in names]]
 
 

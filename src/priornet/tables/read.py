@@ -48,10 +48,10 @@ __all__ = [
 
 _TSV = (".tsv", ".tsv.gz")
 _CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
-_LONG_TEXT, _COPIES = 256, 4  # bytes of a value that is hardly a label; copies of it
+_LONG_TEXT, _COPIES = 256, 4  # bytes of a long text, and its copies while a model learns
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 64 << 20
-_WIDTH = 9  # of a number and its place among the missing ones; of a text, without its letters
+_WIDTH = 9  # bytes of a number, or of a text without its letters, with its mask
 
 
 class TableError(InputError):
@@ -116,7 +116,7 @@ def _bytes_to_learn_from(column: Any) -> int:
 def _memory() -> int:
     """Return the bytes of free memory, of the machine or of its container."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with suppress(OSError, ValueError):  # where there is no such limit
+    with suppress(OSError, ValueError):  # there may be no limit
         sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     with suppress(OSError):  # only Linux has this file
         words = Path("/proc/meminfo").read_text().split()
@@ -169,7 +169,7 @@ def convert_numbers(batch: Any, names: Sequence[str], booleans: Collection[str] 
             numbers = pc.cast(pc.if_else(is_missing, None, text), pa.float64())
         except pa.ArrowInvalid:
             continue
-        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", which only Arrow takes for one
+        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", a number to Arrow only
             continue
         columns[index], fields[index] = numbers, pa.field(name, numbers.type)
     return type(batch).from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
@@ -326,7 +326,7 @@ def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> Non
 
 
 def check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
-    """Refuse a table without a column; ``what`` says what it is for."""
+    """Refuse a table without a column; ``what`` names the column's purpose."""
     if name in given:
         return
     close = get_close_matches(name, list(given), 1)

@@ -184,7 +184,7 @@ def label_of(value: Any) -> str:
         value = value.decode("utf-8", "replace")
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    if isinstance(value, timedelta):  # pandas spells its own in another way
+    if isinstance(value, timedelta):  # pandas spells durations in another way
         value = timedelta(value.days, value.seconds, value.microseconds)
     return str(value).strip()
 
@@ -225,7 +225,7 @@ def _complex(name: str | int) -> ValueError:
 _DAY_IN_MICROSECONDS = 86_400e6
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FINE = ("us", "ns", "ps", "fs", "as")  # any moment of these units is one in microseconds
+_FINE = ("us", "ns", "ps", "fs", "as")  # units that convert to microseconds without overflow
 
 
 def as_days(values: Any) -> NDArray[np.float64]:
@@ -234,7 +234,7 @@ def as_days(values: Any) -> NDArray[np.float64]:
     fine = values.astype(f"{kind}8[us]")
     days = fine.astype(np.int64) / _DAY_IN_MICROSECONDS
     if np.datetime_data(values.dtype)[0] not in _FINE:
-        # NumPy wraps around without a word where 64 bits cannot count the microseconds.
+        # NumPy wraps around in silence where 64 bits cannot count the microseconds.
         whole = values.astype(f"{kind}8[D]")
         days = np.where(fine.astype(whole.dtype) == whole, days, whole.astype(np.int64))
     return np.where(np.isnat(values), np.nan, days)
@@ -247,7 +247,7 @@ def as_moments(days: NDArray[np.float64]) -> NDArray[np.datetime64]:
 
 def days_of(value: Any) -> float:
     """Convert one date, moment or duration to days; a moment without a zone counts as UTC."""
-    for method in ("to_datetime64", "to_timedelta64"):  # of pandas, in a unit of its own
+    for method in ("to_datetime64", "to_timedelta64"):  # a value of pandas, with its own unit
         if hasattr(value, method):
             value = getattr(value, method)()
     if isinstance(value, (np.datetime64, np.timedelta64)):
@@ -265,7 +265,7 @@ def days_of(value: Any) -> float:
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."})
 
 # A comma that may group thousands. Of numbers with three decimals, a tenth end in a zero that
-# programs leave out: so many show that a comma is decimal, and one mistyped cell does not.
+# programs leave out: these show that a comma is decimal; one mistyped cell does not.
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+")
 _LEAST_DECIMAL, _DECIMAL_SHARE = 5, 0.05
 
@@ -300,7 +300,7 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
 
 
 def _parse_number(word: str) -> float | None:
-    if "_" in word:  # Python reads 1_000; people write such things in codes, not in numbers
+    if "_" in word:  # Python reads 1_000 as a number; in a table it is a code
         return None
     try:
         return float(word)

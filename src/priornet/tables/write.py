@@ -29,7 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 class TableWriter:
     """A file written in batches, in place only when all of it is there.
 
-    A context manager: leaving it with an error removes what was written.
+    A context manager: an error inside removes the unfinished file.
 
     Args:
         path: File, or ``-``.
@@ -93,7 +93,7 @@ class TableWriter:
         import pyarrow.parquet as pq
 
         if self._parquet is None:
-            # Numbers hardly repeat: a dictionary of them costs more time and space than they do.
+            # Numbers hardly repeat: a dictionary costs more time and space than the numbers.
             numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_temporal)
             texts: Any = [f.name for f in batch.schema if not any(is_(f.type) for is_ in numeric)]
             writer = pq.ParquetWriter(self._file, batch.schema, use_dictionary=texts)
@@ -149,7 +149,7 @@ def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) ->
             doubled = pc.replace_substring(text, '"', '""')
             quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
             text = pc.if_else(pc.match_substring_regex(text, special), quoted, text)
-        if batch.num_columns == 1:  # readers take an empty line for no row
+        if batch.num_columns == 1:  # readers skip an empty line
             empty = pa.scalar('""', pa.large_string())
             text = pc.if_else(pc.equal(text, nothing), empty, text)
         cells.append(text)
@@ -167,7 +167,7 @@ def _writing(path: str) -> Generator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.errno in _FULL:  # the machine's fault, not that of the name
+        if error.errno in _FULL:  # a fault of the machine, not of the name
             raise OSError(error.errno, error.strerror, path) from error
         raise TableError(f"{path}: cannot write: {error.strerror or error}.") from error
     except pa.ArrowException as error:
