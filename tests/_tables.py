@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from priornet.tables.matching import Tally, Unseen
+from priornet.tables.encoding import Tally, Unseen
 from priornet.tables.preprocessing import TablePreprocessor
 
 

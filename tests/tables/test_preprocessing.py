@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 from _tables import transformed
-from priornet.tables.column_summaries import find_dominant
-from priornet.tables.matching import Tally
+from priornet.tables.encoding import Tally
+from priornet.tables.learning import find_dominant
 from priornet.tables.preprocessing import OutputColumn, TablePreprocessor
 from priornet.tables.values import CellError
 

@@ -20,7 +20,7 @@ from priornet.estimators.prediction import (
 )
 from priornet.nn import Stack, joint_belief, stack_outputs
 from priornet.nn.architecture import Network
-from priornet.tables.matching import Unseen
+from priornet.tables.encoding import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import TargetColumns
 

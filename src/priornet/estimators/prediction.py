@@ -15,7 +15,7 @@ from torch import Tensor
 from priornet.distributions.normal import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.estimators.held_out import WORDS, Reference, conformal_quantile
-from priornet.tables.matching import Unseen
+from priornet.tables.encoding import Unseen
 from priornet.tables.target_columns import TargetColumns
 from priornet.uncertainty import Uncertainty, uncertainty
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.encoding import RawColumn
-from priornet.tables.matching import as_labels
+from priornet.tables.encoding import RawColumn, as_labels
 from priornet.tables.raw import read_table
 from priornet.tables.values import Numbers, Table, as_moments, parse_labels
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from priornet.estimators import BaseRegressor, PredictionError
 from priornet.estimators.held_out import WORDS
 from priornet.estimators.prediction import added_names
-from priornet.tables.matching import Tally
+from priornet.tables.encoding import Tally
 from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 from priornet.tables.write import TableWriter
 from priornet.training.threads import at_most, available_cores

@@ -25,8 +25,7 @@ from priornet._version import __version__
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import conformal_quantile
 from priornet.messages import InputError
-from priornet.tables.encoding import RawColumn
-from priornet.tables.matching import as_labels, as_numbers
+from priornet.tables.encoding import RawColumn, as_labels, as_numbers
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
 from priornet.tables.values import Column

@@ -1,9 +1,9 @@
 """Raw columns in, a matrix out. No network lives here.
 
 A column goes one way: ``read`` (a file becomes a frame; ``csv_blocks`` cuts CSV), ``raw`` (a table
-of any kind becomes columns), ``values`` (numbers or labels), ``encoding`` (training learns the
-column, ``column_summaries`` describe it), ``matching`` (later rows are read as training read them)
-and ``preprocessing`` (all columns become the matrix).
+of any kind becomes columns), ``values`` (numbers or labels), ``learning`` (training learns the
+column; ``column_summaries`` describe it), ``encoding`` (the column that training learnt; later
+values are read as training read them) and ``preprocessing`` (all columns become the matrix).
 
 Each name is imported when it is first used: reading a table needs no torch.
 """

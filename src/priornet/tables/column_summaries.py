@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.notices import warn_user
+from priornet.tables.encoding import RawColumn
+from priornet.tables.learning import Dominant, Learned
 from priornet.tables.values import MISSING_WORDS, as_moments, parse_labels, shown
 
 __all__ = [
-    "CLIPPED",
     "ColumnSummary",
     "ColumnWarning",
-    "Dominant",
     "Lookalike",
     "TableWarning",
     "column_notes",
-    "find_dominant",
     "find_lookalike",
     "outlier_notice",
+    "summarise",
     "summary_lines",
     "warn_of_columns",
 ]
@@ -136,6 +136,43 @@ class ColumnSummary:
         return found
 
 
+def summarise(label: str | int, column: RawColumn, learned: Learned | None = None) -> ColumnSummary:
+    """Summarise a column; without ``learned``, as for a loaded model, it has no counts.
+
+    Args:
+        label: Its name, or its number where it has none.
+        column: The column.
+        learned: More about its training values.
+    """
+    n_missing = None if column.has_missing else 0
+    if column.kind == "numeric":
+        kind = column.parser if column.parser in ("boolean", "date") else "number"
+        found = ColumnSummary(label, kind, n_missing, column.minimum, column.maximum)
+    else:
+        found = ColumnSummary(
+            label,
+            "label",
+            n_missing,
+            labels=column.categories[:_SHOWN],
+            n_labels=len(column.categories),
+            n_pooled=None if column.has_other else 0,
+        )
+    if learned is None:
+        return found
+    n_missing, n_rows = learned.n_missing, learned.n_rows
+    if column.kind == "numeric":
+        return replace(found, n_missing=n_missing, n_rows=n_rows, dominant=learned.dominant)
+    return replace(
+        found,
+        n_missing=n_missing,
+        n_rows=n_rows,
+        labels=learned.labels[:_SHOWN],
+        n_labels=len(learned.labels),
+        n_pooled=len(learned.labels) - len(column.categories),
+        lookalike=None if learned.is_declared else find_lookalike(learned.labels),
+    )
+
+
 def column_notes(
     summaries: Sequence[ColumnSummary], row: Callable[[int], object] = lambda row: row
 ) -> list[str]:
@@ -214,108 +251,6 @@ def _shown_value(value: float, is_date: bool) -> str:
 
 def _cut(label: str) -> str:
     return label if len(label) <= 24 else f"{label[:24]}..."
-
-
-# -- a few values that hold most of the variance ---------------------------------------------------
-
-CLIPPED = 100.0
-"""Training clips a value that is this many times as far from the median as the farthest other one.
-
-Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
-1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
-"""
-_NAMED = 10.0  # as CLIPPED, for a warning only
-_MOST_SHARE = 0.5  # of the variance
-_MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # one value, or one in a hundred rows, at most five
-_MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # if clipped: two values, or one in twenty rows
-_LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # rows, and distinct other values, to compare with
-
-
-@dataclass(frozen=True)
-class Dominant:
-    """A few values that hold most of a column's variance.
-
-    Attributes:
-        rows: Their rows.
-        values: The values.
-        times: Their distance from the median, in that of the farthest other value.
-        share: Their share of the variance.
-        low: Smallest of the other values.
-        high: Largest of the other values.
-    """
-
-    rows: tuple[int, ...]
-    values: tuple[float, ...]
-    times: float
-    share: float
-    low: float
-    high: float
-
-    @property
-    def is_clipped(self) -> bool:
-        """Check if training clips them to the range of the other values."""
-        return self.times >= CLIPPED
-
-    def taken(self, values: FloatArray) -> FloatArray:
-        """Clip values as training does."""
-        return np.clip(values, self.low, self.high) if self.is_clipped else values
-
-
-def find_dominant(values: FloatArray) -> Dominant | None:
-    """Find the few values that hold most of a column's variance, far from all others.
-
-    A column with one other value is left alone: a rare 0/1 column holds all its variance in a few
-    rows. So is a column with two, unless both are common and a single third value is far from them.
-
-    Args:
-        values: Numbers, none of them missing.
-    """
-    if len(values) < _LEAST_ROWS:
-        return None
-    middle = np.median(values)
-    with np.errstate(over="ignore"):
-        distances = np.abs(values - middle)
-    gap = _find_gap(distances)
-    if gap is None:
-        return None
-    nearest, times = gap
-    is_far = distances > nearest
-    others = values[~is_far]
-    if len(np.unique(others)) < _LEAST_DISTINCT and not _is_third(values[is_far], others):
-        return None
-    scaled = (values - middle) / distances.max()
-    squares = np.square(scaled - scaled.mean())
-    share = float(squares[is_far].sum() / squares.sum())
-    if share <= _MOST_SHARE:
-        return None
-    rows = np.flatnonzero(is_far).tolist()
-    ends = float(others.min()), float(others.max())
-    return Dominant(tuple(rows), tuple(values[rows].tolist()), times, share, *ends)
-
-
-def _find_gap(distances: FloatArray) -> tuple[float, float] | None:
-    """Find the gap below the few farthest values: where it begins, and the ratio of its ends."""
-    n = len(distances)
-    few = most = min(_MOST_VALUES, max(1, n // _ROWS_PER_VALUE))
-    if n >= _ROWS_PER_CLIPPED:
-        most = max(few, min(_MOST_CLIPPED, max(2, n // _ROWS_PER_CLIPPED)))
-    farthest = np.sort(np.partition(distances, n - most - 1)[n - most - 1 :])[::-1]
-    if not np.isfinite(farthest[0]) or farthest[few] == 0:
-        return None
-    farthest = farthest[farthest > 0]
-    times = farthest[:-1] / farthest[1:]
-    clipped = np.flatnonzero(times >= CLIPPED)
-    last = int(clipped[-1] if len(clipped) else np.argmax(times[:few]))
-    return None if times[last] < _NAMED else (float(farthest[last + 1]), float(times[last]))
-
-
-def _is_third(far: FloatArray, others: FloatArray) -> bool:
-    """Check if one value is far from two others that both occur again, as 10 000 is from 0, 1."""
-    counts = np.unique(others, return_counts=True)[1]
-    low, high = others.min(), others.max()
-    apart = max(low - far[0], far[0] - high)
-    is_common = len(counts) == 2 and bool(counts.min() >= 2)
-    return len(far) == 1 and is_common and bool(apart >= CLIPPED * (high - low))
 
 
 # -- labels that look like numbers, dates or times -------------------------------------------------

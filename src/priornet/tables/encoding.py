@@ -1,40 +1,73 @@
-"""Raw columns as training learnt them: numbers to standardise, or labels to encode."""
+"""Raw columns as training learnt them, and later values read as training read them.
+
+Text, typed columns and categories write one value in different ways: ``True``, ``true`` and 1,
+``3`` and ``3.0``, a day with and without its midnight, ``12:30`` and ``12:30:00``. A column that
+training knew as numbers becomes those numbers; one that it knew as labels, the labels as training
+spelled them.
+
+A row is *unseen*, and no model can vouch for it, where
+
+- a value is missing in a column that was complete in training;
+- a label is new to a column whose training labels are all known (none were pooled);
+- a number lies further outside the training range than that range is wide;
+- a number is neither 0 nor 1 where training had no others;
+- the row lacks more values than 99 of 100 training rows, or has no value at all.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from datetime import time
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.column_summaries import ColumnSummary, find_dominant, find_lookalike
 from priornet.tables.values import (
+    MISSING_WORDS,
     CellError,
     Column,
     Numbers,
     Texts,
+    as_moments,
+    label_of,
     parse_labels,
     shown,
 )
 
 __all__ = [
     "RawColumn",
+    "Tally",
+    "Unseen",
+    "as_labels",
+    "as_numbers",
     "check_not_infinite",
     "expect",
-    "learn_column",
+    "means_missing",
+    "most_missing",
     "read_column",
 ]
 
 FloatArray = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Parser = Literal["number", "comma", "boolean", "date"]
 Role = Literal["value", "category", "missing"]
 
 _LARGEST = float(np.finfo(np.float64).max)
 _ROUNDING = 1e-9  # relative; a constant may have other last digits
-_EXAMPLES = 5  # labels of a summary
+RARE = 0.01
+"""A row lacks too much where a smaller share of the training rows lacks as many values."""
+# A number as programs write it; digits with zeros in front are a code: 007 is not 7.
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+_EXACT_DIGITS = 15  # a double keeps them
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
+_TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
+_KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
 
 
 @dataclass(frozen=True)
@@ -112,171 +145,6 @@ class RawColumn:
             found = [(f"{name} = {label}", "category") for label in labels]
         return [*found, (f"{name} is missing", "missing")] if self.has_missing else found
 
-    def summary(self, label: str | int) -> ColumnSummary:
-        """Describe the column without counts; ``label`` is its name or number."""
-        n_missing = None if self.has_missing else 0
-        if self.kind == "numeric":
-            kind = self.parser if self.parser in ("boolean", "date") else "number"
-            return ColumnSummary(label, kind, n_missing, self.minimum, self.maximum)
-        return ColumnSummary(
-            label,
-            "label",
-            n_missing,
-            labels=self.categories[:_EXAMPLES],
-            n_labels=len(self.categories),
-            n_pooled=None if self.has_other else 0,
-        )
-
-
-def learn_column(
-    label: str | int, column: Column, weight: FloatArray | None, max_categories: int
-) -> tuple[RawColumn, ColumnSummary, NDArray[np.bool_]]:
-    """Learn from one column, summarise it, and mark its missing values.
-
-    Args:
-        label: Its name, or its number where it has none.
-        column: Its values.
-        weight: Weight per row; rows of weight 0 do not count at all.
-        max_categories: Largest number of output columns for labels.
-    """
-    if isinstance(column, Numbers):
-        parser = "date" if column.is_date else "number"
-        return _learn_numbers(label, column.values, weight, parser)
-    if column.labels and not column.is_declared:
-        parsed = parse_labels(column.labels)
-        if parsed is not None:
-            return _learn_numbers(label, column.lookup(parsed[1], np.nan), weight, parsed[0])
-    return _learn_labels(label, column, weight, max_categories)
-
-
-def _learn_numbers(
-    label: str | int, values: FloatArray, weight: FloatArray | None, parser: str
-) -> tuple[RawColumn, ColumnSummary, NDArray[np.bool_]]:
-    check_not_infinite(label, values)
-    is_missing = np.isnan(values)
-    counts = np.ones_like(is_missing) if weight is None else weight > 0
-    rows = np.flatnonzero(counts & ~is_missing)
-    if not len(rows):
-        raise _all_missing(label)
-    values, weight = values[rows], None if weight is None else weight[rows]
-    dominant = find_dominant(values)
-    if dominant is not None:
-        values = dominant.taken(values)
-        dominant = replace(dominant, rows=tuple(int(rows[row]) for row in dominant.rows))
-    mean, scale = _scaling(label, values, weight)
-    low, high = float(values.min()), float(values.max())
-    if parser == "number" and low >= 0 and high <= 1 and bool(np.isin(values, (0, 1)).all()):
-        parser = "boolean"
-    n_missing = int((is_missing & counts).sum())
-    learned = RawColumn(
-        label if isinstance(label, str) else None,
-        "numeric",
-        parser,  # pyright: ignore[reportArgumentType] (a key of the parsers)
-        median=_median(values, weight),
-        mean=mean,
-        scale=scale,
-        minimum=low,
-        maximum=high,
-        has_missing=n_missing > 0,
-    )
-    n_rows = int(counts.sum())
-    summary = learned.summary(label)
-    summary = replace(summary, n_missing=n_missing, n_rows=n_rows, dominant=dominant)
-    return learned, summary, is_missing
-
-
-def _scaling(
-    label: str | int, values: FloatArray, weight: FloatArray | None
-) -> tuple[float, float]:
-    """Return the mean and the standard deviation, or 1 if that is 0 but for rounding."""
-    mean, scale = _moments(values, weight)
-    low, high = float(values.min()), float(values.max())
-    if not math.isfinite(scale):
-        raise ValueError(
-            f"column {shown(label)}: its values reach from {low:g} to {high:g}, too far to be "
-            "standardised; rescale it."
-        )
-    if low == high:
-        return low, 1.0
-    is_constant = scale <= 1e-14 * abs(mean) or math.isinf(1 / scale)  # but for rounding
-    return mean, 1.0 if is_constant else scale
-
-
-def _moments(values: FloatArray, weight: FloatArray | None) -> tuple[float, float]:
-    """Compute mean and standard deviation.
-
-    In extended precision where the machine has it: a row of weight 3 then equals three rows to the
-    last bit of the result, in any order of the sum.
-    """
-    exact = np.longdouble
-    if weight is None:
-        mean = values.sum(dtype=exact) / len(values)
-        square = np.square(values - mean, dtype=exact).sum() / len(values)
-    else:
-        mass = weight.astype(exact)
-        mean = (mass * values).sum() / mass.sum()
-        square = (mass * np.square(values - mean)).sum() / mass.sum()
-    return float(mean), float(np.sqrt(square))
-
-
-def _median(values: FloatArray, weight: FloatArray | None) -> float:
-    """Compute the median of the rows repeated by their weights."""
-    if weight is None:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weight[order])
-    half = reached[-1] / 2
-    low = values[order[np.searchsorted(reached, half, side="left")]]
-    high = values[order[min(np.searchsorted(reached, half, side="right"), len(order) - 1)]]
-    return float(np.mean([low, high]))
-
-
-def _learn_labels(
-    label: str | int, column: Texts, weight: FloatArray | None, limit: int
-) -> tuple[RawColumn, ColumnSummary, NDArray[np.bool_]]:
-    mass = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)
-    rows = {text: m for text, m in zip(column.labels, mass[1:], strict=True) if m > 0}
-    if not rows:
-        raise _all_missing(label)
-    kept = list(rows)
-    if len(rows) > limit:
-        kept = sorted(rows, key=lambda text: (-rows[text], text))[: limit - 1]
-    learned = RawColumn(
-        label if isinstance(label, str) else None,
-        "categorical",
-        has_missing=bool(mass[0] > 0),
-        categories=tuple(sorted(kept)),
-        has_other=len(rows) > limit,
-    )
-    codes = column.codes if weight is None else column.codes[weight > 0]
-    counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)  # missing values first
-    order = np.argsort(-counts[1:], kind="stable")
-    present = [column.labels[i] for i in order if counts[i + 1] > 0]
-    summary = replace(
-        learned.summary(label),
-        n_missing=int(counts[0]),
-        labels=tuple(present[:_EXAMPLES]),
-        n_labels=len(present),
-        n_pooled=len(rows) - len(kept),
-        n_rows=len(codes),
-        lookalike=None if column.is_declared else find_lookalike(present),
-    )
-    return learned, summary, column.codes < 0
-
-
-def check_not_infinite(name: str | int, values: FloatArray) -> None:
-    """Refuse the first infinite value."""
-    found = np.isinf(values)
-    if found.any():
-        row = int(np.argmax(found))
-        raise CellError(
-            name, row, f"the value is {values[row]:g} (infinity); give a number, or leave it empty."
-        )
-
-
-def _all_missing(label: str | int) -> ValueError:
-    return ValueError(f"column {shown(label)} has no value at all; remove it or fill it.")
-
 
 def expect(is_true: bool, otherwise: str) -> None:
     """Refuse a damaged state of a saved model."""
@@ -317,3 +185,192 @@ def read_column(record: Any, index: int, has_name: bool) -> RawColumn:
     expect(is_labelled or not record["has_other"], f'{place} is numeric with "has_other"')
     values: dict[str, Any] = {**record, "categories": tuple(labels)}
     return RawColumn(**values)
+
+
+def check_not_infinite(name: str | int, values: FloatArray) -> None:
+    """Refuse the first infinite value."""
+    found = np.isinf(values)
+    if found.any():
+        row = int(np.argmax(found))
+        raise CellError(
+            name, row, f"the value is {values[row]:g} (infinity); give a number, or leave it empty."
+        )
+
+
+def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
+    """Read a column that training knew as numeric; nan where a value is missing.
+
+    Args:
+        column: The column in training.
+        name: Its name in messages.
+        raw: Its values now.
+    """
+    if isinstance(raw, Texts):
+        parsed = parse_labels(raw.labels, column.parser)
+        if parsed is not None:
+            return raw.lookup(parsed[1], np.nan)
+        wrong = [parse_labels([text], column.parser) is None for text in raw.labels]
+        row = int(np.argmax(raw.lookup(wrong, False)))
+        kind = _KINDS.get(column.parser, "a number")
+        text = raw.labels[raw.codes[row]]
+        raise CellError(name, row, f'"{text[:80]}" is not {kind}, as this column was in training.')
+    if raw.is_date != (column.parser == "date") and not np.isnan(raw.values).all():
+        was, now = ("dates", "numbers") if column.parser == "date" else ("numbers", "dates")
+        raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
+    return raw.values
+
+
+def as_labels(column: RawColumn, raw: Column) -> Texts:
+    """Read a column that training knew as labels, in the spelling of training.
+
+    A label that matches no label of training stays, and so does one that matches two. Words such as
+    NA are missing values unless training had them as labels.
+    """
+    texts = _texts(raw) if isinstance(raw, Numbers) else raw
+    known = set(column.categories)
+    if known.issuperset(texts.labels):
+        return texts
+    spelled = _unambiguous(column.categories)
+    labels = [text if text in known else spelled.get(_meaning(text), text) for text in texts.labels]
+    places = np.arange(len(labels))
+    codes = texts.lookup(np.where(means_missing(column, labels), -1, places), -1)
+    return Texts(codes, tuple(labels), texts.is_declared)
+
+
+def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
+    """Tell which labels are words for a missing value, such as NA, that training had not.
+
+    Where rare labels were pooled, such a word may have been among them: then none is.
+    """
+    if column.has_other:
+        return [False] * len(labels)
+    words = MISSING_WORDS - {label.lower() for label in column.categories}
+    return [label.lower() in words for label in labels]
+
+
+def _unambiguous(labels: Sequence[str]) -> dict[object, str]:
+    """Return labels by their meaning, without labels that mean the same."""
+    found: dict[object, list[str]] = {}
+    for label in labels:
+        found.setdefault(_meaning(label), []).append(label)
+    return {meaning: same[0] for meaning, same in found.items() if len(same) == 1}
+
+
+def _meaning(label: str) -> object:
+    """Return a value that all spellings of a label share."""
+    if label.lower() in ("true", "false"):
+        return float(label.lower() == "true")
+    if _NUMBER.fullmatch(label) and sum(c.isdigit() for c in label) <= _EXACT_DIGITS:
+        return float(label)
+    if _DATE.fullmatch(label):
+        days = parse_labels([label], "date")
+        if days is not None:
+            return "moment", as_moments(days[1]).item()
+    if _TIME.fullmatch(label):
+        with suppress(ValueError):  # such as 25:00
+            return "time", time.fromisoformat(label)
+    return label
+
+
+def _texts(raw: Numbers) -> Texts:
+    """Turn numbers into labels, as training had them: 3.0 into "3", a date into ISO text."""
+    missing = np.isnan(raw.values)
+    values, inverse = np.unique(raw.values[~missing], return_inverse=True)
+    codes = np.full(len(raw.values), -1, np.int64)
+    codes[~missing] = inverse
+    labels = as_moments(values) if raw.is_date else [label_of(value) for value in values]
+    return Texts(codes, tuple(map(str, labels)))
+
+
+@dataclass
+class Unseen:
+    """The rows of one table with values that training never had: masks ``(n_rows,)`` by column.
+
+    Attributes:
+        absent: The value is missing, which it never was in training.
+        unknown: The label is new.
+        far: The number lies far outside the training range.
+        missing: The value is missing, as it was in some rows of training.
+        n_rows: Rows of the table.
+        most_missing: More values than these are too many for a row to lack.
+    """
+
+    absent: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    unknown: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    far: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    missing: dict[str, Mask] = field(default_factory=dict[str, Mask])
+    n_rows: int = 0
+    most_missing: int = 0
+
+    @property
+    def bare(self) -> Mask:
+        """Find the rows that lack too many of the values that training lacked too."""
+        count = np.zeros(self.n_rows, np.int64)
+        for rows in self.missing.values():
+            count += rows
+        return count > self.most_missing
+
+    @property
+    def rows(self) -> Mask:
+        """Find the rows with any value that training never had, or with too few values."""
+        found = self.bare
+        for kind in (self.absent, self.unknown, self.far):
+            for rows in kind.values():
+                found |= rows
+        return found
+
+    @property
+    def columns(self) -> NDArray[np.object_]:
+        """Name the columns with such values in each row, joined by ``"; "``; else empty text."""
+        found = np.full(self.n_rows, "", object)
+        bare = self.bare
+        names = [*self.absent, *self.unknown, *self.far, *(self.missing if bare.any() else ())]
+        for name in dict.fromkeys(names):
+            rows = bare & self.missing.get(name, False)
+            for kind in (self.absent, self.unknown, self.far):
+                rows = rows | kind.get(name, False)
+            for i in np.flatnonzero(rows):
+                found[i] = f"{found[i]}; {name}" if found[i] else name
+        return found
+
+
+@dataclass
+class Tally:
+    """Counts of values that training never had, over any number of tables.
+
+    Attributes:
+        n_rows: Rows.
+        imputed: Missing values by column, where training had none.
+        unknown: New labels by column.
+        far: Numbers by column that lie far outside the training range.
+        bare: Rows that lack too many values.
+        unseen: Rows with any of these.
+    """
+
+    n_rows: int = 0
+    imputed: Counter[str] = field(default_factory=Counter[str])
+    unknown: Counter[str] = field(default_factory=Counter[str])
+    far: Counter[str] = field(default_factory=Counter[str])
+    bare: int = 0
+    unseen: int = 0
+
+    def count(self, unseen: Unseen) -> None:
+        """Add the rows of a table."""
+        imputed, unknown, far = (
+            Counter({name: int(rows.sum()) for name, rows in kind.items()})
+            for kind in (unseen.absent, unseen.unknown, unseen.far)
+        )
+        n_bare, n_unseen = int(unseen.bare.sum()), int(unseen.rows.sum())
+        self.merge(Tally(unseen.n_rows, imputed, unknown, far, n_bare, n_unseen))
+
+    def merge(self, other: Tally) -> None:
+        """Add the counts of another tally."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+def most_missing(n_missing: NDArray[np.int64], weight: FloatArray | None) -> int:
+    """Return how many values a row may lack: as many as 1 % of the training rows lack, or more."""
+    mass = np.bincount(n_missing, weight)
+    at_least = np.cumsum(mass[::-1])[::-1] / mass.sum()
+    return int(np.flatnonzero(at_least >= RARE * (1 - 1e-9))[-1])

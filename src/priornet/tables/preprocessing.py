@@ -15,16 +15,20 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.tables.column_summaries import CLIPPED, ColumnSummary
+from priornet.tables.column_summaries import ColumnSummary, summarise
 from priornet.tables.encoding import (
+    Mask,
     RawColumn,
     Role,
+    Unseen,
+    as_labels,
+    as_numbers,
     check_not_infinite,
     expect,
-    learn_column,
+    most_missing,
     read_column,
 )
-from priornet.tables.matching import Mask, Unseen, as_labels, as_numbers, most_missing
+from priornet.tables.learning import CLIPPED, learn_column
 from priornet.tables.raw import read_table
 from priornet.tables.values import Column, Table
 
@@ -113,12 +117,11 @@ class TablePreprocessor:
         summaries: list[ColumnSummary] = []
         n_missing = np.zeros(table.n_rows, np.int64)
         for j in range(table.n_columns):
-            column, summary, is_missing = learn_column(
-                table.label(j), table.column(j), weight, self.max_categories
-            )
-            columns.append(column)
-            summaries.append(summary)
-            n_missing += is_missing
+            label = table.label(j)
+            learned = learn_column(label, table.column(j), weight, self.max_categories)
+            columns.append(learned.column)
+            summaries.append(summarise(label, learned.column, learned))
+            n_missing += learned.is_missing
         self._set(table.names, columns, most_missing(n_missing, weight))
         self._labels = table.labels
         self.summaries_ = tuple(summaries)
@@ -213,7 +216,7 @@ class TablePreprocessor:
         expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
         loaded = cls(max_categories=limit)
         loaded._set(names, columns, most)
-        loaded.summaries_ = tuple(c.summary(loaded._name(j)) for j, c in enumerate(columns))
+        loaded.summaries_ = tuple(summarise(loaded._name(j), c) for j, c in enumerate(columns))
         return loaded
 
     def _set(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.tables.column_summaries import find_dominant, outlier_notice
+from priornet.tables.column_summaries import outlier_notice
+from priornet.tables.learning import find_dominant
 
 __all__ = [
     "LARGEST",

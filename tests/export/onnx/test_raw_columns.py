@@ -10,7 +10,7 @@ from priornet.export.interface import feeds, numbers
 from priornet.export.onnx.graph import Graph
 from priornet.export.onnx.raw_columns import preprocess
 from priornet.export.torch_export import RawColumns
-from priornet.tables.matching import Unseen
+from priornet.tables.encoding import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from priornet.export.interface import INPUT, ExportError, input_names
 from priornet.export.onnx.graph import Graph, Value
-from priornet.tables.encoding import RawColumn
-from priornet.tables.matching import means_missing
+from priornet.tables.encoding import RawColumn, means_missing
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.tables.values import MISSING_WORDS
 
