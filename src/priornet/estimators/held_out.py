@@ -14,7 +14,7 @@ enough. Beside them, a row gets one plain word:
   of the median reference row. More data would not help.
 - ``trust``: neither.
 
-A row with what training never had (:mod:`priornet.tables.matching`) is ``unfamiliar`` whatever its
+A row with what training never had (:mod:`priornet.tables.encoding`) is ``unfamiliar`` whatever its
 uncertainty: a network shows none where a median took the place of a missing value. A model that
 learnt from fewer than :data:`FEWEST` rows calls all of them unfamiliar.
 """

@@ -137,7 +137,7 @@ class ColumnSummary:
 
 
 def summarise(label: str | int, column: RawColumn, learned: Learned | None = None) -> ColumnSummary:
-    """Summarise a column; without ``learned``, as for a loaded model, it has no counts.
+    """Make the summary of a column; without ``learned``, as for a loaded model, it has no counts.
 
     Args:
         label: Its name, or its number where it has none.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -74,7 +75,6 @@ class TablePreprocessor:
         columns_: The raw columns as training learnt them.
         source_: Raw column and role of each output column.
         most_missing_: More values than these are too many for a row to lack.
-        summaries_: How each raw column was read; a loaded preprocessor has no counts.
 
     Example:
         >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
@@ -90,7 +90,6 @@ class TablePreprocessor:
     columns_: tuple[RawColumn, ...]
     source_: tuple[OutputColumn, ...]
     most_missing_: int
-    summaries_: tuple[ColumnSummary, ...]
 
     def __init__(self, *, max_categories: int = 50) -> None:
         if max_categories < 2:
@@ -160,6 +159,11 @@ class TablePreprocessor:
             matrix = table.matrix if in_order else table.matrix[:, list(places)]
             return self._standardised(matrix, dtype, unseen)
 
+    @cached_property
+    def summaries_(self) -> tuple[ColumnSummary, ...]:
+        """Describe each raw column as training read it; a loaded preprocessor has no counts."""
+        return tuple(summarise(self._name(j), column) for j, column in enumerate(self.columns_))
+
     def within(self, matrix: FloatArray) -> FloatArray:
         """Clip outliers as training does: to the range of the other training values.
 
@@ -216,7 +220,6 @@ class TablePreprocessor:
         expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
         loaded = cls(max_categories=limit)
         loaded._set(names, columns, most)
-        loaded.summaries_ = tuple(summarise(loaded._name(j), c) for j, c in enumerate(columns))
         return loaded
 
     def _set(

@@ -40,7 +40,7 @@ class Inputs(NamedTuple):
     matrix: Value
     """Inputs of the network, in its type, ``(rows, outputs)``."""
     unseen: Value
-    """Rows with values that training never had, ``(rows, 1)``: :mod:`priornet.tables.matching`."""
+    """Rows with values that training never had, ``(rows, 1)``: :mod:`priornet.tables.encoding`."""
 
 
 @dataclass
