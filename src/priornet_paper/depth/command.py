@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -28,13 +29,14 @@ from priornet.cli import (
     print_lines,
 )
 from priornet_paper.depth.options import OptionError, Options, run
-from priornet_paper.runs.progress import progress_bars
+from priornet_paper.runs.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
     from priornet_paper.depth.orders import Event
 
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
 _DEFAULTS = {MISSING: inspect.Parameter.empty, (): None}  # as Typer wants them
+_LISTS = [field.name for field in fields(Options) if field.default == ()]
 _INTERRUPTED = 130  # as shells count an interruption by the user
 
 
@@ -75,21 +77,12 @@ def depth(
     finished is not done again: an interrupted run goes on where it stopped,
     in the middle of a training too. Trained weights stay in OUT/.parts.
     """
-    lists: dict[str, Any] = {name: tuple(given.pop(name) or ()) for name in ("foreign", "settings")}
-    options = Options(**given, **lists)
+    options = Options(**{name: _plain(value, name in _LISTS) for name, value in given.items()})
     inputs = (options.split, options.test)
     check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
         with progress_bars(quiet=quiet) as bars:
-
-            def report(event: Event) -> None:
-                if event.remark:
-                    bars.message(event.remark)
-                else:
-                    note = f"epoch {event.epoch}/{event.n_epochs}, loss {event.loss:.4f}"
-                    bars.update(event.key, event.epoch / event.n_epochs, note)
-
-            results = run(options, report)
+            results = run(options, partial(_show, bars))
     except OptionError as error:
         raise InputError(str(error)) from error
     except (KeyboardInterrupt, Terminated) as error:
@@ -102,6 +95,22 @@ def depth(
         typer.echo(json.dumps(results))
     elif results:  # not in a process that helped another one
         _print(results, options.path)
+
+
+def _plain(value: Any, is_list: bool) -> Any:
+    """Turn Typer's list or choice into a tuple or a text: processes cannot share the choice."""
+    if is_list:
+        return tuple(value or ())
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _show(bars: Bars, event: Event) -> None:
+    """Show a message, or an epoch."""
+    if event.remark:
+        bars.message(event.remark)
+    else:
+        note = f"epoch {event.epoch}/{event.n_epochs}, loss {event.loss:.4f}"
+        bars.update(event.key, event.epoch / event.n_epochs, note)
 
 
 def _print(results: dict[str, Any], path: Path) -> None:
@@ -137,7 +146,7 @@ def _mean(summary: dict[str, Any] | None) -> str:
 
 # -- maps -----------------------------------------------------------------------------------------
 
-_SETS = ("nyu", "kitti")
+_HINT = "run `reproduce depth`."
 
 
 class Preset(StrEnum):
@@ -199,33 +208,44 @@ def depth_maps(
     """
     from priornet_paper.depth.experiment import file_name
     from priornet_paper.depth.files import NoMaps
-    from priornet_paper.depth.sources import named_paths
 
-    files = {name: results / file_name(name, preset) for name in _SETS}
-    found = {name: path for name, path in files.items() if path.exists()}
+    files = [results / file_name(name, preset) for name in ("nyu", "kitti")]
+    found = [path for path in files if path.exists()]
     if not found:
-        names = " or ".join(path.name for path in files.values())
-        raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
-    try:
-        others = named_paths(foreign or [])
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    is_fast = preset is Preset.FAST
-    own = results / "photographs" / ("" if is_fast else preset)  # git ignores it
-    folders = images or (Path("docs/images") if is_fast else own), photographs or own
-    for folder in folders:
-        make_folder(folder)
+        raise InputError(f"{results}: no {' or '.join(p.name for p in files)} there; {_HINT}")
+    others, folders = _named(foreign or []), _folders(results, preset, images, photographs)
     without: dict[str, str] = {}
-    for name, path in found.items():
+    for path in found:
         try:
             with blamed_on(path):
                 _draw(path, data, others, folders, overwrite=overwrite)
         except NoMaps as error:
-            without[name] = str(error)
+            without[path.name.partition(".")[0]] = str(error)
     if len(without) == len(found):
         raise InputError(" ".join(without.values()))
     for name, reason in without.items():
         typer.echo(f"{name} is left out: {reason}", err=True)
+
+
+def _named(foreign: Sequence[str]) -> dict[str, Path]:
+    from priornet_paper.depth.sources import named_paths
+
+    try:
+        return named_paths(foreign)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _folders(
+    results: Path, preset: str, images: Path | None, photographs: Path | None
+) -> tuple[Path, Path]:
+    """Make the folders of the figures without photographs, and of those with them."""
+    is_fast = preset == Preset.FAST
+    own = results / "photographs" / ("" if is_fast else preset)  # git ignores it
+    folders = images or (Path("docs/images") if is_fast else own), photographs or own
+    for folder in folders:
+        make_folder(folder)
+    return folders
 
 
 def _draw(

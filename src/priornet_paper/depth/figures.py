@@ -67,7 +67,7 @@ def add_key(figure: Figure, methods: Sequence[str], *more: Line2D) -> None:
 
 
 def mark_powers(ax: Axes) -> None:
-    """Label a logarithmic axis at 1, 2 and 5 times the powers of ten, in plain numbers."""
+    """Name 1, 2 and 5 times the powers of ten on a logarithmic axis, in plain numbers."""
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -135,7 +135,7 @@ def plot_likelihood_tail(
         histogram: As for :func:`plot_likelihood`.
         method: Its name in the results.
         quantiles: Nats that so many per cent of the pixels do not exceed, by the per cent (``"99"``
-            and ``"99.9"``): marked, and points of the line beyond the end of the histogram.
+            and ``"99.9"``): marked, and points of the line after the end of the histogram.
         ax: Axes to draw on; a new figure when None.
     """
     ax = ax or Figure().add_subplot()

@@ -1,28 +1,28 @@
-"""What is compared with what when depth maps are scored: crop, clip, resolution, mirrored images.
+"""The protocol by which depth maps are scored: crop, clip, resolution, mirrored images.
 
-DenseDepth's protocol, as its public code has it, where it applies:
+It is DenseDepth's, as in its public code, where that applies:
 
-- *Resolution.* The network answers at half the resolution of the image. Predictions are scaled up
+- *Resolution.* The network predicts at half the resolution of the image. Predictions are scaled up
   bilinearly to that of the target for the scores of :mod:`priornet.metrics.depth`. Distributions
-  are scored where the network gave them, against every second target in either direction (nearest
-  pixel, as in the paper's code): an interpolated distribution is nobody's prediction. Training is
-  different: its targets are means of the measured pixels of 2 x 2 blocks.
+  are scored at the network's resolution, against every second target in either direction (nearest
+  pixel, as in the paper's code): no model predicts an interpolated distribution. Training differs:
+  its targets are means of the measured pixels of 2 x 2 blocks.
 - *Clip.* Predictions are clipped to the depths that the set can have, before they are scaled up.
   Distributions are not.
 - *Mirrored averaging.* The prediction is the average with that of the mirrored image, mirrored
   back. This holds for the prediction alone, hence for the deltas, rel, rmse and log10. A belief is
-  scored as the network states it for the image as it is: a mixture of it with its mirrored twin
-  would be another, wider model, for which a Normal-Wishart has no closed form.
-- *Crop.* NYU: Eigen's, rows 20 to 459 and columns 24 to 615 of 480 x 640, scaled to the size at
-  hand. KITTI: Garg's, which the author of DenseDepth names for it.
-- *Pixels.* Those inside the crop with a measured depth below the limit of the set.
+  scored for the image as it is: its mixture with the mirrored twin would be another, wider model,
+  for which a Normal-Wishart has no closed form.
+- *Crop.* NYU: Eigen's, rows 20 to 459 and columns 24 to 615 of 480 x 640, scaled to the image's
+  size. KITTI: Garg's, which the author of DenseDepth names for it.
+- *Pixels.* Pixels inside the crop with a measured depth below the limit of the set.
 - *Averages.* Scores are means over images of each image's score, as in the paper's code and in
   DenseDepth's for TensorFlow 2. Its Keras code takes all pixels as one image, which makes the rmse
-  larger: those stand beside them as ``over_pixels``.
+  larger: these scores stand beside the others as ``over_pixels``.
 
-What tells images apart, out-of-domain detection above all, is measured over one fixed region of
-every image, whether it has depth or not: the crop, and in KITTI the part of it where training
-images have depth, their lower half. No frame or sky gives the set away.
+OOD detection measures one fixed region of every image, with depth or without: the crop, and in
+KITTI the part of it where training images have depth, their lower half. So no frame or sky gives
+the set away.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["PROTOCOLS", "Box", "Protocol", "nearest"]
-
 
 class Box(NamedTuple):
     """A part of every image, as shares of its height and width."""
@@ -47,9 +45,9 @@ class Box(NamedTuple):
     right: float
 
     def slices(self, height: int, width: int) -> tuple[slice, slice]:
-        """Rows and columns in an image of this size, ends rounded down."""
+        """Return rows and columns in an image of this size, ends rounded down."""
         rows, columns = ((self.top, self.bottom, height), (self.left, self.right, width))
-        # A hair more, so that 230 does not become 229 for the sake of its last bit.
+        # The small addition keeps 230 from becoming 229 by rounding.
         rows, columns = (
             slice(int(start * size + 1e-6), int(stop * size + 1e-6))
             for start, stop, size in (rows, columns)
@@ -59,14 +57,14 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the depth maps of a data set are scored; see the module for what each part does.
+    """Protocol of a data set; the module describes each part.
 
     Attributes:
-        crop: Where depths are compared.
-        region: Where uncertainty is averaged to one number for the image.
-        closest: Predictions are clipped to at least this, in metres.
-        farthest: And to at most this.
-        limit: Targets from here on do not count, in metres.
+        crop: Region in which depths are compared.
+        region: Region over which uncertainty is averaged to one number for the image.
+        closest: Lower clip of predictions, in metres.
+        farthest: Upper clip of predictions, in metres.
+        limit: Depth from which targets do not count, in metres.
     """
 
     crop: Box
@@ -76,7 +74,7 @@ class Protocol:
     limit: float = math.inf
 
     def counts(self, target: Tensor) -> Tensor:
-        """Which pixels of targets ``(B, H, W)`` are scored: inside the crop, measured, in range."""
+        """Find the pixels of targets ``(B, H, W)`` to score: in the crop, measured, in range."""
         inside = torch.zeros(target.shape[-2:], dtype=torch.bool, device=target.device)
         inside[self.crop.slices(*target.shape[-2:])] = True
         return inside & (target > 0) & (target < self.limit)
@@ -84,7 +82,7 @@ class Protocol:
     def finish(
         self, prediction: Tensor, size: tuple[int, int], mirrored: Tensor | None = None
     ) -> Tensor:
-        """The depth map that is scored, ``(B, H, W)``.
+        """Compute the depth map to score, ``(B, H, W)``.
 
         Args:
             prediction: The network's prediction in metres, ``(B, h, w)``.
@@ -101,7 +99,7 @@ class Protocol:
         return F.interpolate(clipped, size, mode="bilinear", align_corners=False).squeeze(1)
 
     def record(self, size: tuple[int, int] | None = None) -> dict[str, Any]:
-        """The protocol in plain words and numbers, for the results.
+        """Describe the protocol in plain words and numbers, for the results.
 
         Args:
             size: Height and width of the images and targets, if they are to be recorded.
@@ -124,7 +122,7 @@ class Protocol:
 
 
 def nearest(target: Tensor, size: tuple[int, int]) -> Tensor:
-    """Targets ``(B, H, W)`` at another size, each pixel from one pixel: none is averaged away."""
+    """Resize targets ``(B, H, W)``, each pixel from one pixel: none is averaged away."""
     return F.interpolate(target.unsqueeze(1), size, mode="nearest").squeeze(1)
 
 

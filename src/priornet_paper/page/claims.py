@@ -124,7 +124,7 @@ def _close_to_ensemble(scores: Scores) -> list[Part]:
 def _by_measure(
     scores: Scores, metric: str, measures: Sequence[str]
 ) -> list[tuple[Number, Number]]:
-    """Pair the score by each measure with that of the same model by total variance."""
+    """Collect scores by each measure, each with that of the same model by total variance."""
     found = [
         (
             scores.get(dataset, method, metric, measure),

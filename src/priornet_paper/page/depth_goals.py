@@ -105,13 +105,13 @@ class _Ledger:
 
 
 def find_goals(scores: Scores, contents: Mapping[str, Content]) -> tuple[list[Goal], list[Miss]]:
-    """Judge the goals of both sets, and list the misses."""
+    """Evaluate the goals of both sets, and list the misses."""
     ledger = _judged(scores, contents)
     return ledger.goals, ledger.misses
 
 
 def find_verdicts(scores: Scores, dataset: str, content: Content) -> dict[str, Verdict]:
-    """Judge each goal of a set by one results file, with however few seeds.
+    """Evaluate each goal of a set on one results file, with however few seeds.
 
     The goal about OOD images is split into the pairs of this set.
     """
@@ -246,7 +246,7 @@ class _Pair(NamedTuple):
 
 
 def _knowledge(ledger: _Ledger) -> None:
-    """Judge EnD2's mutual information against the best knowledge measure of its ensemble."""
+    """Compare EnD2's mutual information with the best knowledge measure of its ensemble."""
     judged, others = _pairs(ledger, 0), _pairs(ledger, 1)
     for pair, other in zip(judged, others, strict=True):
         if pair is None:
@@ -287,7 +287,7 @@ def _counted(pairs: Sequence[_Pair | None], text_of: Callable[[_Pair], str]) -> 
 
 
 def _pairs(ledger: _Ledger, place: int) -> list[_Pair | None]:
-    """Pair each set with each OOD set, for the student that is judged (0) or the next (1)."""
+    """Collect pairs of a set and an OOD set, for the student that is judged (0) or the next (1)."""
     found: list[_Pair | None] = []
     for dataset in DEPTH_SETS:
         names = [*ledger.students(dataset).values()][place : place + 1]

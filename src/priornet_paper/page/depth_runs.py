@@ -25,7 +25,7 @@ from priornet_paper.page.results import Notes
 Contents = Mapping[str, Content]
 Earlier = Mapping[str, Contents]
 
-RECIPES = "Depth: which recipes were looked at"
+EARLIER = "Depth: which recipes were looked at"
 NEW_SEEDS = "Depth: the same recipes with new seeds"
 _LIKELIHOOD = "Depth: likelihood and calibration"
 _DETECTION = "Depth: foreign images told apart"
@@ -75,7 +75,7 @@ def depth_parts(
     known = {name: found for name, found in (earlier or {}).items() if name in contents and found}
     notes, more = notes or Notes(), dict[str, Section]()
     if known:
-        more[RECIPES] = Section(recipes(contents, known, notes))
+        more[EARLIER] = Section(earlier_runs(contents, known, notes))
     if new:
         more[NEW_SEEDS] = Section(new_seeds(contents, new, notes))
     return {
@@ -102,7 +102,7 @@ def _missing(contents: Contents) -> list[str]:
 
 # -- earlier configurations -----------------------------------------------------------------------
 
-_ABOUT_RECIPES = (
+_ABOUT_EARLIER = (
     "Values of settings were chosen on training images held out, but for the epochs of students, "
     "of which no file shows such a trial. That there should be another recipe was decided when the "
     "test scores of the one before had been seen, always on the same test images: goals are judged "
@@ -117,7 +117,7 @@ _NEVER_COMPARED = ("seeds", "gamma_seeds")
 _SIGNS = {True: "✓ ", False: "✗ "}
 
 
-def recipes(contents: Contents, earlier: Earlier, notes: Notes) -> list[str]:
+def earlier_runs(contents: Contents, earlier: Earlier, notes: Notes) -> list[str]:
     """List the configurations of each set, the present one last, with a table of their goals.
 
     Args:
@@ -125,7 +125,7 @@ def recipes(contents: Contents, earlier: Earlier, notes: Notes) -> list[str]:
         earlier: Results of earlier configurations, by data set and file name, first run first.
         notes: Notes on a configuration have the key ``recipes/NAME``.
     """
-    lines = [_ABOUT_RECIPES]
+    lines = [_ABOUT_EARLIER]
     for dataset, present in contents.items():
         before = earlier.get(dataset, {})
         files = {f"again/{name}": content for name, content in before.items()} | {dataset: present}
@@ -141,7 +141,7 @@ def recipes(contents: Contents, earlier: Earlier, notes: Notes) -> list[str]:
     return lines
 
 
-def recipes_in_short(contents: Contents, earlier: Earlier) -> str:
+def earlier_in_short(contents: Contents, earlier: Earlier) -> str:
     """Write one sentence beside the goals; none if no earlier configuration is known."""
     counts = {name: len(earlier.get(name, {})) + 1 for name in contents}
     if all(count == 1 for count in counts.values()):
@@ -149,7 +149,7 @@ def recipes_in_short(contents: Contents, earlier: Earlier) -> str:
     listed = " and ".join(f"{count} on {TITLES[name]}" for name, count in counts.items())
     return (
         f"Goals about depth are judged by the last of the recipes whose scores on test images were "
-        f"looked at, {listed}, and are optimistic by that: {link('which', RECIPES)}."
+        f"looked at, {listed}, and are optimistic by that: {link('which', EARLIER)}."
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from priornet_paper.page.markdown import NOT_RUN
 from priornet_paper.page.numbers import Number, Scores
-from priornet_paper.page.results import Notes, Results, Run
+from priornet_paper.page.results import OWN, Notes, Results, Run
 
 ROUNDING = 1e-9
 """Difference up to which two numbers count as equal."""
@@ -178,11 +178,11 @@ def is_good(
 
 
 def draws_of(results: Results, dataset: str, method: str) -> list[Run]:
-    """List the runs of preset ``beyond`` with the first folds and with others.
+    """List the runs of preset :data:`OWN` with the first folds and with others.
 
     There are none without the first; a draw that has not run the method is left out.
     """
-    first = results.get("beyond", dataset)
+    first = results.get(OWN, dataset)
     if first is None:
         return []
     others = results.draws.get(dataset, [])

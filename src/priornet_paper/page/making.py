@@ -9,13 +9,13 @@ from priornet.evaluation import signature_of
 from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED, Goal, Section
 from priornet_paper.page.markdown import NOT_RUN, folded, link, table
 from priornet_paper.page.numbers import SETS, TITLES, Content, Scores, shown
-from priornet_paper.page.results import Notes, Results
+from priornet_paper.page.results import OWN, Notes, Results
 
 _MOST_MINUTES = 75.0
 _KINDS = {
     "paper": "Settings of preset <code>paper</code>",
-    "beyond": "Settings of preset <code>beyond</code>",
-    "splits": "Settings of preset <code>beyond</code> on the published splits",
+    OWN: f"Settings of preset <code>{OWN}</code>",
+    "splits": f"Settings of preset <code>{OWN}</code> on the published splits",
     "synthetic": "Settings of the synthetic experiment, preset <code>paper</code>",
     "depth": "Settings of the depth experiment, preset <code>fast</code>",
 }
@@ -34,7 +34,7 @@ def making(results: Results, notes: Notes) -> Section:
     section = Section([], [_time(results)])
     runs = {
         kind: {name: results.runs[kind, name].content for name in results.datasets(kind)}
-        for kind in ("paper", "beyond", "splits")
+        for kind in ("paper", OWN, "splits")
     }
     draws = [run.content for found in results.draws.values() for run in found]
     synthetic = {} if results.synthetic is None else {"synthetic": results.synthetic}
@@ -45,7 +45,7 @@ def making(results: Results, notes: Notes) -> Section:
         if found:
             section.lines += folded(title, table(["setting", "value"], _settings(found), 2))
     rows = [_run_line(kind, content) for kind, found in runs.items() for content in found.values()]
-    rows += [_run_line(f"beyond, seed {content['config']['seed']}", content) for content in draws]
+    rows += [_run_line(f"{OWN}, seed {content['config']['seed']}", content) for content in draws]
     rows += [_run_line("synthetic", content) for content in synthetic.values()]
     rows += [_run_line("depth", content) for content in results.depth.values()]
     rows += [_run_line("depth, new seeds", content) for content in results.new_seeds.values()]

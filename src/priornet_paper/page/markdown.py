@@ -36,5 +36,5 @@ def marked(text: str, is_miss: bool) -> str:
 
 
 def in_part(cells: Iterable[str]) -> list[str]:
-    """Mark the cells of a run that had only a part of its table."""
+    """Add a note to the cells of a run that had only a part of its table."""
     return [cell if cell in ("", NOT_RUN) else f"{cell}<br>{INCOMPLETE}" for cell in cells]

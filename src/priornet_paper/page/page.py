@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from priornet.writing import write_bytes
-from priornet_paper.page.beyond import beyond, prior_network
 from priornet_paper.page.claims import CLAIMS, DEPTH_CLAIMS, NOT_MEASURED, Claim, Part, verdict
 from priornet_paper.page.depth_runs import (
     DEPTH_FIGURES,
     depth_parts,
+    earlier_in_short,
     new_seeds_in_short,
-    recipes_in_short,
 )
 from priornet_paper.page.figures import draw_figures, figures
 from priornet_paper.page.goals import FAILS, HOLDS, Goal, listing
@@ -27,6 +26,7 @@ from priornet_paper.page.numbers import (
     published_depth,
     read_scores,
 )
+from priornet_paper.page.own_preset import own_students, prior_network
 from priornet_paper.page.results import Notes, Results, read_folder, read_notes
 from priornet_paper.page.synthetic import SYNTHETIC_CLAIMS, synthetic
 from priornet_paper.page.tables import accuracy, besides, detection, peer_table
@@ -72,17 +72,17 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
     parts = {
         _ACCURACY: accuracy(results, paper),
         _DETECTION: detection(results, paper),
-        "Our recipe: EnD2 against its ensemble": beyond(results),
+        "Our recipe: EnD2 against its ensemble": own_students(results),
         "Our recipe: NWPN": prior_network(results, paper),
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
-        **depth_parts(results.depth, results.recipes, results.new_seeds, notes),
+        **depth_parts(results.depth, results.earlier, results.new_seeds, notes),
         "How it was made": making(results, notes),
     }
     goals = [goal for section in parts.values() for goal in section.goals]
     in_short = [
         setting_in_short(results.depth, depth, published_depth()),
-        recipes_in_short(results.depth, results.recipes),
+        earlier_in_short(results.depth, results.earlier),
         new_seeds_in_short(results.new_seeds),
         _SPEED,
     ]
@@ -145,7 +145,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(results: Results, paper: Scores, depth: Scores) -> list[_Judged]:
-    """Judge all claims by our numbers and by the paper's, if it prints any."""
+    """Count all claims over our numbers, and over the paper's if it prints any."""
     tables = results.scores("paper")
     groups: list[tuple[Sequence[Claim], Any, Any, bool]] = [
         (CLAIMS, tables, paper, set(SETS) <= set(tables.datasets)),

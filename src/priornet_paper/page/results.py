@@ -12,7 +12,9 @@ from typing import Any, cast
 from priornet.evaluation import check_summaries
 from priornet_paper.page.numbers import DEPTH_SETS, Content, Number, Scores, read_scores
 
-PRESETS = {"": "paper", ".beyond": "beyond", ".splits": "beyond"}
+OWN = "beyond"
+"""The preset with our own configuration of the estimators."""
+PRESETS = {"": "paper", f".{OWN}": OWN, ".splits": OWN}
 """The preset that a file promises, by the text between the data set's name and ``.json``."""
 _UCI_SCORES = ("rmse", "nll", "crps", "coverage90", "prr", "ood_auc")
 _FIELDS = ("dataset", "preset", "config", "methods", "seconds", "device")
@@ -43,20 +45,20 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """A results folder: runs by kind (``paper``, ``beyond``, ``splits``) and data set."""
+    """A results folder: runs by kind (``paper``, ``splits`` or :data:`OWN`) and data set."""
 
     runs: Mapping[tuple[str, str], Run] = field(default_factory=dict[tuple[str, str], Run])
     synthetic: Content | None = None
     depth: Mapping[str, Content] = field(default_factory=dict[str, Content])
     """Files of the depth experiment by data set."""
-    recipes: Mapping[str, Mapping[str, Content]] = field(
+    earlier: Mapping[str, Mapping[str, Content]] = field(
         default_factory=dict[str, Mapping[str, Content]]
     )
     """Depth files of earlier configurations by data set and name, in the order of their runs."""
     new_seeds: Mapping[str, Content] = field(default_factory=dict[str, Content])
     """The files of ``depth`` once more, with other seeds."""
     draws: Mapping[str, list[Run]] = field(default_factory=dict[str, list[Run]])
-    """``beyond`` with other folds, by data set."""
+    """Runs of preset :data:`OWN` with other folds, by data set."""
 
     def get(self, kind: str, dataset: str) -> Run | None:
         """Return a run, or None."""
@@ -77,7 +79,7 @@ class Results:
 def read_folder(folder: Path) -> Results:
     """Read ``uci/*.json``, ``synthetic.json`` and ``depth/*.json``; the rest is simply absent.
 
-    Runs of preset ``beyond`` with other folds are in folders of their own, below ``uci/again``;
+    Runs of preset :data:`OWN` with other folds are in folders of their own, below ``uci/again``;
     depth files of earlier configurations in ``depth/again``, whose ``order.json`` lists them in
     the order of their runs; the present ones with other seeds in ``depth/new-seeds``.
     """
@@ -142,12 +144,12 @@ def _read_new_seeds(folder: Path, first: Mapping[str, Content]) -> dict[str, Con
 def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, list[Run]]:
     """Read further draws of the folds, each with the settings of a run that is there."""
     found: dict[str, list[Run]] = {}
-    for path in sorted(folder.glob("*/*.beyond.json")):
+    for path in sorted(folder.glob(f"*/*.{OWN}.json")):
         dataset = path.name.partition(".")[0]
-        first = runs.get(("beyond", dataset))
+        first = runs.get((OWN, dataset))
         if first is None:
             continue
-        draw = _read_run(path, dataset, "beyond", "beyond")
+        draw = _read_run(path, dataset, OWN, OWN)
         configs = [run.content["config"] for run in (first, *found.get(dataset, []), draw)]
         seeds = [config.get("seed") for config in configs]
         if seeds[-1] in seeds[:-1]:
@@ -155,7 +157,7 @@ def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, 
         is_same = {**configs[0], "seed": None} == {**configs[-1], "seed": None}
         if not is_same or draw.content["n_rows"] != first.content["n_rows"]:
             raise ResultsError(
-                f"{path}: its settings or rows are not those of {dataset}.beyond.json."
+                f"{path}: its settings or rows are not those of {dataset}.{OWN}.json."
             )
         found.setdefault(dataset, []).append(draw)
     for draws in found.values():

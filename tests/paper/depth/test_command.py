@@ -176,7 +176,7 @@ def test_a_worker_that_is_killed_is_one_line(smoke, tmp_path):
         done = smoke(*options, "--workers", "2")
     assert done.exit_code == 1, done.output
     assert done.stderr.startswith("Error: a worker process was lost (killed, or out of memory)")
-    assert done.stderr.endswith("is not done again.\n")
+    assert done.stderr.endswith("Run it again: finished work is kept.\n")
     assert done.stderr.count("\n") == 1
     before = {path: path.stat().st_mtime_ns for path in kept}
     assert before

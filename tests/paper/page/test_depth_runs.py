@@ -10,10 +10,10 @@ from priornet_paper.page.depth_goals import find_goals, find_verdicts
 from priornet_paper.page.depth_runs import (
     DEPTH_FIGURES,
     depth_parts,
+    earlier_in_short,
+    earlier_runs,
     new_seeds,
     new_seeds_in_short,
-    recipes,
-    recipes_in_short,
 )
 from priornet_paper.page.goals import FAILS, HOLDS
 from priornet_paper.page.numbers import read_scores
@@ -49,7 +49,7 @@ def older(dataset="nyu", **settings):
 
 def lines_of(first, notes=None):
     present = {"nyu": depth_content("nyu")}
-    return recipes(present, {"nyu": {"nyu-first": first}}, Notes(notes or {}))
+    return earlier_runs(present, {"nyu": {"nyu-first": first}}, Notes(notes or {}))
 
 
 def rows_of(lines):
@@ -118,9 +118,9 @@ def test_verdicts_on_a_recipe_are_those_of_the_goals():
 
 def test_the_summary_counts_recipes_and_is_silent_where_there_is_one():
     contents = {name: depth_content(name) for name in ("nyu", "kitti")}
-    assert recipes_in_short(contents, {}) == ""
-    assert recipes_in_short({}, {}) == ""
-    text = recipes_in_short(contents, {"nyu": {"a": older(), "b": older()}})
+    assert earlier_in_short(contents, {}) == ""
+    assert earlier_in_short({}, {}) == ""
+    text = earlier_in_short(contents, {"nyu": {"a": older(), "b": older()}})
     assert "looked at, 3 on NYU and 1 on KITTI, " in text
     assert "(#depth-which-recipes-were-looked-at)" in text
 

@@ -139,7 +139,7 @@ def test_earlier_depth_recipes_come_in_the_order_that_is_written(folder):
         folder.put_depth(name.partition("-")[0], again=name)
     folder.put_order({"nyu": ["nyu-b", "nyu-a"], "kitti": ["kitti-a"]})
     found = read_folder(folder.path)
-    assert {name: list(files) for name, files in found.recipes.items()} == {
+    assert {name: list(files) for name, files in found.earlier.items()} == {
         "nyu": ["nyu-b", "nyu-a"],
         "kitti": ["kitti-a"],
     }

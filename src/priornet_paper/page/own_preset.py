@@ -1,4 +1,4 @@
-"""Preset ``beyond``, our own configuration: EnD2 against its ensemble, its cost, and NWPN."""
+"""Our own configuration of the estimators: EnD2 against its ensemble, its cost, and NWPN."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from priornet_paper.page.numbers import (
     signed,
     with_error,
 )
-from priornet_paper.page.results import Results, Run
+from priornet_paper.page.results import OWN, Results, Run
 
-BEYOND_SETS = (*SETS, "protein")
+OWN_SETS = (*SETS, "protein")
 
 _ABOUT = (
     "EnD2 against the ten-member ensemble that taught it, ± the standard error of the "
@@ -102,10 +102,10 @@ _COLUMNS = (
 )
 
 
-def beyond(results: Results) -> Section:
+def own_students(results: Results) -> Section:
     """Compare EnD2 with its ensemble on every set, in scores and in costs."""
     section = Section([*_ABOUT])
-    names = names_of(BEYOND_SETS, results.datasets("beyond"))
+    names = names_of(OWN_SETS, results.datasets(OWN))
     runs = {name: draws_of(results, name, "EnD2") for name in names}
     if results.draws:
         section.lines += ["", _ABOUT_DRAWS]
@@ -143,14 +143,14 @@ def _cells(runs: Sequence[Run], dataset: str, section: Section | None = None) ->
         is_loss = is_whole and column.is_loss(value)
         cells.append(marked(text, is_loss))
         if is_loss and section is not None:
-            key = f"beyond/{dataset}/EnD2/{column.path[0]}"
+            key = f"{OWN}/{dataset}/EnD2/{column.path[0]}"
             section.misses.append(Miss(key, f"{dataset}, EnD2, {column.title}: {text}"))
     return cells if is_whole else in_part(cells)
 
 
 def _goal(runs: Mapping[str, Sequence[Run]], column: _Column) -> Goal:
-    cells = [_is_kept(runs[name], column) for name in BEYOND_SETS]
-    first = [_is_kept(runs[name][:1], column) for name in BEYOND_SETS]
+    cells = [_is_kept(runs[name], column) for name in OWN_SETS]
+    first = [_is_kept(runs[name][:1], column) for name in OWN_SETS]
     wanted = f"Our recipe, EnD2 to its ensemble: {column.title} {column.goal}, on {len(cells)} sets"
     return over_draws(wanted, cells, first)
 
@@ -183,7 +183,7 @@ def _add_costs(results: Results, datasets: Iterable[str], section: Section) -> N
     rows: list[list[str]] = []
     light: list[bool] = []
     for dataset in datasets:
-        run = results.get("beyond", dataset)
+        run = results.get(OWN, dataset)
         methods: Mapping[str, Any] = {} if run is None else run.content["methods"]
         student, teacher = (methods.get(name, {}).get("cost") for name in ("EnD2", "ENSM"))
         if run is None or not student or not teacher:
@@ -203,7 +203,7 @@ def _add_costs(results: Results, datasets: Iterable[str], section: Section) -> N
         if not light[-1]:
             text = f"{dataset}, EnD2, multiply-adds {shown(work)} of the ensemble's, "
             text += f"latency {shown(wait)} of a member's"
-            section.misses.append(Miss(f"beyond/{dataset}/EnD2/cost", text))
+            section.misses.append(Miss(f"{OWN}/{dataset}/EnD2/cost", text))
     header = ["data", "multiply-adds, EnD2", "ENSM", f"ratio<br>goal below {_MOST_WORK}"]
     header += ["ms for one row, EnD2", "one member", f"ratio<br>goal below {_MOST_LATENCY}"]
     section.lines += table(header, rows) if rows else []
@@ -227,7 +227,7 @@ def prior_network(results: Results, paper: Scores) -> Section:
             "standard error over folds.",
         ]
     )
-    names = names_of(BEYOND_SETS, results.datasets("beyond"))
+    names = names_of(OWN_SETS, results.datasets(OWN))
     runs = {name: draws_of(results, name, "NWPN") for name in names}
     rows = [[name, *_nwpn_cells(runs[name], paper, name, section)] for name in names]
     header = ["data", "folds", "OOD AUC", "by", "NLL", "NLL, the paper's NWPN"]
@@ -265,6 +265,6 @@ def _nwpn_cells(runs: Sequence[Run], paper: Scores, dataset: str, section: Secti
     if has_goal and theirs is not None and nll.mean > theirs.mean + ROUNDING:
         lost["nll"] = f"NLL {texts['nll']}, the paper's {printed}"
     for metric, text in lost.items():
-        section.misses.append(Miss(f"beyond/{dataset}/NWPN/{metric}", f"{dataset}, NWPN, {text}"))
+        section.misses.append(Miss(f"{OWN}/{dataset}/NWPN/{metric}", f"{dataset}, NWPN, {text}"))
     cells = {metric: marked(text, metric in lost) for metric, text in texts.items()}
     return [str(len(nll.values)), cells["ood_auc"], MEASURES[measure], cells["nll"], printed]

@@ -4,9 +4,9 @@ import pytest
 
 from _results import CONFIG, around, paper_methods
 from priornet.evaluation.results import summary
-from priornet_paper.page.beyond import BEYOND_SETS, beyond, prior_network
 from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
 from priornet_paper.page.numbers import published
+from priornet_paper.page.own_preset import OWN_SETS, own_students, prior_network
 from priornet_paper.page.results import read_folder
 
 EVEN = {"nll": 1.0, "rmse": 2.0, "ood_auc": 0.7, "prr": 0.5}
@@ -23,9 +23,9 @@ def methods(**student):
 
 
 def put(folder, **student):
-    for name in BEYOND_SETS:
+    for name in OWN_SETS:
         folder.put(name, methods(**student), "beyond")
-    return beyond(read_folder(folder.path))
+    return own_students(read_folder(folder.path))
 
 
 def states(section):
@@ -63,7 +63,7 @@ def test_error_is_that_of_the_fold_by_fold_difference(folder):
     both["ENSM"]["nll"] = summary([2.0, 11.0])
     both["EnD2"]["nll"] = summary([1.0, 8.0])
     folder.put("boston", both, "beyond")
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert any("| -2.000 ± 1.000 |" in line for line in found.lines)
 
 
@@ -72,10 +72,10 @@ def put_draw(folder, name, seed, **student):
 
 
 def test_goals_are_judged_over_the_folds_of_all_draws(folder):
-    for name in BEYOND_SETS:
+    for name in OWN_SETS:
         folder.put(name, methods(prr=0.45), "beyond")
         put_draw(folder, name, 1, prr=0.5)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert states(found) == [HOLDS] * 4
     assert found.goals[3].found == "6 of 6 over all folds, 0 with those of the first draw"
     assert found.misses == []
@@ -89,7 +89,7 @@ def test_goals_are_judged_over_the_folds_of_all_draws(folder):
 def test_a_loss_over_all_folds_is_one_whatever_the_first_draw_said(folder):
     folder.put("boston", methods(prr=0.5), "beyond")
     put_draw(folder, "boston", 1, prr=0.4)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert [miss.key for miss in found.misses] == ["beyond/boston/EnD2/prr"]
 
 
@@ -98,7 +98,7 @@ def test_draws_that_change_which_sets_hold_are_told_of(folder):
     folder.put("wine", methods(prr=0.4), "beyond")
     put_draw(folder, "boston", 1, prr=0.3)
     put_draw(folder, "wine", 1, prr=0.6)
-    goal = beyond(read_folder(folder.path)).goals[3]
+    goal = own_students(read_folder(folder.path)).goals[3]
     assert goal.found == "5 of 6 over all folds, 5 with those of the first draw"
 
 
@@ -107,7 +107,7 @@ def test_a_draw_without_the_ensemble_or_of_some_rows_leaves_the_cell_open(folder
     alone = {"EnD2": methods()["EnD2"]}
     folder.put("boston", alone, "beyond", config={**CONFIG, "seed": 1}, again=1)
     folder.put("wine", methods(), "beyond", config={**CONFIG, "seed": 1}, again=1, complete=False)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert states(found) == [UNFINISHED] * 4
     text = "\n".join(found.lines)
     assert "| boston | 4 | 1.000 | not run | not run |" in text
@@ -117,7 +117,7 @@ def test_a_draw_without_the_ensemble_or_of_some_rows_leaves_the_cell_open(folder
 def test_ratio_over_draws_is_that_of_the_means(folder):
     folder.put("boston", methods(rmse=2.0), "beyond")
     put_draw(folder, "boston", 1, rmse=2.2)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert any("| **✗ 1.050 ± " in line for line in found.lines)
 
 
@@ -128,14 +128,14 @@ def test_better_cells_are_counted(folder):
 
 def test_missing_sets_leave_the_goal_open(folder):
     folder.put("boston", methods(), "beyond")
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert states(found) == [UNFINISHED] * 4
     assert any(line.startswith("| protein | not run |") for line in found.lines)
 
 
 def test_table_that_is_not_whole_is_not_judged(folder):
     folder.put("msd", methods(nll=5.0), "beyond", complete=False)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert found.misses == []
     (row,) = [line for line in found.lines if line.startswith("| msd |")]
     assert row.count("<br>not run on the full table |") == 7
@@ -147,7 +147,7 @@ def test_table_that_is_not_whole_is_not_judged(folder):
 
 def test_set_beyond_the_six_is_shown_and_its_losses_are_named(folder):
     folder.put("unseen", methods(nll=1.2), "beyond")
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert [miss.key for miss in found.misses] == ["beyond/unseen/EnD2/nll"]
     assert found.goals[0].found == ""
 
@@ -160,14 +160,14 @@ def test_cost_has_limits_too(folder, work, wait, state):
     both["EnD2"]["cost"] = {"multiply_adds": work, "latency_ms": wait}
     both["ENSM"]["cost"] = {"multiply_adds": 100, "latency_ms": 1.0}
     folder.put("boston", both, "beyond")
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert found.goals[-1].state == state
     assert len(found.misses) == (state == FAILS)
 
 
 def test_cost_that_was_not_measured_is_not_run(folder):
     folder.put("boston", paper_methods("boston"), "beyond")
-    assert beyond(read_folder(folder.path)).goals[-1].state == "not run"
+    assert own_students(read_folder(folder.path)).goals[-1].state == "not run"
 
 
 def test_cost_on_a_part_of_a_table_is_shown_and_not_counted(folder):
@@ -175,7 +175,7 @@ def test_cost_on_a_part_of_a_table_is_shown_and_not_counted(folder):
     both["EnD2"]["cost"] = {"multiply_adds": 99, "latency_ms": 1.0}
     both["ENSM"]["cost"] = {"multiply_adds": 100, "latency_ms": 1.0}
     folder.put("msd", both, "beyond", complete=False)
-    found = beyond(read_folder(folder.path))
+    found = own_students(read_folder(folder.path))
     assert (found.goals[-1].state, found.misses) == ("not run", [])
     assert any(line.startswith("| msd | 99<br>not run on the full table |") for line in found.lines)
 
