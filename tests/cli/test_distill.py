@@ -70,8 +70,8 @@ def test_a_function_of_a_module_is_distilled_without_targets(call, here, table):
     assert found["n_training_rows"] == 120  # 18 held-out rows would be too few
     assert found["notes"] == [
         "Compared on the rows of the training: fewer than 20 would be held out.",
-        f"Inputs are all columns: {', '.join(FEATURES)}. Name targets with --target, leave others "
-        "out with --ignore.",
+        f"Inputs are all columns: {', '.join(FEATURES)}. Name those that are targets, and those to "
+        "ignore.",
     ]
     assert found["faithfulness"]["inside"]["r2"] > 0.9
     assert found["faithfulness"]["truth"] is None

@@ -60,7 +60,7 @@ from priornet.tables.raw import num_rows, take_rows, without_arrow
 from priornet.tables.target_columns import TargetColumns
 from priornet.training.stack_training import Auto, network_seeds
 
-__all__ = ["DistilledRegressor"]
+__all__ = ["DistilledRegressor", "checked_teacher"]
 
 _MOST_COMPARED = 2000  # rows; more say nothing new about a student
 
@@ -219,7 +219,7 @@ class DistilledRegressor(BaseRegressor):
             teacher.check_parameters()
             self.teacher_ = teacher._fit_prepared(prepared)
             return None, prepared
-        self.teacher_ = teacher = _checked_teacher(self.teacher)
+        self.teacher_ = teacher = checked_teacher(self.teacher)
         if isinstance(teacher, BaseRegressor):
             known = teacher.fitted_.preprocessor
             table = check_inputs(self, known_columns(X, known))
@@ -324,7 +324,7 @@ class DistilledRegressor(BaseRegressor):
         table = check_inputs(self, without_arrow(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
-        known = _checked_teacher(given)
+        known = checked_teacher(given)
         model = known.fitted_ if isinstance(known, BaseRegressor) else known
         return compare(self.fitted_, model, take_rows(table, rows), targets, seed=seed)
 
@@ -336,7 +336,7 @@ class DistilledRegressor(BaseRegressor):
             warn_user(f"the student is not faithful: {problem}.", FaithfulnessWarning)
 
 
-def _checked_teacher(teacher: Any) -> BaseRegressor | Teacher:
+def checked_teacher(teacher: Any) -> BaseRegressor | Teacher:
     """Check a fitted ensemble, or make a teacher of another object."""
     if not isinstance(teacher, BaseRegressor):
         return as_teacher(teacher)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from priornet.evaluation.distilled_files import FileDistillation, distil_file
     from priornet.evaluation.evaluate_model import Evaluation, evaluate
     from priornet.evaluation.labelled_files import (
         FileEvaluation,
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
+    "FileDistillation",
     "FileEvaluation",
     "FileFit",
     "check_scores",
     "check_summaries",
+    "distil_file",
     "evaluate",
     "evaluate_file",
     "fit_file",
@@ -43,6 +46,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(("FileDistillation", "distil_file"), "distilled_files"),
     **dict.fromkeys(("provenance", "provenance_of", "read_results", "write_results"), "results"),
     **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
     **dict.fromkeys(("FileEvaluation", "FileFit", "evaluate_file", "fit_file"), "labelled_files"),

@@ -11,15 +11,7 @@ from priornet.nn.heads import (
     make_head,
     stack_head,
 )
-from priornet.nn.stacked import (
-    MLP,
-    Stack,
-    StackedMLP,
-    StackedModules,
-    joint_belief,
-    stack_belief,
-    stack_outputs,
-)
+from priornet.nn.stacked import MLP, Stack, StackedMLP, StackedModules
 
 __all__ = [
     "MLP",
@@ -33,9 +25,6 @@ __all__ = [
     "Stack",
     "StackedMLP",
     "StackedModules",
-    "joint_belief",
     "make_head",
-    "stack_belief",
     "stack_head",
-    "stack_outputs",
 ]
