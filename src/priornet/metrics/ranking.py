@@ -144,17 +144,20 @@ def _left_after_rejection(share: Tensor, score: Tensor) -> Tensor:
 
 def _centred_midranks(values: Tensor) -> Tensor:
     """Return ``2 r - (N + 1)`` for the midranks r along the last axis: integers that sum to 0."""
-    values = values.contiguous()
-    ordered = values.sort(-1).values
-    below = torch.searchsorted(ordered, values)
-    return below + torch.searchsorted(ordered, values, right=True) - values.shape[-1]
+    ordered, order = values.sort(-1)
+    start, stop = _tie_bounds(ordered)
+    return torch.empty_like(order).scatter_(-1, order, start + stop - values.shape[-1])
 
 
 def _tie_bounds(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Count, for each place of a sorted vector, the values below and the values at most equal."""
-    _, group, count = torch.unique_consecutive(ordered, return_inverse=True, return_counts=True)
-    up_to = count.cumsum(0)
-    return (up_to - count)[group], up_to[group]
+    """Count, for each sorted value along the last axis, the smaller and the not larger ones."""
+    n = ordered.shape[-1]
+    place = torch.arange(n, device=ordered.device)
+    differs = ordered[..., 1:] != ordered[..., :-1]
+    end = torch.ones_like(ordered[..., :1], dtype=torch.bool)
+    start = torch.where(torch.cat([end, differs], -1), place, 0).cummax(-1).values
+    stop = torch.where(torch.cat([differs, end], -1), place + 1, n)
+    return start, stop.flip(-1).cummin(-1).values.flip(-1)
 
 
 def _check_pair(error: Tensor, uncertainty: Tensor) -> tuple[Tensor, Tensor]:
