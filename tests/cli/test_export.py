@@ -1,4 +1,4 @@
-"""Exported files come out whole, with one line about what they take; else exit code 2."""
+"""Files are exported whole, with one line on their inputs and outputs; else exit code 2."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import pytest
 from priornet.cli.kinds import ONNX, PROGRAM
 
 
-def test_writes_both_files_and_says_what_they_take(call, models, tmp_path):
+def test_export_writes_both_files_and_lists_inputs_and_outputs(call, models, tmp_path):
     graph, program = tmp_path / "new" / "m.onnx", tmp_path / "m.pt2"
     done = call("export", models / "single", "--onnx", graph, "--torch-export", program)
     assert done.exit_code == 0, done.output
@@ -47,7 +47,7 @@ def test_json(call, models, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused(refused, models, tmp_path, options, message):
+def test_wrong_export_settings_are_refused(refused, models, tmp_path, options, message):
     path = tmp_path / "m.onnx"
     assert message in refused("export", models / "one", *(o.format(path) for o in options))
     assert not path.exists()
@@ -58,7 +58,7 @@ def test_no_model_no_folder_no_permission(refused, models, tmp_path):
     assert "it is a folder" in refused("export", models / "one", "--onnx", tmp_path)
 
 
-def test_a_missing_extra_names_the_command(refused, models, tmp_path, monkeypatch):
+def test_missing_extra_names_the_command(refused, models, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     message = refused("export", models / "one", "--onnx", tmp_path / "m.onnx")
     assert message.endswith("install it with `pip install '.[onnx]'` in a checkout of priornet.")
@@ -71,6 +71,6 @@ def test_two_files_of_one_name_are_refused(refused, models, tmp_path):
     assert not path.exists()
 
 
-def test_a_refused_export_leaves_no_folder(refused, models, tmp_path):
+def test_refused_export_leaves_no_folder(refused, models, tmp_path):
     refused("export", models / "one", "--onnx", tmp_path / "new" / "m.onnx", "--opset", "9")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Weights of the depth experiment become ONNX files that agree with them, image by image."""
+"""Weights of the depth experiment become ONNX files that agree at every pixel."""
 
 import json
 
@@ -32,7 +32,7 @@ def _short_encoder():
 
 @pytest.fixture(scope="module")
 def weights(sets, tmp_path_factory, fabric_alone):
-    """What `priornet reproduce depth` leaves of its smallest preset."""
+    """Run the smallest preset of `priornet reproduce depth`; return the folder of its weights."""
     out = tmp_path_factory.mktemp("depth")
     chosen = [part for setting in SETTINGS for part in ("--set", setting)]
     common = ("--data", sets, "--preset", "smoke", "--weights", "none", "--out", out)
@@ -43,9 +43,9 @@ def weights(sets, tmp_path_factory, fabric_alone):
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A network of one's own, saved with what it takes to build it; it says something.
+    """Save a network with outputs that differ from pixel to pixel.
 
-    Its head is that of EnD2, the one traced below that of MD-EnD: a graph takes long to trace.
+    Its head is that of EnD2, and the experiment's below that of MD-EnD: tracing takes long.
     """
     torch.manual_seed(0)
     net = DenseDepth(
@@ -60,7 +60,7 @@ def own(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def graph(own):
-    """Its graph, for images of another size; to be left as it is."""
+    """Export the network for images of another size; tests must not change the file."""
     path = own.with_name("depth.onnx")
     done = run("export", own, "--onnx", path, "--size", "50x70", "--json")
     assert done.exit_code == 0, done.output
@@ -100,14 +100,14 @@ def test_weights_of_the_experiment_agree(call, weights, sets, tmp_path):
     assert abs(found["mean"] - saved.shift).max() < 3 * saved.scale
 
 
-def test_weights_of_endd_are_read_as_the_network_of_ones_own_is(weights, own):
-    ours, theirs = load_depth(own), load_depth(weights / "EnD2.0.safetensors")
-    assert str(theirs.net) == str(ours.net)  # every module with its settings
-    assert theirs.size == ours.size
-    assert 0 < theirs.scale < theirs.shift < 10
+def test_weights_of_endd_give_the_same_network_as_save_depth(weights, own):
+    saved, trained = load_depth(own), load_depth(weights / "EnD2.0.safetensors")
+    assert str(trained.net) == str(saved.net)  # every module with its settings
+    assert trained.size == saved.size
+    assert 0 < trained.scale < trained.shift < 10
 
 
-def test_any_images_are_brought_to_the_size(call, own, graph, photos):
+def test_any_images_are_resized_for_verify(call, own, graph, photos):
     done = call("verify", own, graph, photos)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith("2 images agree: the largest relative difference is ")
@@ -116,7 +116,7 @@ def test_any_images_are_brought_to_the_size(call, own, graph, photos):
     assert "a.jpg, pixel (" in done.stdout
 
 
-def test_a_difference_is_told_with_image_and_pixel(call, own, graph, photos, tmp_path):
+def test_difference_is_reported_with_image_and_pixel(call, own, graph, photos, tmp_path):
     model, spoiled = onnx.load(graph), tmp_path / "spoiled.onnx"
     (weight,) = (c for c in model.graph.initializer if c.name == "body/net.head.projection.weight")
     weight.CopyFrom(numpy_helper.from_array(1.01 * numpy_helper.to_array(weight), weight.name))
@@ -146,13 +146,13 @@ def test_a_difference_is_told_with_image_and_pixel(call, own, graph, photos, tmp
         (["--onnx", "{}", "--size", "0x32"], "--size must be HEIGHTxWIDTH"),
     ],
 )
-def test_what_cannot_be_written_is_refused(refused, own, tmp_path, options, message):
+def test_wrong_export_settings_are_refused(refused, own, tmp_path, options, message):
     path = tmp_path / "m.onnx"
     assert message in refused("export", own, *(o.format(path) for o in options))
     assert not path.exists()
 
 
-def test_a_network_without_uncertainty_is_refused(refused, weights, tmp_path):
+def test_network_without_uncertainty_is_refused(refused, weights, tmp_path):
     message = refused("export", weights / "DD.0.safetensors", "--onnx", tmp_path / "m.onnx")
     assert "without uncertainty" in message
 
@@ -185,9 +185,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("change", DAMAGED.values(), ids=DAMAGED)
-def test_damaged_weights_are_told_from_others_whatever_the_place_is_called(
-    refused, own, change, tmp_path
-):
+def test_damaged_weights_are_recognised_whatever_the_path(refused, own, change, tmp_path):
     path = tmp_path / "a: damaged (it is not one of our files).safetensors"
     path.write_bytes(change(own.read_bytes()))
     message = refused("export", path, "--onnx", tmp_path / "new.onnx")
@@ -199,7 +197,7 @@ def test_damaged_weights_are_told_from_others_whatever_the_place_is_called(
     assert message.startswith(f"{path}: it does not describe its network")
 
 
-def test_a_graph_of_another_network_differs(call, graph, photos, tmp_path):
+def test_graph_of_another_network_differs(call, graph, photos, tmp_path):
     torch.manual_seed(1)
     net = DenseDepth(
         lambda n: GaussianHead(n, per_pixel=True, init_gain=30.0),

@@ -1,4 +1,4 @@
-"""Photographs become maps of what the network says of them, and a table that tells strange ones."""
+"""Photographs become maps of depth and uncertainty, and a table with verdicts."""
 
 import json
 import zipfile
@@ -44,7 +44,7 @@ def saved(path, head):
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    """A network that says something different of every pixel."""
+    """Save a network whose outputs differ from pixel to pixel."""
 
     def head(n):
         return NormalWishartHead(n, per_pixel=True, init_gain=30.0, min_excess=1.0)
@@ -54,7 +54,7 @@ def network(tmp_path_factory):
 
 @pytest.fixture
 def photos(tmp_path):
-    """Five of other shapes than the network's, one of them in a folder below."""
+    """Write five photographs of other shapes than the network's, one in a subfolder."""
     folder = tmp_path / "photos"
     (folder / "more").mkdir(parents=True)
     for seed, name in enumerate(["a.jpg", "b.png", "c.jpg", "d.jpg", "more/e.png"]):
@@ -72,7 +72,7 @@ def known(tmp_path):
     return folder
 
 
-def test_maps_are_what_the_network_says(call, network, photos, tmp_path):
+def test_maps_equal_the_networks_outputs(call, network, photos, tmp_path):
     done = call("predict", network, photos, "--out", tmp_path / "out", "--coverage", 0.5)
     assert done.exit_code == 0, done.output
     images = open_depth(photos)
@@ -108,26 +108,26 @@ def test_maps_are_what_the_network_says(call, network, photos, tmp_path):
     assert (tmp_path / "out" / "first.svg").exists()
 
 
-def test_what_is_familiar_is_told_by_images_that_it_knows(call, network, photos, known, tmp_path):
-    done = call("predict", network, known, "--out", tmp_path / "usual")
+def test_verdicts_follow_the_familiar_images(call, network, photos, known, tmp_path):
+    done = call("predict", network, known, "--out", tmp_path / "reference")
     assert "give images like those of training as --familiar" in done.output
-    usual = table_of(tmp_path / "usual")
+    reference = table_of(tmp_path / "reference")
     done = call(
         "predict", network, photos, "--out", tmp_path / "out", "--familiar", known, "--json"
     )
     summary = json.loads(done.stdout)
     table = table_of(tmp_path / "out").set_index("image")
     for _, row in table.iterrows():
-        as_strange = (usual["mutual_information"] >= row["mutual_information"]).sum()
-        assert row["in_domain"] == pytest.approx((1 + as_strange) / 13, rel=1e-4)
-        is_noisy = row["data"] > 1.5 * np.sqrt((usual["data"] ** 2).median())
-        word = "unfamiliar" if as_strange == 0 else "noisy" if is_noisy else "trust"
+        as_uncertain = (reference["mutual_information"] >= row["mutual_information"]).sum()
+        assert row["in_domain"] == pytest.approx((1 + as_uncertain) / 13, rel=1e-4)
+        is_noisy = row["data"] > 1.5 * np.sqrt((reference["data"] ** 2).median())
+        word = "unfamiliar" if as_uncertain == 0 else "noisy" if is_noisy else "trust"
         assert row["verdict"] == word
     assert summary["verdicts"] == table["verdict"].value_counts(sort=False).to_dict()
     assert summary["n_images"] == 5
 
 
-def test_its_own_images_are_familiar(call, network, known, tmp_path):
+def test_reference_images_are_familiar(call, network, known, tmp_path):
     done = call("predict", network, known, "--out", tmp_path / "out", "--familiar", known)
     assert done.exit_code == 0
     assert "With 12 images to compare with, one in 13 of the same kind" in done.stdout
@@ -137,7 +137,7 @@ def test_its_own_images_are_familiar(call, network, known, tmp_path):
     assert "unfamiliar" not in set(own["verdict"])
 
 
-def test_one_gaussian_tells_no_strange_images(call, photos, known, tmp_path):
+def test_one_gaussian_gives_no_verdicts(call, photos, known, tmp_path):
     weights = saved(tmp_path / "single.safetensors", lambda n: GaussianHead(n, per_pixel=True))
     done = call("predict", weights, photos, "--out", tmp_path / "out", "--familiar", known)
     assert done.exit_code == 2
@@ -159,7 +159,7 @@ def test_names_are_not_mathematics(call, network, tmp_path, name):
 
 
 @pytest.mark.parametrize("below", ["", "more/maps"])
-def test_maps_do_not_go_among_photographs(call, network, photos, known, below):
+def test_output_folder_among_the_photographs_is_refused(call, network, photos, known, below):
     for options in (("--out", photos / below), ("--out", known / below, "--familiar", known)):
         done = call("predict", network, photos, *options)
         assert done.exit_code == 2
@@ -173,7 +173,7 @@ def test_one_photograph_is_enough(call, network, photos, tmp_path):
     assert (tmp_path / "out" / "maps" / "a.jpg.npz").exists()
 
 
-def test_a_network_without_closed_form_is_told_by_epkl(call, photos, known, tmp_path):
+def test_verdicts_of_a_network_without_closed_form_use_epkl(call, photos, known, tmp_path):
     def head(n):
         return GaussianMixtureHead(n, per_pixel=True, n_members=3, init_gain=10.0)
 
@@ -194,7 +194,7 @@ def test_a_network_without_closed_form_is_told_by_epkl(call, photos, known, tmp_
         (["--out", "{}", "--familiar", "nowhere"], "nowhere: there is no such file or folder"),
     ],
 )
-def test_what_tables_have_is_refused(call, network, photos, tmp_path, options, message):
+def test_options_of_tables_are_refused(call, network, photos, tmp_path, options, message):
     out = tmp_path / "out"
     done = call("predict", network, photos, *(option.format(out) for option in options))
     assert done.exit_code == 2
@@ -208,7 +208,7 @@ def test_photographs_do_not_come_from_standard_input(call, network, tmp_path):
     assert "name a file or a folder" in done.stderr
 
 
-def test_a_table_has_no_familiar_images(call, models, csv, photos, tmp_path):
+def test_table_has_no_familiar_images(call, models, csv, photos, tmp_path):
     done = call("predict", models / "one", csv, "--out", tmp_path / "o.csv", "--familiar", photos)
     assert done.exit_code == 2
     assert "--familiar is for depth networks" in done.stderr
@@ -228,7 +228,7 @@ def test_weights_that_are_not_there_are_named(call, photos, tmp_path):
     assert "none.safetensors: no such file" in done.stderr
 
 
-def test_a_damaged_photograph_is_named_and_what_was_written_stays(call, network, photos, tmp_path):
+def test_damaged_photograph_is_named_and_what_was_written_stays(call, network, photos, tmp_path):
     whole = (photos / "d.jpg").read_bytes()
     (photos / "d.jpg").write_bytes(whole[: len(whole) // 2])
     for k in range(8):  # more than are looked at together
@@ -240,7 +240,7 @@ def test_a_damaged_photograph_is_named_and_what_was_written_stays(call, network,
     assert not (tmp_path / "out" / "images.csv").exists()
 
 
-def test_a_folder_without_photographs_is_refused(call, network, tmp_path):
+def test_folder_without_photographs_is_refused(call, network, tmp_path):
     (tmp_path / "empty").mkdir()
     done = call("predict", network, tmp_path / "empty", "--out", tmp_path / "out")
     assert done.exit_code == 2

@@ -17,7 +17,7 @@ def exported(call, models, tmp_path):
 
 
 def spoil(path, factor=1.01):
-    """Change the weights of the first layer."""
+    """Write a copy of a graph with other weights in its first layer."""
     model = onnx.load(path)
     for constant in model.graph.initializer:
         values = numpy_helper.to_array(constant)
@@ -28,7 +28,7 @@ def spoil(path, factor=1.01):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_an_export_agrees_with_its_model(call, models, exported, table, tmp_path, ending):
+def test_export_agrees_with_its_model(call, models, exported, table, tmp_path, ending):
     path = tmp_path / f"rows.{ending}"
     rows = table.drop(columns=["strength", "weight"]).assign(another="column")
     rows.to_parquet(path) if ending == "parquet" else rows.to_csv(path, index=False)
@@ -38,7 +38,7 @@ def test_an_export_agrees_with_its_model(call, models, exported, table, tmp_path
     assert "(at most 0.0001), in " in done.stdout
 
 
-def test_a_program_of_torch_agrees_too(call, models, csv, tmp_path):
+def test_program_of_torch_agrees_too(call, models, csv, tmp_path):
     assert call("export", models / "two", "--torch-export", tmp_path / "m.pt2").exit_code == 0
     done = call("verify", models / "two", tmp_path / "m.pt2", csv, "--json")
     assert done.exit_code == 0, done.output
@@ -50,7 +50,7 @@ def test_a_program_of_torch_agrees_too(call, models, csv, tmp_path):
     assert ("data_entropy", None) in targets
 
 
-def test_a_difference_is_told_with_its_place(call, models, exported, csv):
+def test_difference_is_reported_with_its_place(call, models, exported, csv):
     spoil(exported)
     done = call("verify", models / "one", exported, csv)
     assert done.exit_code == 1
@@ -64,7 +64,7 @@ def test_a_difference_is_told_with_its_place(call, models, exported, csv):
     assert 1 <= worst["row"] <= 120
 
 
-def test_what_is_no_number_is_null_in_json(call, models, exported, csv):
+def test_nan_and_infinity_are_null_in_json(call, models, exported, csv):
     spoil(exported, math.nan)
     done = call("verify", models / "one", exported, csv, "--json")
     assert done.exit_code == 1
@@ -76,7 +76,7 @@ def test_what_is_no_number_is_null_in_json(call, models, exported, csv):
     )
 
 
-def test_a_wrong_word_is_told(call, models, exported, csv):
+def test_wrong_verdict_is_reported(call, models, exported, csv):
     model = onnx.load(exported)
     for constant in model.graph.initializer:
         if constant.data_type == onnx.TensorProto.STRING:
@@ -88,7 +88,7 @@ def test_a_wrong_word_is_told(call, models, exported, csv):
     assert '"believe" instead of "trust".' in done.stdout
 
 
-def test_what_cannot_be_compared_is_refused(refused, models, exported, csv, tmp_path):
+def test_files_that_cannot_be_compared_are_refused(refused, models, exported, csv, tmp_path):
     assert refused("verify", models / "one", csv, csv) == f"{csv}: it is no ONNX model."
     missing = tmp_path / "none.onnx"
     assert "No such file" in refused("verify", models / "one", missing, csv)
@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_refused(refused, models, exported, csv, tmp_
     assert "opset 11 is too old" in refused("verify", models / "one", tmp_path / "old.onnx", csv)
 
 
-def test_an_export_of_another_model_is_refused(refused, call, models, table, csv, tmp_path):
+def test_export_of_another_model_is_refused(refused, call, models, table, csv, tmp_path):
     from priornet import GaussianRegressor
 
     other = GaussianRegressor(hidden=(4,), epochs=1).fit(table[["x", "weight"]], table["strength"])
@@ -108,19 +108,19 @@ def test_an_export_of_another_model_is_refused(refused, call, models, table, csv
     assert message == f'{tmp_path}/o.onnx: it has other columns: only the model has "colour".'
 
 
-def test_a_table_without_the_columns_is_refused(refused, models, exported, tmp_path):
+def test_table_without_the_columns_is_refused(refused, models, exported, tmp_path):
     (tmp_path / "rows.csv").write_text("x,color,hole\n1,red,2\n")
     message = refused("verify", models / "one", exported, tmp_path / "rows.csv")
     assert 'did you mean "color"' in message
 
 
-def test_a_wrong_cell_is_named(refused, models, exported, tmp_path):
+def test_wrong_cell_is_named(refused, models, exported, tmp_path):
     (tmp_path / "rows.csv").write_text("x,colour,hole\n1,red,2\nmuch,red,2\n")
     message = refused("verify", models / "one", exported, tmp_path / "rows.csv")
     assert 'column "x", row 2' in message
 
 
-def test_a_broken_program_is_one_line(refused, call, models, csv, tmp_path, caplog):
+def test_broken_program_gives_one_line(refused, call, models, csv, tmp_path, caplog):
     path = tmp_path / "m.pt2"
     assert call("export", models / "single", "--torch-export", path).exit_code == 0  # soon traced
     path.write_bytes(path.read_bytes()[:3000])
@@ -136,9 +136,7 @@ def test_one_row_agrees(call, models, exported, tmp_path):
     assert done.stdout.startswith("1 row agrees: the largest ")
 
 
-def test_intervals_that_the_model_cannot_give_are_the_exports_fault(
-    refused, call, models, table, csv, tmp_path
-):
+def test_conformal_export_of_another_model_is_refused(refused, call, models, table, csv, tmp_path):
     from priornet import GaussianRegressor
 
     X, y = table[["x", "colour", "hole"]], table["strength"]

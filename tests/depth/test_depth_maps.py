@@ -1,4 +1,4 @@
-"""Maps of depth models: what is drawn is what was given, on shared scales."""
+"""Figures show the given maps on shared scales."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from priornet.depth.depth_maps import DepthMaps, draw_maps
 
 
 def maps(seed, n=3, size=(6, 8)):
-    """Made up, within plausible ranges."""
+    """Make random maps within plausible ranges."""
     generator = np.random.default_rng(seed)
     depth = generator.uniform(1, 8, (n, *size))
     return DepthMaps(depth, 0.1 * depth**2, generator.lognormal(-2, 1, (n, *size)))
@@ -29,17 +29,17 @@ def photographs(n=3, size=(12, 16)):
 
 
 def is_map(ax):
-    """Whether axes show an image, and not a colour bar, which is one pixel high."""
+    """Tell if axes show an image, not a colour bar, which is one pixel high."""
     return np.asarray(ax.images[0].get_array()).shape[0] > 1
 
 
 def images(figure):
-    """Images drawn, without the colour bars."""
+    """Return the drawn images, without the colour bars."""
     return [ax.images[0] for ax in figure.axes if is_map(ax)]
 
 
 def holds(figure, wanted):
-    """Whether an array is drawn somewhere."""
+    """Tell if an array is drawn somewhere."""
     shown = [np.ma.filled(np.ma.asarray(i.get_array(), float), np.nan) for i in images(figure)]
     return any(s.shape == wanted.shape and np.array_equal(s, wanted, equal_nan=True) for s in shown)
 

@@ -32,6 +32,6 @@ def test_every_name_is_there_without_the_extras():
     assert json.loads(done.stdout) == depth.__all__
 
 
-def test_an_unknown_name_is_no_attribute():
+def test_unknown_name_is_no_attribute():
     with pytest.raises(AttributeError, match="nonsense"):
         depth.nonsense  # noqa: B018 (the access is what is tested)

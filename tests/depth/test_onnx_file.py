@@ -1,4 +1,4 @@
-"""A depth network's graph says what the network says, at every pixel."""
+"""A depth network's graph agrees with the network at every pixel."""
 
 from contextlib import nullcontext
 from functools import partial
@@ -64,7 +64,7 @@ def test_every_pixel_agrees(make_head, encoder, tmp_path):
     assert np.ptp(found["knowledge_variance"]) > 0
 
 
-def test_a_network_without_uncertainty_is_refused():
+def test_network_without_uncertainty_is_refused():
     with pytest.raises(ExportError, match="without uncertainty"):
         depth_to_onnx(network(None), (32, 32))
 
@@ -87,7 +87,7 @@ def test_bad_settings_are_refused():
         ((32, 32), {"shift": float("nan")}, "`shift` must be finite"),
     ],
 )
-def test_sizes_and_units_that_make_no_sense_are_refused(size: Any, units, message):
+def test_impossible_sizes_and_units_are_refused(size: Any, units, message):
     with pytest.raises(ExportError, match=message):
         depth_to_onnx(network(normal_wishart), size, **units)
 
@@ -113,7 +113,7 @@ def test_outputs_have_a_number_per_pixel(generator):
     torch.testing.assert_close(inside, torch.full_like(inside, 0.8), rtol=1e-6, atol=0)
 
 
-def test_a_network_without_uncertainty_has_no_outputs(generator):
+def test_network_without_uncertainty_has_no_outputs(generator):
     with pytest.raises(ExportError, match="the network: this network has no uncertainty"):
         depth_outputs(saved(None), torch.rand(1, 3, *SMALL, generator=generator), 0.9)
 

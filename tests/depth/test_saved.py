@@ -1,4 +1,4 @@
-"""A network comes back from its file as it was; a file that cannot say which one is refused."""
+"""A saved network is built again unchanged; a file without its description is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def tensors_of(prediction):
 
 @pytest.mark.parametrize("name", [*HEADS, None])
 @pytest.mark.parametrize("folded", [False, True])
-def test_a_network_comes_back(name, folded, images, tmp_path):
+def test_network_comes_back(name, folded, images, tmp_path):
     net = network(name)
     if folded:
         net.encoder.fold_norms()
@@ -66,7 +66,7 @@ def test_a_network_comes_back(name, folded, images, tmp_path):
 
 
 @pytest.mark.parametrize("folded", [False, True])
-def test_a_dense_network_comes_back(folded, images, tmp_path):
+def test_dense_network_comes_back(folded, images, tmp_path):
     torch.manual_seed(0)
     net = DenseDepth(None, "densenet169", n_decoder=16).eval()
     if folded:
@@ -86,7 +86,7 @@ def test_members_with_decoders_of_their_own_come_back(images, tmp_path):
         assert torch.equal(found.raw(images), net.raw(images))
 
 
-def test_a_belief_is_in_units_of_depth(images, tmp_path):
+def test_belief_is_in_units_of_depth(images, tmp_path):
     net = network("gaussian")
     save_depth(net, tmp_path / "net.safetensors", size=SIZE, shift=3.0, scale=2.0)
     belief = load_depth(tmp_path / "net.safetensors").belief(images)
@@ -95,7 +95,7 @@ def test_a_belief_is_in_units_of_depth(images, tmp_path):
     torch.testing.assert_close(belief.loc, 3 + 2 * mean.double())
 
 
-def test_other_numbers_are_not_taken_for_images(images, tmp_path):
+def test_numbers_far_outside_0_and_1_are_refused(images, tmp_path):
     save_depth(network("gaussian"), tmp_path / "net.safetensors", size=SIZE)
     saved = load_depth(tmp_path / "net.safetensors")
     with pytest.raises(ValueError, match=r"not torch\.uint8; divide bytes by 255"):
@@ -103,10 +103,10 @@ def test_other_numbers_are_not_taken_for_images(images, tmp_path):
     for other in (255 * images, 4 * (images - 0.5), images * math.nan):
         with pytest.raises(ValueError, match=r"numbers in \[0, 1\]: bytes divided by 255, and not"):
             saved.belief(other)
-    saved.belief(1.04 * images - 0.02)  # a little beyond, as where images were rescaled
+    saved.belief(1.04 * images - 0.02)  # slightly outside [0, 1], as after rescaling
 
 
-def test_a_network_without_a_head_gives_numbers(images, tmp_path):
+def test_network_without_a_head_gives_numbers(images, tmp_path):
     net = network(None)
     save_depth(net, tmp_path / "net.safetensors", size=SIZE, scale=2.0)
     with torch.no_grad():
@@ -118,13 +118,13 @@ class OwnHead(Head):
     pass
 
 
-def test_what_cannot_be_described_is_refused(tmp_path):
+def test_networks_that_cannot_be_described_are_refused(tmp_path):
     path = tmp_path / "net.safetensors"
     with pytest.raises(TypeError, match=r"only a DenseDepth .* got Linear"):
         save_depth(torch.nn.Linear(1, 1), path, size=SIZE)  # pyright: ignore[reportArgumentType]
-    foreign = DenseDepth(lambda n: OwnHead(n, 2, True, 1.0), "efficientnet_lite0", n_decoder=16)
+    other = DenseDepth(lambda n: OwnHead(n, 2, True, 1.0), "efficientnet_lite0", n_decoder=16)
     with pytest.raises(TypeError, match=r"only heads of priornet.nn .* got OwnHead"):
-        save_depth(foreign, path, size=SIZE)
+        save_depth(other, path, size=SIZE)
     net = network("gaussian")
     with pytest.raises(ValueError, match=r"height and a width in pixels; got \(0, 3\)"):
         save_depth(net, path, size=(0, 3))
@@ -142,7 +142,7 @@ def test_what_cannot_be_described_is_refused(tmp_path):
         ({}, "it does not describe its network.* write it with `priornet.depth.save_depth`"),
     ],
 )
-def test_files_that_do_not_say_enough_are_refused(change, message, tmp_path):
+def test_files_without_a_full_description_are_refused(change, message, tmp_path):
     path = tmp_path / "net.safetensors"
     write_tensors(path, network("gaussian").state_dict(), change)
     with pytest.raises(ValueError, match=f"{re.escape(str(path))}: {message}"):
@@ -169,7 +169,7 @@ def test_files_that_do_not_say_enough_are_refused(change, message, tmp_path):
         ("network.head.kind", "x"),
     ],
 )
-def test_junk_is_refused_before_it_is_built(field, value, tmp_path):
+def test_impossible_description_is_refused_before_building(field, value, tmp_path):
     path = tmp_path / "net.safetensors"
     save_depth(network("gaussian"), path, size=SIZE)
     tensors, state = read_tensors(path)

@@ -1,4 +1,4 @@
-"""Models of every kind, trained in a moment, and rows to try them on."""
+"""Quickly trained models of every kind, and rows to score."""
 
 import functools
 
@@ -24,7 +24,7 @@ TARGETS = ["price", "weight", "length"]
 
 
 def make_table(n_rows=200, seed=0):
-    """Numbers with holes and without, large numbers close together, labels with holes, dates."""
+    """Make numbers and labels, some with missing values, large close numbers, and dates."""
     rng = np.random.default_rng(seed)
     colour = rng.choice(["red", "blue", "grün, hell"], n_rows).astype(object)
     x = rng.normal(size=n_rows)
@@ -57,22 +57,22 @@ def fitted(name, n_targets):
 
 @pytest.fixture(scope="session")
 def model_of():
-    """A fitted model of a kind and a number of targets."""
+    """Return a function that fits a model of a kind and a number of targets."""
     return fitted
 
 
 @pytest.fixture(scope="session")
 def table():
-    """The table that the models learnt from."""
+    """Return the training table of the models."""
     return make_table()
 
 
 @pytest.fixture(scope="session")
 def rows():
-    """Rows that training had not, some of them strange."""
+    """Make rows that training did not see, some of them out-of-domain."""
     frame = features(make_table(300, seed=1))
     frame.loc[0, "colour"] = "purple"
-    frame.loc[1, "size"] = None  # training had no such hole
+    frame.loc[1, "size"] = None  # complete in training
     frame.loc[2, "x"] = np.nan
     frame.loc[3, "x"] = 1e9
     frame.loc[4, "x"] = -1e30

@@ -1,4 +1,4 @@
-"""Differences are found where they are; files that are no exports are refused."""
+"""Differences are found at their place."""
 
 import math
 
@@ -29,14 +29,14 @@ def compared(expected, found):
     return comparison
 
 
-def test_the_same_numbers_agree(outputs):
+def test_same_numbers_agree(outputs):
     comparison = compared(outputs, outputs)
     assert comparison.holds
     assert comparison.worst[comparison.output].error == 0
 
 
 @pytest.mark.parametrize("name", ["mean", "upper", "data_variance", "mutual_information", "epkl"])
-def test_a_planted_difference_is_found_at_its_place(outputs, name):
+def test_planted_difference_is_found_at_its_place(outputs, name):
     spoiled = {key: value.copy() for key, value in outputs.items()}
     place = (17, 1) if spoiled[name].ndim == 2 else (17,)
     spoiled[name][place] *= 1 + 1e-3
@@ -51,7 +51,7 @@ def test_a_planted_difference_is_found_at_its_place(outputs, name):
     assert worst.error == pytest.approx(1e-3, rel=1e-6)
 
 
-def test_an_entropy_near_zero_is_measured_in_nats(outputs):
+def test_entropy_near_zero_is_measured_in_nats(outputs):
     expected = outputs | {"data_entropy": np.full(len(outputs["epkl"]), 1e-9)}
     assert compared(expected, expected | {"data_entropy": expected["data_entropy"] + 5e-5}).holds
     off = expected | {"data_entropy": expected["data_entropy"] + 2 * TOLERANCE}
@@ -59,7 +59,7 @@ def test_an_entropy_near_zero_is_measured_in_nats(outputs):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_number_differs_from_one_and_equals_itself(outputs, value):
+def test_nan_and_infinity_equal_only_themselves(outputs, value):
     odd = outputs | {"epkl": np.where(np.arange(len(outputs["epkl"])) == 3, value, outputs["epkl"])}
     assert compared(odd, odd).holds
     assert compared(outputs, odd).worst["epkl"].error == math.inf
@@ -84,7 +84,7 @@ def test_scores_and_words_are_compared(outputs, jumping):
     assert (worst.row, worst.found, worst.error) == (5, words[5], 1.0)
 
 
-def test_a_row_at_a_limit_may_fall_on_either_side():
+def test_row_at_a_limit_may_fall_on_either_side():
     score = Jumping(
         np.array([0.5, 0.5, 0.5]), (np.array([0.6, 0.5, 0.5]), np.array([0.4, 0.5, 0.5]))
     )

@@ -1,4 +1,4 @@
-"""Exported files score rows; files that are no exports are refused."""
+"""Exported files score rows; other files are refused."""
 
 import sys
 
@@ -15,7 +15,7 @@ def compared(expected, found):
     return comparison
 
 
-def test_an_exported_file_scores_the_rows(model_of, rows, tmp_path):
+def test_exported_file_scores_the_rows(model_of, rows, tmp_path):
     model = model_of("endd", 3)
     to_onnx(model, tmp_path / "m.onnx")
     file = open_exported(tmp_path / "m.onnx")
@@ -23,7 +23,7 @@ def test_an_exported_file_scores_the_rows(model_of, rows, tmp_path):
     assert compared(outputs_of(model, rows, file.about), file.score(model, rows)).holds
 
 
-def test_a_graph_of_another_model_is_refused(model_of, rows, tmp_path):
+def test_graph_of_another_model_is_refused(model_of, rows, tmp_path):
     import priornet
 
     other = priornet.GaussianRegressor(hidden=(4,), epochs=1).fit(
@@ -34,7 +34,7 @@ def test_a_graph_of_another_model_is_refused(model_of, rows, tmp_path):
         open_exported(tmp_path / "m.onnx").score(model_of("endd", 1), rows)
 
 
-def test_a_column_of_another_kind_is_refused(model_of, rows, tmp_path):
+def test_column_of_another_kind_is_refused(model_of, rows, tmp_path):
     import priornet
 
     changed = rows.assign(size=1.0 * np.arange(len(rows)), x=0.0)
@@ -96,14 +96,14 @@ def from_the_future(model):
     model.ir_version = 99
 
 
-def test_a_format_newer_than_the_runtime_is_named(model_of, tmp_path):
+def test_format_newer_than_the_runtime_is_named(model_of, tmp_path):
     to_onnx(model_of("single", 1), tmp_path / "m.onnx", opset=20)
     changed(tmp_path / "m.onnx", from_the_future)
     with pytest.raises(ExportError, match="its opset 20 is too new for the installed onnxruntime"):
         open_exported(tmp_path / "m.onnx")
 
 
-def test_a_missing_runtime_names_its_extra(model_of, tmp_path, monkeypatch):
+def test_missing_runtime_names_its_extra(model_of, tmp_path, monkeypatch):
     to_onnx(model_of("single", 1), tmp_path / "m.onnx")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ExportError, match=r"onnxruntime is needed .*pip install '\.\[onnx\]'"):

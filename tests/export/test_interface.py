@@ -1,4 +1,4 @@
-"""Tables of any kind become the inputs that the page about export describes."""
+"""Tables of any kind become the inputs of a graph; messages of torch are silenced."""
 
 import logging
 import warnings
@@ -32,13 +32,13 @@ def test_every_column_becomes_an_input_in_its_form():
     np.testing.assert_array_equal(found["flag"][:, 0], [1.0, 0.0])
 
 
-def test_an_array_is_one_input():
+def test_array_is_one_input():
     X = np.arange(6.0).reshape(3, 2)
     found = feeds(TablePreprocessor().fit(X), X)
     np.testing.assert_array_equal(found["X"], X)
 
 
-def test_a_logger_and_warnings_are_silent_inside_only(caplog):
+def test_logger_and_warnings_are_silent_inside_only(caplog):
     logger = logging.getLogger("some.library")
     with quiet("some.library"):
         logger.warning("inside")

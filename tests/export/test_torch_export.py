@@ -1,4 +1,4 @@
-"""The program of torch.export says what the model says."""
+"""Programs of torch.export agree with their models."""
 
 import json
 
@@ -29,7 +29,7 @@ from priornet.tables.preprocessing import TablePreprocessor
         ("endd", 1, "predictive"),
     ],
 )
-def test_a_written_program_agrees_on_every_row(kind, n_targets, interval, model_of, rows, tmp_path):
+def test_written_program_agrees_on_every_row(kind, n_targets, interval, model_of, rows, tmp_path):
     model, path = model_of(kind, n_targets), tmp_path / "model.pt2"
     to_torch_export(model, path, coverage=0.8, interval=interval)
     texts = {METADATA: ""}
@@ -47,7 +47,7 @@ def test_a_written_program_agrees_on_every_row(kind, n_targets, interval, model_
 
 
 def columns_of(about, table):
-    """The input of a program, by its own description of it and nothing else."""
+    """Make the input of a program from its own description alone."""
     made = []
     for column in about["columns"]:
         raw = table[column["name"]]
@@ -62,7 +62,7 @@ def columns_of(about, table):
     return np.column_stack(made)
 
 
-def test_the_file_says_how_its_inputs_are_made(model_of, rows, tmp_path):
+def test_file_describes_its_inputs(model_of, rows, tmp_path):
     model, texts = model_of("single", 1), {METADATA: ""}
     to_torch_export(model, tmp_path / "model.pt2")
     program = torch.export.load(tmp_path / "model.pt2", extra_files=texts).module()
@@ -70,8 +70,8 @@ def test_the_file_says_how_its_inputs_are_made(model_of, rows, tmp_path):
     np.testing.assert_allclose(program(inputs)["mean"].detach(), model.predict(rows), rtol=1e-9)
 
 
-def test_columns_become_what_the_preprocessor_makes_of_them():
-    """Holes and labels: known, pooled, unknown; with and without a place for the others."""
+def test_columns_become_the_preprocessors_matrix():
+    """Compare missing values and labels: known, pooled, unknown."""
     table = pd.DataFrame(
         {
             "shop": [f"s{i % 60:02}" for i in range(240)],

@@ -142,7 +142,7 @@ class Comparison:
             self.worst[name] = Worst(float(errors[row, target]), place, target, right, given)
 
     def summary(self, place: Callable[[str, Worst], dict[str, Any]]) -> dict[str, Any]:
-        """Summarise the differences, ready for JSON.
+        """Report the differences, ready for JSON.
 
         Args:
             place: Describes the place of an output's largest difference.

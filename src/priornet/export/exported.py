@@ -35,7 +35,7 @@ class Exported(Protocol):
 
     @property
     def about(self) -> dict[str, Any]:
-        """The file's metadata, with coverage and method of its interval."""
+        """Return the metadata, with coverage and method of the interval."""
         ...
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
@@ -86,7 +86,7 @@ class GraphFile:
 
     @property
     def input_shapes(self) -> dict[str, list[Any]]:
-        """Shapes of the inputs; a text stands for a size that may vary."""
+        """Return the shapes of the inputs; a text stands for a size that may vary."""
         return {one.name: list(one.shape) for one in self._session.get_inputs()}
 
     def score(self, model: BaseRegressor, rows: Any) -> Outputs:
@@ -148,7 +148,7 @@ class _ProgramFile:
 
 
 def _refusal(error: Exception, opset: int) -> str:
-    """Explain onnxruntime's refusal: mostly operators or a format that it does not know yet."""
+    """Describe onnxruntime's error: mostly, operators or the format are too new for it."""
     if "supported IR version" in str(error) or "till opset" in str(error):
         return (
             f"its opset {opset} is too new for the installed onnxruntime; export the model again, "

@@ -73,7 +73,7 @@ def named(path: object) -> Generator[None]:
 
 @contextmanager
 def quiet(name: str) -> Generator[None]:
-    """Silence warnings, and a logger's messages below an error."""
+    """Hold back warnings, and a logger's messages below an error."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -252,7 +252,7 @@ class RawColumns(nn.Module):
         self._most_missing = preprocessor.most_missing_
 
     def unseen(self, columns: Tensor) -> Tensor:
-        """Mark rows with values that training never had: :mod:`priornet.tables.encoding`."""
+        """Find rows with values that training never had: :mod:`priornet.tables.encoding`."""
         missing = columns.isnan()
         wrong = (columns < self.low) | (columns > self.high) | (missing & ~self.has_missing)
         wrong = wrong | (self.is_whole & (columns > columns.floor()))

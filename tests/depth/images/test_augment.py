@@ -1,4 +1,4 @@
-"""Mirroring takes image and depth along; colours change places; a generator decides."""
+"""Images and depth are mirrored together; colours are exchanged; a generator decides."""
 
 from collections import Counter
 
@@ -19,14 +19,14 @@ def augment(seed=0, **options):
     return Augment(Generator().manual_seed(seed), **options)
 
 
-def test_nothing_happens_without_probability():
+def test_probability_zero_changes_nothing():
     images, depth = batch()
     found = augment(flip=0, swap=0)(images, depth)
     assert (found[0] == images).all()
     assert (found[1] == depth).all()
 
 
-def test_a_mirrored_image_has_its_depth_mirrored():
+def test_mirrored_image_has_its_depth_mirrored():
     images, depth = batch()
     found_images, found_depth = augment(flip=1, swap=0)(images, depth)
     assert (found_images == images.flip(-1)).all()
@@ -44,7 +44,7 @@ def test_each_image_is_mirrored_by_its_own_draw_together_with_its_depth():
     assert 65 < mirrored.sum() < 135
 
 
-def test_colours_change_places_as_often_as_asked_and_depth_stays():
+def test_colours_are_exchanged_with_their_probability_and_depth_stays():
     n = 2400
     images = torch.tensor([10, 20, 30], dtype=torch.uint8).reshape(1, 3, 1, 1).expand(n, 3, 2, 2)
     depth = torch.rand(n, 2, 2, generator=Generator().manual_seed(2))
@@ -59,7 +59,7 @@ def test_colours_change_places_as_often_as_asked_and_depth_stays():
     assert (found_depth == depth).all()
 
 
-def test_a_seed_decides_and_the_arguments_stay():
+def test_seed_decides_and_the_arguments_stay():
     images, depth = batch(32)
     before = images.clone(), depth.clone()
     first, second, other = (augment(seed)(images, depth) for seed in (3, 3, 4))
@@ -69,7 +69,7 @@ def test_a_seed_decides_and_the_arguments_stay():
     assert (depth == before[1]).all()
 
 
-def test_probabilities_do_not_change_what_follows():
+def test_probabilities_do_not_change_later_draws():
     after = []
     for options in ({"flip": 0.0, "swap": 0.0}, {}, {"swap": 1.0}):
         generator = Generator().manual_seed(0)
@@ -98,7 +98,7 @@ def test_changes_are_the_same_on_every_device(device):
         assert (mine == other.cpu()).all()
 
 
-def test_a_generator_may_lie_with_the_images(device):
+def test_generator_may_be_on_the_device_of_the_images(device):
     images, depth = batch(16, device)
     found, _ = Augment(Generator(device).manual_seed(0))(images, depth)
     assert found.shape == images.shape

@@ -1,4 +1,4 @@
-"""Compressed depth is the same depth."""
+"""Compression of depth is lossless."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_maps_of_any_shape_come_back(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_the_whole_range_comes_back(dtype):
+def test_whole_range_comes_back(dtype):
     high = np.iinfo(dtype).max
     chequered = (np.indices((16, 20)).sum(0) % 2 * high).astype(dtype)
     for values in (chequered, high - chequered, np.full((5, 5), high, dtype)):
@@ -58,7 +58,7 @@ def test_damaged_bytes_are_noticed(kept):
         decompress_codes(data[:kept])
 
 
-def test_a_map_of_another_size_is_noticed():
+def test_map_of_another_size_is_noticed():
     data = bytearray(compress_codes(codes(12, 16)))
     data[1] = 13
     with pytest.raises(ValueError, match="expected 13 x 16 codes, found 192"):

@@ -1,4 +1,4 @@
-"""Which images belong to which part."""
+"""Sets have parts, tensors, batches and a description."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -23,13 +23,13 @@ def test_parts_are_disjoint_and_complete():
     assert rows_of(source, "all") == [0, 1, 2, 3]
 
 
-def test_a_set_that_is_not_divided_is_all_test():
+def test_undivided_set_is_its_own_test_part():
     assert rows_of(divided(None), "test") == rows_of(divided(None), "all") == [0, 1, 2, 3]
     with pytest.raises(DepthError, match="rooms: this set is not divided"):
         rows_of(divided(None), "train")
 
 
-def test_an_empty_part_and_an_unknown_one_are_refused():
+def test_empty_part_and_an_unknown_one_are_refused():
     unknown: Any = "val"
     with pytest.raises(DepthError, match="rooms: it has no test images"):
         rows_of(divided(["train"] * 4), "test")
@@ -49,7 +49,7 @@ def depths(images):
     return np.stack([images.depth(row) for row in range(len(images))])
 
 
-def test_arrays_are_the_callers_own(images):
+def test_returned_arrays_are_writable_copies(images):
     for array in (images.image(0), images.depth(0), prepare_foreign(images.image(0), (6, 6))):
         assert torch.from_numpy(array).shape == array.shape  # which warns of arrays of others
     images.image(0)[:] = 0
@@ -57,7 +57,7 @@ def test_arrays_are_the_callers_own(images):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_tensors_hold_what_the_images_are(images, workers):
+def test_tensors_equal_the_images(images, workers):
     pixels, depth = images.tensors(workers=workers)
     assert pixels.dtype == torch.uint8
     assert pixels.shape == (11, 3, 12, 16)
@@ -88,7 +88,7 @@ def test_tensors_may_be_cut_to_shape(images):
         assert (pixels[row].permute(1, 2, 0).numpy() == expected).all()
 
 
-def test_depth_that_is_not_wanted_is_not_read(images, tmp_path):
+def test_unwanted_depth_is_not_read(images, tmp_path):
     for path in (tmp_path / "rooms" / "depth").iterdir():
         path.write_bytes(b"no depth map")
     pixels, depth = images.tensors(with_depth=False)
@@ -132,7 +132,7 @@ def test_few_images_are_decoded_ahead(images, monkeypatch):
     batches.close()
 
 
-def test_a_set_without_depth_has_none(tmp_path):
+def test_set_without_depth_has_none(tmp_path):
     images = open_depth(write_pairs(tmp_path / "beds", NAMES[:2], with_depth=False))
     pixels, depth = images.tensors()
     assert pixels.shape == (2, 3, 12, 16)
@@ -140,7 +140,7 @@ def test_a_set_without_depth_has_none(tmp_path):
     assert next(images.batches(2)).depth is None
 
 
-def test_a_picture_of_another_size_is_named(images, tmp_path):
+def test_picture_of_another_size_is_named(images, tmp_path):
     (tmp_path / "rooms/rgb/0005.jpg").write_bytes(encoded(photograph(24, 32)))
     with pytest.raises(DepthError, match=r"0005\.png: depth of 12 x 16 .* picture of 24 x 32"):
         images.tensors()
@@ -151,7 +151,7 @@ def test_a_picture_of_another_size_is_named(images, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_damaged_picture_is_named_from_any_thread(images, tmp_path, workers):
+def test_damaged_picture_is_named_from_any_thread(images, tmp_path, workers):
     path = tmp_path / "rooms/rgb/0006.jpg"
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(DepthError, match=r"rooms/rgb/0006\.jpg: this cannot be read as a picture"):
@@ -167,7 +167,7 @@ def test_wrong_arguments_are_refused(images):
         images.tensors((0, 5))
 
 
-def test_numbers_are_those_of_all_pixels(tmp_path):
+def test_description_covers_all_pixels(tmp_path):
     folder = write_pairs(tmp_path / "road", ["0000", "0001", "0002"], dtype=np.uint16)
     write_split(folder, {"0000": "train", "0001": "train", "0002": "test"})
     metres = np.stack([codes(seed=s, dtype=np.uint16, high=60_000) / 1000 for s in range(3)])
@@ -191,14 +191,14 @@ def test_pictures_alone_have_sizes_only(tmp_path):
     assert found.parts == {}
 
 
-def test_a_damaged_file_is_named(tmp_path):
+def test_damaged_file_is_named(tmp_path):
     folder = write_pairs(tmp_path / "rooms", ["0000", "0001"])
     (folder / "depth" / "0001.png").write_bytes(b"nothing")
     with pytest.raises(DepthError, match=r"depth/0001\.png"):
         describe(open_depth(folder))
 
 
-def test_the_real_sets_are_as_their_authors_say(real_depth):
+def test_real_sets_match_their_descriptions(real_depth):
     road = describe(open_depth(real_depth / "kitti_road")[::8])
     assert road.sizes == {(192, 640): 37}
     assert road.valid_share == pytest.approx(0.51, abs=0.01)

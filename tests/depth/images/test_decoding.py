@@ -1,4 +1,4 @@
-"""Errors are one line, name the file, and say what to install."""
+"""Pictures and depth decode as their formats define; errors name the file in one line."""
 
 import io
 import math
@@ -29,14 +29,14 @@ from priornet.depth.images.decoding import (
 )
 
 
-def test_a_package_that_is_there_is_imported():
+def test_package_that_is_there_is_imported():
     assert need("math", "count") is math
 
 
 @pytest.mark.parametrize(
     ("module", "package"), [("h5py", "h5py"), ("lmdb", "lmdb"), ("PIL.Image", "Pillow")]
 )
-def test_a_missing_package_says_what_for_and_how_to_get_it(monkeypatch, module, package):
+def test_missing_package_says_what_for_and_how_to_get_it(monkeypatch, module, package):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(
         DepthError, match=rf"{package} is needed to do it.*pip install '\.\[depth\]"
@@ -44,7 +44,7 @@ def test_a_missing_package_says_what_for_and_how_to_get_it(monkeypatch, module, 
         need(module, "do it")
 
 
-def test_what_a_library_says_becomes_one_line_with_the_file():
+def test_library_errors_become_one_line_with_the_file():
     with pytest.raises(DepthError) as caught, reading("a/b.jpg", "a picture"):
         raise OSError("broken\nand more")
     assert str(caught.value) == "a/b.jpg: this cannot be read as a picture: broken"
@@ -52,7 +52,7 @@ def test_what_a_library_says_becomes_one_line_with_the_file():
         raise EOFError
 
 
-def test_our_own_errors_pass_unchanged():
+def test_depth_errors_pass_unchanged():
     with pytest.raises(DepthError, match=r"^mine$"), reading("a/b.jpg", "a picture"):
         raise DepthError("mine")
 
@@ -76,7 +76,7 @@ def test_codes_become_metres(encoding, dtype, formula):
     np.testing.assert_allclose(found.ravel()[1:], expected.ravel()[1:], rtol=6e-8)
 
 
-def test_metres_pass_and_what_is_no_measurement_becomes_zero():
+def test_metres_pass_and_missing_measurements_become_zero():
     depth = np.array([[1.5, np.nan, np.inf], [-1.0, 0.0, 2.0]])
     assert (metres(depth, None) == [[1.5, 0, 0], [0, 0, 2]]).all()
     assert metres(depth, None).dtype == np.float32
@@ -120,7 +120,7 @@ def test_other_modes_read_as_pillow_converts_them(mode, form):
     assert (Picture(data, "x").decode() == opened(data)).all()
 
 
-def test_a_palette_with_transparent_colours_reads_without_a_warning():
+def test_palette_with_transparent_colours_reads_without_a_warning():
     file = io.BytesIO()
     indexed = Image.fromarray(photograph()).quantize(4)
     indexed.save(file, "PNG", transparency=bytes([0, 99, 255, 255]))
@@ -128,7 +128,7 @@ def test_a_palette_with_transparent_colours_reads_without_a_warning():
     assert (found == np.asarray(indexed.convert("RGB"))).all()
 
 
-def test_a_printers_jpeg_reads_as_pillow_converts_it():
+def test_printers_jpeg_reads_as_pillow_converts_it():
     data = in_mode("CMYK", photograph(), "JPEG")
     assert (Picture(data, "x").decode() == opened(data)).all()
 
@@ -141,7 +141,7 @@ def test_sixteen_bit_grey_is_no_photograph(dtype):
 
 
 def sixteen_bit_png(values):
-    """A PNG by the book (W3C, 2003) with three or four colours of 16 bits; Pillow writes none."""
+    """Write a PNG by its standard (W3C, 2003) with 16 bits a colour; Pillow writes none."""
     height, width, n_colours = values.shape
     kind = {3: 2, 4: 6}[n_colours]
     header = struct.pack(">IIBBBBB", width, height, 16, kind, 0, 0, 0)
@@ -154,7 +154,7 @@ def sixteen_bit_png(values):
 
 
 @pytest.mark.parametrize("n_colours", [3, 4])
-def test_of_sixteen_bits_a_colour_the_upper_eight_are_kept(n_colours):
+def test_upper_eight_of_sixteen_bits_a_colour_are_kept(n_colours):
     every = np.random.default_rng(0).permutation(2**16)  # each value that there is
     values = np.resize(every, (256, 256, n_colours))
     found = Picture(sixteen_bit_png(values), "x").decode()
@@ -162,7 +162,7 @@ def test_of_sixteen_bits_a_colour_the_upper_eight_are_kept(n_colours):
     assert (found == values[..., :3] >> 8).all()
 
 
-def test_a_camera_that_was_turned_is_turned_back():
+def test_picture_of_a_turned_camera_is_turned_back():
     pixels, turned = photograph(), Image.Exif()
     turned[0x0112] = 6  # turn it by 90 degrees, clockwise, to look at it
     file = io.BytesIO()
@@ -170,7 +170,7 @@ def test_a_camera_that_was_turned_is_turned_back():
     assert (Picture(file.getvalue(), "x").decode() == np.rot90(pixels, -1)).all()
 
 
-def test_a_turned_camera_and_a_depth_map_that_was_not_are_refused():
+def test_turned_picture_with_a_depth_map_is_refused():
     pixels, turned = photograph(), Image.Exif()
     turned[0x0112] = 3  # upside down: the shape does not tell
     file = io.BytesIO()
@@ -187,14 +187,14 @@ def test_pixels_pass_and_stay_as_they_are():
 
 
 @pytest.mark.parametrize("kept", [0, 10, 200, 0.5, 0.9])
-def test_a_truncated_jpeg_is_named(kept):
+def test_truncated_jpeg_is_named(kept):
     data = encoded(photograph(48, 64), quality=95)
     data = data[: kept if kept > 1 or kept == 0 else int(kept * len(data))]
     with pytest.raises(DepthError, match=r"rgb/0003\.jpg: this cannot be read as a picture"):
         Picture(data, "rgb/0003.jpg").decode()
 
 
-def test_what_is_no_picture_is_told_without_places_in_memory():
+def test_message_about_a_broken_picture_has_no_memory_address():
     with pytest.raises(DepthError, match=r"rgb/1\.jpg: .*: its format is unknown") as told:
         Picture(b"hello", "rgb/1.jpg").decode()
     assert "0x" not in str(told.value)
@@ -211,7 +211,7 @@ def test_depth_keeps_its_codes_and_finds_their_meaning(dtype, encoding):
     assert (stored.decode() == encoding.metres(expected)).all()
 
 
-def test_the_number_of_bits_must_be_that_of_the_set():
+def test_number_of_bits_must_be_that_of_the_set():
     with pytest.raises(DepthError, match=r"d/3\.png: depth must be a grey PNG of 16 bits.*mode L"):
         depth_file(encoded(codes(), "PNG"), "d/3.png", {16: KITTI}).decode()
 
@@ -239,25 +239,25 @@ def test_metres_without_a_measurement_are_named():
         stored.decode()
 
 
-def test_a_depth_map_has_two_axes():
+def test_depth_map_has_two_axes():
     with pytest.raises(DepthError, match="x: a depth map has two axes; this has 3"):
         StoredDepth("x", lambda: (np.ones((2, 2, 1)), None)).decode()
 
 
 def ramp(height, width):
-    """Red grows to the right, green downwards, in grey values a pixel."""
+    """Make a picture whose red grows to the right, green downwards, by one a pixel."""
     y, x = np.mgrid[0:height, 0:width]
     return np.stack([x, y, np.zeros_like(x)], axis=-1).astype(np.uint8)
 
 
 @pytest.mark.parametrize("shape", [(60, 80), (30, 200), (200, 30), (7, 5), (48, 64)])
-def test_a_foreign_picture_takes_the_size(shape):
+def test_picture_of_another_set_takes_the_size(shape):
     found = prepare_foreign(photograph(*shape), (24, 32))
     assert found.shape == (24, 32, 3)
     assert found.dtype == np.uint8
 
 
-def test_the_middle_of_a_wide_picture_is_kept_and_not_stretched():
+def test_middle_of_a_wide_picture_is_kept_and_not_stretched():
     found = prepare_foreign(ramp(60, 200), (30, 40)).astype(float)  # keeps 60 x 80 of it
     middle = slice(5, -5)
     assert found[15, middle, 0].mean() == pytest.approx(99.5, abs=0.5)
@@ -266,12 +266,12 @@ def test_the_middle_of_a_wide_picture_is_kept_and_not_stretched():
     assert found[-6, 20, 1] - found[5, 20, 1] == pytest.approx(2 * 19, abs=1)
 
 
-def test_the_middle_of_a_high_picture_is_kept():
+def test_middle_of_a_high_picture_is_kept():
     found = prepare_foreign(ramp(200, 60), (40, 30)).astype(float)  # keeps 80 x 60 of it
     assert found[5:-5, 15, 1].mean() == pytest.approx(99.5, abs=0.5)
 
 
-def test_a_picture_of_the_right_size_stays():
+def test_picture_of_the_right_size_stays():
     image = photograph()
     assert (prepare_foreign(image, (12, 16)) == image).all()
 
@@ -291,12 +291,12 @@ def test_other_arrays_are_refused(image):
         prepare_foreign(image, (2, 2))
 
 
-def test_an_impossible_size_is_refused():
+def test_impossible_size_is_refused():
     with pytest.raises(DepthError, match="`size` must be"):
         prepare_foreign(photograph(), (0, 4))
 
 
-def test_depth_takes_values_that_were_there():
+def test_resized_depth_has_only_measured_values():
     depth = np.random.default_rng(0).uniform(1, 9, (31, 47)).astype(np.float32)
     depth[:15] = 0
     for size in ((10, 20), (62, 94), (7, 100)):

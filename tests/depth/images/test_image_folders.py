@@ -1,4 +1,4 @@
-"""The same files from a zip and from a folder."""
+"""Folders of pairs and of photographs are read; zips and folders give the same files."""
 
 import numpy as np
 import pytest
@@ -43,14 +43,14 @@ def test_files_are_read_by_name(members):
     assert "data/other.csv" not in members
 
 
-def test_a_missing_file_is_named(members):
+def test_missing_file_is_named(members):
     members.check(FILES)
     for act in (lambda: members.check(["data/x/2.jpg"]), lambda: members.read("data/x/2.jpg")):
         with pytest.raises(DepthError, match=r"data/x/2\.jpg"):
             act()
 
 
-def test_an_archive_may_have_a_folder_of_its_own(tmp_path):
+def test_archive_may_have_a_folder_of_its_own(tmp_path):
     inside = write_zip(tmp_path / "b.zip", {f"top/{name}": data for name, data in FILES.items()})
     assert Members(inside).home_of("data/list.csv") == "top/"
     assert Members(inside).home_of("nothing.csv") is None
@@ -61,21 +61,21 @@ def test_home_is_empty_where_the_name_is_whole(members):
     assert members.home_of("list.csv") in (None, "data/")
 
 
-def test_what_is_no_zip_is_named(tmp_path):
+def test_file_that_is_no_zip_is_named(tmp_path):
     path = tmp_path / "nyu_data.zip"
     path.write_bytes(b"<html>not found</html>")
     with pytest.raises(DepthError, match=r"nyu_data\.zip: this cannot be read as a zip"):
         Members(path)
 
 
-def test_a_truncated_zip_is_named(tmp_path):
+def test_truncated_zip_is_named(tmp_path):
     path = write_zip(tmp_path / "a.zip", FILES)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DepthError, match=r"a\.zip: this cannot be read as a zip"):
         Members(path)
 
 
-def test_a_damaged_member_is_named(tmp_path):
+def test_damaged_member_is_named(tmp_path):
     path = write_zip(tmp_path / "a.zip", FILES, compression=0)
     data = path.read_bytes()
     path.write_bytes(data.replace(b"picture", b"picturE"))
@@ -104,7 +104,7 @@ def test_sixteen_bit_depth_is_in_millimetres(tmp_path):
     np.testing.assert_allclose(depth_of(images, 1), expected / 1000, rtol=1e-6)
 
 
-def test_a_list_divides_the_set(tmp_path):
+def test_list_divides_the_set(tmp_path):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     write_split(folder, {"0000": "test", "0001": "train", "0002": "test"})
     assert open_depth(folder, "train").names == ("0001",)
@@ -112,8 +112,8 @@ def test_a_list_divides_the_set(tmp_path):
     assert open_depth(folder).parts == ("test", "train", "test")
 
 
-def test_a_list_of_a_spreadsheet_divides_the_set(tmp_path):
-    """It begins with a mark of the encoding, and ends lines in two characters."""
+def test_list_of_a_spreadsheet_divides_the_set(tmp_path):
+    """Read a byte order mark and line ends of two characters."""
     folder = write_pairs(tmp_path / "nyu", NAMES)
     lines = ["index,split", "0000,test", "0001,train", "0002,test", ""]
     (folder / "split.csv").write_bytes("\ufeff".encode() + "\r\n".join(lines).encode())
@@ -128,14 +128,14 @@ def test_a_list_of_a_spreadsheet_divides_the_set(tmp_path):
         (dict.fromkeys(NAMES, "validation"), r'split\.csv: 0000 belongs to "validation"'),
     ],
 )
-def test_a_list_that_does_not_fit_is_refused(tmp_path, parts, reason):
+def test_list_that_does_not_fit_is_refused(tmp_path, parts, reason):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     write_split(folder, parts)
     with pytest.raises(DepthError, match=reason):
         open_depth(folder)
 
 
-def test_a_list_needs_its_columns(tmp_path):
+def test_list_needs_its_columns(tmp_path):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     (folder / "split.csv").write_text("name,split\n0000,test\n")
     with pytest.raises(DepthError, match=r'split\.csv: it has no column "index"'):
@@ -148,7 +148,7 @@ def test_road_images_are_divided_by_their_names(tmp_path):
     assert open_depth(folder, "test").names == ("um_000094", "uu_000081")
 
 
-def test_a_missing_depth_file_is_named_at_once(tmp_path):
+def test_missing_depth_file_is_named_at_once(tmp_path):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     (folder / "depth" / "0001.png").unlink()
     with pytest.raises(
@@ -176,7 +176,7 @@ def test_pictures_without_their_depth_may_be_left_out(tmp_path):
         open_depth(folder, missing="skip")
 
 
-def test_a_set_may_have_no_depth(tmp_path):
+def test_set_may_have_no_depth(tmp_path):
     images = open_depth(write_pairs(tmp_path / "lsun", NAMES, with_depth=False))
     assert not images.has_depth
     assert images.depth(0) is None
@@ -191,7 +191,7 @@ def test_two_pictures_of_one_name_are_refused(tmp_path):
         open_depth(folder)
 
 
-def test_a_folder_without_pictures_is_named(tmp_path):
+def test_folder_without_pictures_is_named(tmp_path):
     (tmp_path / "nyu" / "rgb").mkdir(parents=True)
     with pytest.raises(DepthError, match=r"nyu/rgb: this folder holds no pictures"):
         open_depth(tmp_path / "nyu")
@@ -199,7 +199,7 @@ def test_a_folder_without_pictures_is_named(tmp_path):
         open_depth(tmp_path, kind="images")
 
 
-def test_a_file_that_vanishes_is_named(tmp_path):
+def test_file_that_vanishes_is_named(tmp_path):
     folder = write_pairs(tmp_path / "nyu", NAMES)
     images = open_depth(folder)
     (folder / "rgb" / "0002.jpg").unlink()
@@ -232,7 +232,7 @@ def test_plain_folders_are_read_to_the_bottom(tmp_path):
         ("lsun_bedroom", 300, (240, 320), None, None),
     ],
 )
-def test_the_real_sets_are_read(real_depth, name, n_images, shape, low, high):
+def test_real_sets_are_read(real_depth, name, n_images, shape, low, high):
     images = open_depth(real_depth / name)
     assert len(images) == n_images
     assert images.image(7).shape == (*shape, 3)
@@ -245,7 +245,7 @@ def test_the_real_sets_are_read(real_depth, name, n_images, shape, low, high):
         assert low <= depth[depth > 0].min() <= depth.max() <= high
 
 
-def test_the_real_nyu_set_has_the_official_parts(real_depth):
+def test_real_nyu_set_has_the_official_parts(real_depth):
     sizes = [len(open_depth(real_depth / "nyu_v2", part)) for part in ("train", "test")]
     assert sizes == [795, 654]
 
@@ -257,12 +257,12 @@ EXPECTED = [
 ]
 
 
-def test_the_list_is_the_one_that_was_published():
+def test_list_is_the_one_that_was_published():
     assert list(KITTI_ROAD_TEST) == EXPECTED
     assert len(KITTI_ROAD_TEST) == 51
 
 
-def test_names_decide():
+def test_names_select_the_parts():
     names = ["um_000077", "um_000078", "umm_000079", "uu_000000", "uu_000097"]
     assert kitti_road_parts(names) == ["train", "test", "test", "train", "test"]
 
@@ -275,7 +275,7 @@ def test_road_images_are_known_by_their_names(names, expected):
     assert is_kitti_road(names) == expected
 
 
-def test_the_real_set_is_divided_evenly(real_depth):
+def test_real_set_is_divided_evenly(real_depth):
     train, test = (open_depth(real_depth / "kitti_road", part) for part in ("train", "test"))
     assert test.names == tuple(sorted(EXPECTED))
     assert len(train) == 289 - 51

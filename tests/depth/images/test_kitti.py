@@ -1,4 +1,4 @@
-"""KITTI as it is unpacked, with the lists that are handed around, written with Pillow."""
+"""KITTI is read in its common layouts and with the common split lists."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ OTHER = "2011_09_28/2011_09_28_drive_0001_sync"
 
 @pytest.fixture
 def root(tmp_path):
-    """Two training frames, one test frame, and one without depth."""
+    """Write two training frames, one test frame, and one without depth."""
     folder = tmp_path / "kitti"
     write_frame(folder, DRIVE, 69, seed=0)
     write_frame(folder, DRIVE, 70, seed=1, camera="image_03")
@@ -52,7 +52,7 @@ def test_stereo_pairs_in_jpeg(tmp_path):
     assert (images.image(0) == opened(data)).all()
 
 
-def test_lists_that_say_png_find_jpeg(tmp_path):
+def test_lists_with_png_names_find_jpeg_files(tmp_path):
     write_frame(tmp_path, DRIVE, 69, seed=0, form="jpg")
     (tmp_path / "eigen_test_files.txt").write_text(f"{DRIVE}/image_02/data/0000000069.png\n")
     assert len(open_depth(tmp_path, "test")) == 1
@@ -73,7 +73,7 @@ def test_all_images_come_from_both_lists(root):
     assert open_depth(root).parts == ("train", "test")
 
 
-def test_the_list_may_lie_elsewhere(root, tmp_path):
+def test_split_list_may_be_outside_the_set(root, tmp_path):
     (tmp_path / "mine.txt").write_text(f"{DRIVE} 69 l\n{DRIVE} 69 l\n")
     images = open_depth(root, "train", split=tmp_path / "mine.txt")
     assert len(images) == 1  # a frame that is listed twice is one
@@ -93,7 +93,7 @@ def test_frames_of_several_sizes_are_brought_to_one(root):
     assert depth.shape == (2, 6, 20)
 
 
-def test_a_missing_depth_file_is_an_error_or_left_out(root):
+def test_missing_depth_file_is_an_error_or_left_out(root):
     (root / "test_files.txt").write_text(f"{OTHER} 0 l\n{OTHER} 5 l\n")
     with pytest.raises(DepthError, match=r"0000000000\.png: this depth file of test_files\.txt is"):
         open_depth(root, "test")
@@ -103,7 +103,7 @@ def test_a_missing_depth_file_is_an_error_or_left_out(root):
         open_depth(root, "test", missing="skip")
 
 
-def test_a_missing_picture_is_named(root):
+def test_missing_picture_is_named(root):
     (root / "test_files.txt").write_text(f"{OTHER} 5 l\n")
     (root / OTHER / "image_02/data/0000000005.png").unlink()
     with pytest.raises(DepthError, match=r"0000000005\.png: this picture is missing"):
@@ -111,13 +111,13 @@ def test_a_missing_picture_is_named(root):
 
 
 @pytest.mark.parametrize("line", ["nonsense", f"{DRIVE} abc l", "a/b/c/d/e.png", "1 2 3 4"])
-def test_a_line_that_names_no_frame_is_shown(root, line):
+def test_line_that_names_no_frame_is_shown(root, line):
     (root / "test_files.txt").write_text(f"{OTHER} 5 l\n{line}\n")
     with pytest.raises(DepthError, match=r"test_files\.txt: line 2 names no frame"):
         open_depth(root, "test")
 
 
-def test_a_list_is_asked_for_where_there_is_none_or_several(root, tmp_path):
+def test_missing_and_ambiguous_lists_are_refused(root, tmp_path):
     with pytest.raises(DepthError, match=r"expected one split list.*train.*found none"):
         open_depth(root, "train")
     for name in ("a_test.txt", "b_test.txt"):

@@ -1,4 +1,4 @@
-"""LSUN's LMDB, written with lmdb and Pillow."""
+"""LSUN's LMDB is read in the order of its keys."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_pictures_come_in_the_order_of_their_keys(tmp_path):
     assert images.depth(0) is None
 
 
-def test_the_file_itself_may_be_named(tmp_path):
+def test_file_itself_may_be_named(tmp_path):
     write_lmdb(tmp_path / "bedroom", PICTURES)
     assert len(open_depth(tmp_path / "bedroom" / "data.mdb")) == 3
 
@@ -36,14 +36,14 @@ def test_two_readers_may_look_at_one_file(tmp_path):
     assert depth is None
 
 
-def test_the_folder_need_not_be_writable(tmp_path):
+def test_folder_need_not_be_writable(tmp_path):
     path = write_lmdb(tmp_path / "bedroom", PICTURES)
     (path / "lock.mdb").unlink()
     open_depth(path).image(0)
     assert not (path / "lock.mdb").exists()
 
 
-def test_a_damaged_picture_is_named(tmp_path):
+def test_damaged_picture_is_named(tmp_path):
     data = PICTURES[b"00ab"]
     images = open_depth(write_lmdb(tmp_path / "bedroom", {b"00ab": data[: len(data) // 2]}))
     with pytest.raises(DepthError, match=r"bedroom: 00ab: this cannot be read as a picture"):
@@ -58,8 +58,8 @@ def test_other_files_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("left", [0.4, 0.99])
-def test_a_truncated_one_is_named(tmp_path, left):
-    """The library would look behind its end, of which a process dies."""
+def test_truncated_lmdb_is_named(tmp_path, left):
+    """Refuse it before the library reads past its end, which kills the process."""
     path = write_lmdb(tmp_path / "bedroom", {**PICTURES, b"zz": bytes(9000)})
     whole = (path / "data.mdb").read_bytes()
     (path / "data.mdb").write_bytes(whole[: int(left * len(whole))])
@@ -67,6 +67,6 @@ def test_a_truncated_one_is_named(tmp_path, left):
         open_depth(path)
 
 
-def test_an_empty_one_is_named(tmp_path):
+def test_empty_lmdb_is_named(tmp_path):
     with pytest.raises(DepthError, match="bedroom: this LMDB is empty"):
         open_depth(write_lmdb(tmp_path / "bedroom", {}))

@@ -1,4 +1,4 @@
-"""DenseDepth's archives, written with zipfile, NumPy and Pillow."""
+"""DenseDepth's archives and the labelled NYU set are read; damaged files are named."""
 
 import csv
 import zipfile
@@ -47,7 +47,7 @@ def test_all_images_are_both_parts(tmp_path):
     assert images.parts == ("train", "train", "test")
 
 
-def test_the_unpacked_folder_is_read_as_well(tmp_path):
+def test_unpacked_folder_is_read_as_well(tmp_path):
     with zipfile.ZipFile(write_zip(tmp_path / "nyu_data.zip", data_files())) as file:
         file.extractall(tmp_path / "unpacked")
     packed, unpacked = open_depth(tmp_path / "nyu_data.zip"), open_depth(tmp_path / "unpacked")
@@ -56,12 +56,12 @@ def test_the_unpacked_folder_is_read_as_well(tmp_path):
     assert (packed.depth(1) == unpacked.depth(1)).all()
 
 
-def test_a_folder_around_everything_is_no_matter(tmp_path):
+def test_archive_with_one_folder_around_everything_is_read(tmp_path):
     files = {f"nyu/{name}": data for name, data in data_files().items()}
     assert open_depth(write_zip(tmp_path / "a.zip", files)).image(0).shape == (12, 16, 3)
 
 
-def test_only_files_that_are_asked_for_are_read(tmp_path):
+def test_only_requested_files_are_read(tmp_path):
     files = data_files()
     path = write_zip(tmp_path / "nyu_data.zip", files, zipfile.ZIP_STORED)
     other = files[f"{SCENES[1]}.jpg"]
@@ -72,14 +72,14 @@ def test_only_files_that_are_asked_for_are_read(tmp_path):
         images.image(1)
 
 
-def test_a_file_that_is_listed_must_be_there(tmp_path):
+def test_file_that_is_listed_must_be_there(tmp_path):
     files = data_files()
     del files[f"{SCENES[0]}.png"]
     with pytest.raises(DepthError, match=r"living_room_0038_out/37\.png: this file is missing"):
         open_depth(write_zip(tmp_path / "nyu_data.zip", files))
 
 
-def test_a_line_must_name_a_pair(tmp_path):
+def test_line_must_name_a_pair(tmp_path):
     files = {**data_files(), "data/nyu2_train.csv": b"a.jpg,b.png\nc.jpg\n"}
     with pytest.raises(DepthError, match=r"nyu2_train\.csv: line 2 must name a picture"):
         open_depth(write_zip(tmp_path / "nyu_data.zip", files))
@@ -90,7 +90,7 @@ def write_test(path, arrays, compression=zipfile.ZIP_DEFLATED):
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_the_test_arrays_are_read_in_any_order(tmp_path, compression):
+def test_test_arrays_are_read_in_any_order(tmp_path, compression):
     arrays = eigen_arrays()
     images = open_depth(write_test(tmp_path / "nyu_test.zip", arrays, compression), "test")
     assert len(images) == 5
@@ -100,7 +100,7 @@ def test_the_test_arrays_are_read_in_any_order(tmp_path, compression):
         assert (images.depth(row) == arrays["eigen_test_depth.npy"][row]).all()
 
 
-def test_the_unpacked_test_arrays_are_read_as_well(tmp_path):
+def test_unpacked_test_arrays_are_read_as_well(tmp_path):
     arrays = eigen_arrays()
     for name, array in arrays.items():
         np.save(tmp_path / name, array)
@@ -110,7 +110,7 @@ def test_the_unpacked_test_arrays_are_read_as_well(tmp_path):
     assert (depth.numpy() == arrays["eigen_test_depth.npy"]).all()
 
 
-def test_the_test_arrays_are_no_training_set(tmp_path):
+def test_test_arrays_are_no_training_set(tmp_path):
     path = write_test(tmp_path / "nyu_test.zip", eigen_arrays())
     with pytest.raises(DepthError, match="nyu_test: it has no train images"):
         open_depth(path, "train")
@@ -131,7 +131,7 @@ def test_arrays_of_other_shapes_are_refused(tmp_path, name, array, reason):
         open_depth(write_test(tmp_path / "nyu_test.zip", arrays))
 
 
-def test_a_missing_array_is_named(tmp_path):
+def test_missing_array_is_named(tmp_path):
     arrays = eigen_arrays()
     del arrays["eigen_test_depth.npy"]
     with pytest.raises(DepthError, match=r"eigen_test_depth\.npy: this file is missing"):
@@ -149,7 +149,7 @@ def test_images_and_depths_are_turned_back(tmp_path):
     assert found.parts is None
 
 
-def test_the_whole_set_has_the_official_parts(tmp_path):
+def test_whole_set_has_the_official_parts(tmp_path):
     write_mat(tmp_path / "a.mat", n=1449, shape=(1, 2))
     train = open_depth(tmp_path / "a.mat", "train")
     assert len(train) == 795
@@ -183,15 +183,15 @@ def test_other_contents_are_refused(tmp_path, others, reason):
         open_depth(tmp_path / "a.mat")
 
 
-def test_an_old_or_broken_file_is_named(tmp_path):
+def test_old_or_broken_file_is_named(tmp_path):
     path = tmp_path / "old.mat"
     path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(1000))
     with pytest.raises(DepthError, match=r"old\.mat: this cannot be read as a MATLAB file of"):
         open_depth(path)
 
 
-def test_a_file_with_damaged_tables_is_named(tmp_path):
-    """Its beginning is whole, so that HDF5 opens it."""
+def test_file_with_damaged_tables_is_named(tmp_path):
+    """Damage it behind its beginning, so that HDF5 opens it."""
     path = tmp_path / "a.mat"
     write_mat(path)
     damaged = path.read_bytes().replace(b"HEAP", b"HOAX").replace(b"SNOD", b"SNAG")
@@ -200,7 +200,7 @@ def test_a_file_with_damaged_tables_is_named(tmp_path):
         open_depth(path)
 
 
-def test_a_group_is_no_array(tmp_path):
+def test_group_is_no_array(tmp_path):
     write_mat(tmp_path / "a.mat", images=None)
     with h5py.File(tmp_path / "a.mat", "a") as file:
         file.create_group("images")
@@ -208,7 +208,7 @@ def test_a_group_is_no_array(tmp_path):
         open_depth(tmp_path / "a.mat")
 
 
-def test_a_depth_map_without_measurements_is_named(tmp_path):
+def test_depth_map_without_measurements_is_named(tmp_path):
     depths = np.ones((6, 8, 3), np.float32)
     depths[..., 1] = np.nan
     write_mat(tmp_path / "a.mat", depths=depths)
@@ -223,13 +223,13 @@ def test_there_are_as_many_of_each_as_published():
     assert (parts.count("train"), parts.count("test")) == (795, 654)
 
 
-def test_the_first_test_images_are_those_of_the_release():
+def test_first_test_images_are_those_of_the_release():
     # splits.mat counts from 1: testNdxs begins with 1, 2, 9, 14, 15, 16, 17, 18, 21, 28.
     test = [number + 1 for number, part in enumerate(nyu_parts()) if part == "test"]
     assert test[:10] == [1, 2, 9, 14, 15, 16, 17, 18, 21, 28]
 
 
-def test_the_real_set_agrees(real_depth):
+def test_real_set_agrees(real_depth):
     with (real_depth / "nyu_v2" / "split.csv").open() as file:
         assert [row["split"] for row in csv.DictReader(file)] == nyu_parts()
 
@@ -249,7 +249,7 @@ def test_rows_are_those_of_the_array(tmp_path, rows):
         assert (found.read(index) == rows[index]).all()
 
 
-def test_a_folder_serves_as_well(tmp_path):
+def test_folder_serves_as_well(tmp_path):
     np.save(tmp_path / "x.npy", ROWS)
     assert (ArrayFile(Members(tmp_path), "x.npy").read(3) == ROWS[3]).all()
 
@@ -273,7 +273,7 @@ def test_other_files_are_named(tmp_path, data, reason):
         array_file(tmp_path, data)
 
 
-def test_a_file_that_ends_early_is_named(tmp_path):
+def test_file_that_ends_early_is_named(tmp_path):
     found = array_file(tmp_path, npy(ROWS)[:-50])
     assert (found.read(7) == ROWS[7]).all()
     with pytest.raises(DepthError, match=r"x\.npy: the file ends before row 8"):

@@ -1,4 +1,4 @@
-"""A packed set gives back what went in."""
+"""Packing a set is lossless by default."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_pairs_come_back_bit_by_bit(tmp_path, dtype):
         assert found.picture(row).data == images.picture(row).data
 
 
-def test_the_division_comes_back(folder, tmp_path):
+def test_division_comes_back(folder, tmp_path):
     pack(open_depth(folder), tmp_path / "rooms.pack")
     assert open_depth(tmp_path / "rooms.pack", "test").names == ("0001", "0003")
     assert open_depth(tmp_path / "rooms.pack", "train").names == ("0000", "0002")
@@ -82,13 +82,13 @@ def test_maps_of_several_encodings_come_back(folder, tmp_path):
     assert depth_of(found, 2)[0, 0] == np.float32(4.321)
 
 
-def test_a_packed_set_can_be_packed_again(folder, tmp_path):
+def test_packed_set_can_be_packed_again(folder, tmp_path):
     pack(open_depth(folder), tmp_path / "first.pack")
     pack(open_depth(tmp_path / "first.pack"), tmp_path / "second.pack")
     assert_same(open_depth(folder), open_depth(tmp_path / "second.pack"))
 
 
-def test_the_file_is_a_plain_zip_and_no_larger_than_its_parts(tmp_path):
+def test_file_is_a_plain_zip_and_no_larger_than_its_parts(tmp_path):
     images = open_depth(write_pairs(tmp_path / "rooms", NAMES, shape=(60, 80)))
     pack(images, tmp_path / "rooms.pack")
     with zipfile.ZipFile(tmp_path / "rooms.pack") as file:
@@ -99,7 +99,7 @@ def test_the_file_is_a_plain_zip_and_no_larger_than_its_parts(tmp_path):
     assert (tmp_path / "rooms.pack").stat().st_size < rgb + png
 
 
-def test_a_smaller_size_and_a_step_are_what_they_say(tmp_path):
+def test_packing_with_a_size_and_a_step_rescales_and_rounds(tmp_path):
     depths = np.random.default_rng(1).uniform(0.7, 9.9, (24, 32, 2)).astype(np.float32)
     depths[0, 0] = 0
     with h5py.File(tmp_path / "a.mat", "w") as file:
@@ -117,7 +117,7 @@ def test_a_smaller_size_and_a_step_are_what_they_say(tmp_path):
     assert ((rounded > 0) == (depth > 0)).all()
 
 
-def test_a_quality_makes_pictures_smaller_and_leaves_depth_alone(tmp_path):
+def test_quality_makes_pictures_smaller_and_leaves_depth_alone(tmp_path):
     images = open_depth(write_pairs(tmp_path / "rooms", NAMES, shape=(120, 160)))
     pack(images, tmp_path / "exact.pack")
     pack(images, tmp_path / "small.pack", quality=60)
@@ -142,7 +142,7 @@ def test_wrong_options_are_refused(folder, tmp_path, options, reason):
         pack(open_depth(folder), tmp_path / "rooms.pack", **options)
 
 
-def test_a_damaged_picture_stops_it_and_leaves_nothing_behind(folder, tmp_path):
+def test_damaged_picture_stops_packing_and_leaves_no_file(folder, tmp_path):
     path = folder / "rgb" / "0002.jpg"
     path.write_bytes(path.read_bytes()[:200])
     (tmp_path / "out").mkdir()
@@ -160,13 +160,13 @@ def test_depth_of_another_shape_stops_it(folder, tmp_path):
     assert not (tmp_path / "rooms.pack").exists()
 
 
-def test_a_folder_that_is_not_there_is_named(folder, tmp_path):
+def test_folder_that_is_not_there_is_named(folder, tmp_path):
     with pytest.raises(DepthError, match="none: this cannot be read as a folder to write to"):
         pack(open_depth(folder), tmp_path / "none" / "rooms.pack")
 
 
 def rewritten(path, **changes):
-    """The same file with another index."""
+    """Write a copy with another index."""
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     index = {**json.loads(members["set.json"]), **changes}
@@ -188,7 +188,7 @@ def test_another_index_is_refused(folder, tmp_path, changes, reason):
         open_depth(rewritten(tmp_path / "rooms.pack", **changes))
 
 
-def test_a_truncated_file_is_named(folder, tmp_path):
+def test_truncated_file_is_named(folder, tmp_path):
     path = tmp_path / "rooms.pack"
     pack(open_depth(folder), path)
     path.write_bytes(path.read_bytes()[:-40])
@@ -196,7 +196,7 @@ def test_a_truncated_file_is_named(folder, tmp_path):
         open_depth(path)
 
 
-def test_the_real_nyu_set_fits_45_megabytes_and_comes_back(real_depth, tmp_path):
+def test_real_nyu_set_fits_45_megabytes_and_comes_back(real_depth, tmp_path):
     images = open_depth(real_depth / "nyu_v2")[::48]
     pack(images, tmp_path / "nyu.pack")
     size = (tmp_path / "nyu.pack").stat().st_size

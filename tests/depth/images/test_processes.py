@@ -1,4 +1,4 @@
-"""Batches from processes are those from threads, and nothing stays behind."""
+"""Processes return the same batches as threads, and leave no files behind."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def pool():
 
 @pytest.fixture
 def shared_memory(tmp_path, monkeypatch):
-    """A folder that stands for it, where nothing else is."""
+    """Replace shared memory by an empty folder."""
     folder = tmp_path / "shm"
     folder.mkdir()
     monkeypatch.setattr(workers, "_SHARED_MEMORY", str(folder))
@@ -71,7 +71,7 @@ def eigen(folder):
 
 
 def packed_from(write):
-    """The same set, packed."""
+    """Return a writer of the same set, packed."""
 
     def packed(folder):
         folder.mkdir()
@@ -129,7 +129,7 @@ def test_processes_decode_every_form_as_threads_do(tmp_path, pool, form):
 
 
 def test_workers_need_no_torch(tmp_path, pool):
-    """They start sooner, and each takes less memory."""
+    """Check that workers start without torch, which costs time and memory."""
     for number, write in enumerate(FORMS.values()):
         list(open_depth(write(tmp_path / f"{number}")).batches(1, size=(6, 20), workers=pool))
     for _ in range(4):
@@ -170,7 +170,7 @@ def test_without_shared_memory_batches_come_through_a_pipe(images, pool, monkeyp
     found[0].images.zero_()  # the caller's own
 
 
-def test_batches_that_are_kept_need_no_files(images, pool, shared_memory):
+def test_kept_batches_need_no_files(images, pool, shared_memory):
     descriptors = Path("/proc/self/fd")
     list(images.batches(1, workers=pool))  # the pool's own are there from now on
     n_before = len(list(descriptors.iterdir())) if descriptors.is_dir() else 0
@@ -193,7 +193,7 @@ def test_batches_come_in_shared_memory(images, pool, shared_memory):
     found.close()
 
 
-def test_shared_memory_holds_what_waits_and_no_more(images, pool, shared_memory):
+def test_shared_memory_holds_only_waiting_batches(images, pool, shared_memory):
     for _ in images.batches(1, workers=pool, ahead=2):
         assert len(list(shared_memory.glob("*/*"))) <= 4  # images and depth of two batches
 
@@ -225,7 +225,9 @@ def missing_picture(root):
         (missing_picture, r"rooms/rgb/0006\.jpg"),
     ],
 )
-def test_errors_are_those_of_threads(images, pool, tmp_path, shared_memory, damage, reason):
+def test_processes_raise_the_same_errors_as_threads(
+    images, pool, tmp_path, shared_memory, damage, reason
+):
     damage(tmp_path / "rooms")
     with pytest.raises(DepthError, match=reason) as there:
         list(images.batches(4, workers=pool))
@@ -244,7 +246,7 @@ def test_batches_before_a_damaged_one_arrive(images, pool, tmp_path):
 
 
 def assert_nothing_stays(shared_memory):
-    """Batches that processes were at may take a moment."""
+    """Check it after the batches in progress have ended."""
     deadline = time.monotonic() + 600
     while list(shared_memory.iterdir()):
         assert time.monotonic() < deadline
@@ -276,7 +278,7 @@ def test_few_batches_are_decoded_ahead(images, pool, monkeypatch):
     found.close()
 
 
-def test_a_killed_process_is_reported(images, shared_memory):
+def test_killed_process_is_reported(images, shared_memory):
     with ProcessPoolExecutor(1, get_context("spawn")) as own:
         found = images.batches(2, workers=own, ahead=1)
         first = next(found)

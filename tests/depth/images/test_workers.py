@@ -1,4 +1,4 @@
-"""Many threads decode, the order stays, and nobody runs far ahead."""
+"""Threads and processes decode in order, and no further ahead than allowed."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ def test_results_come_in_order(workers):
     assert found == [number * 10 for number in range(30)]
 
 
-def test_reading_stays_in_one_thread_and_decoding_leaves_it():
+def test_reading_stays_in_one_thread_and_decoding_uses_others():
     here, readers, decoders = threading.get_ident(), set(), set()
 
     def read():
@@ -37,7 +37,7 @@ def test_reading_stays_in_one_thread_and_decoding_leaves_it():
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_no_more_is_read_than_may_wait(workers):
+def test_reading_stays_within_the_limit_of_waiting_results(workers):
     taken = []
 
     def read():
@@ -53,7 +53,7 @@ def test_no_more_is_read_than_may_wait(workers):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_an_error_arrives_at_its_place(workers):
+def test_error_arrives_at_its_place(workers):
     def decode(number):
         if number == 4:
             raise ValueError("the fifth")
@@ -65,7 +65,7 @@ def test_an_error_arrives_at_its_place(workers):
         next(found)
 
 
-def test_what_nobody_asks_for_is_not_begun():
+def test_items_are_not_begun_after_the_generator_is_closed():
     begun, late, may_end = [], [], threading.Event()
 
     def decode(number):
@@ -102,7 +102,7 @@ DEPTHS = [codes(seed=seed, dtype=np.uint16, high=9_000) for seed in range(3)]
 
 @pytest.fixture
 def batch():
-    """Three images of 12 x 16."""
+    """Return three encoded images of 12 x 16."""
     depth = [depth_file(encoded(found, "PNG"), "depth", {16: MILLIMETRES}) for found in DEPTHS]
     return [(Picture(data, "a"), one) for data, one in zip(PHOTOGRAPHS, depth, strict=True)]
 
@@ -113,7 +113,7 @@ def assert_whole(images, depth):
     np.testing.assert_allclose(depth, np.stack(DEPTHS) / 1000, rtol=1e-6)
 
 
-def test_arrays_are_left_in_a_folder(batch, tmp_path):
+def test_arrays_are_written_to_the_shared_folder(batch, tmp_path):
     left = decoding_workers.decode_batch(batch, size=None, crop=False, folder=str(tmp_path))
     assert len(list(tmp_path.iterdir())) == 2
     found = []
@@ -124,12 +124,12 @@ def test_arrays_are_left_in_a_folder(batch, tmp_path):
 
 
 @pytest.mark.parametrize("folder", [None, "nowhere"])
-def test_without_a_folder_arrays_are_given_back(batch, tmp_path, folder):
+def test_arrays_are_returned_without_a_shared_folder(batch, tmp_path, folder):
     folder = folder and str(tmp_path / folder)
     assert_whole(*decoding_workers.decode_batch(batch, size=None, crop=False, folder=folder))
 
 
-def test_what_does_not_fit_is_given_back_and_leaves_nothing(batch, tmp_path, monkeypatch):
+def test_array_that_does_not_fit_is_returned_and_its_file_removed(batch, tmp_path, monkeypatch):
     def full(path, mode):
         with open(path, mode) as file:
             file.write(b"some of it")

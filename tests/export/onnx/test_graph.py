@@ -1,4 +1,4 @@
-"""Arithmetic on values becomes nodes that compute it."""
+"""Arithmetic on values becomes nodes with the same result."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_equal_constants_are_kept_once():
     assert len(graph.proto("g").initializer) == 1
 
 
-def test_a_loop_ends_when_its_step_says_so():
+def test_loop_ends_when_its_step_says_so():
     def halve(body, carried):
         half = carried[0] * 0.5
         largest = half.do("ReduceMax", keepdims=0)

@@ -15,7 +15,7 @@ from priornet.tables.preprocessing import TablePreprocessor
 
 
 def prepared(preprocessor, rows):
-    """The matrix, and which rows have what training never had."""
+    """Return the matrix, and the rows with values that training never had."""
     graph = Graph()
     made = preprocess(graph, preprocessor, np.float64)
     graph.output("matrix", made.matrix, ["rows", len(preprocessor.source_)])
@@ -34,7 +34,7 @@ def assert_same_matrix(training, rows, **options):
     return expected
 
 
-def test_a_table_with_everything(table, rows):
+def test_table_with_everything(table, rows):
     names = list(rows.columns)
     assert assert_same_matrix(table[names], rows).shape[1] > len(names)
 
@@ -44,9 +44,9 @@ def test_columns_in_another_order(table, rows):
     assert_same_matrix(table[names], rows[names[::-1]])
 
 
-@pytest.mark.parametrize("holes", [True, False])
-def test_rare_labels_are_pooled_with_unknown_ones(holes):
-    labels = [f"label {i}" for i in range(9)] * 3 + ([None] if holes else [])
+@pytest.mark.parametrize("with_missing", [True, False])
+def test_rare_labels_are_pooled_with_unknown_ones(with_missing):
+    labels = [f"label {i}" for i in range(9)] * 3 + ([None] if with_missing else [])
     rows = {"a": ["label 3", "label 8", "unheard of", None, "  label 3 "]}
     expected = assert_same_matrix({"a": labels}, rows, max_categories=4)
     assert expected[2].sum() == 1  # the pooled column
@@ -80,8 +80,8 @@ def test_only_labels():
 
 
 @pytest.mark.parametrize("n_bare", [0, 1])
-def test_rows_that_lack_too_much(n_bare):
-    """A training row without any value does not make one more of them ordinary."""
+def test_rows_with_too_many_missing_values_are_unseen(n_bare):
+    """Check that an empty training row does not make empty rows ordinary."""
     training = {
         "a": [1.0, np.nan, 2.0, 3.0],
         "b": ["u", "v", None, "u"],
@@ -96,7 +96,7 @@ def test_rows_that_lack_too_much(n_bare):
     assert_same_matrix(frame, rows)
 
 
-def test_an_infinite_number_is_far():
+def test_infinite_number_is_far():
     preprocessor = TablePreprocessor().fit(np.array([[0.0], [2.0]]))
     graph = Graph()
     graph.output("unseen", preprocess(graph, preprocessor, np.float64).unseen, ["rows", 1])
@@ -105,10 +105,10 @@ def test_an_infinite_number_is_far():
     assert found[:, 0].tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize("holes", [True, False])
-def test_words_for_missing_values_among_labels(holes):
+@pytest.mark.parametrize("with_missing", [True, False])
+def test_words_for_missing_values_among_labels(with_missing):
     words = ["NA", "n/a", "<NA>", "?", "None", "nULL", "-", "#N/A", "x"]
-    training = {"a": ["x", "y", "-", None if holes else "x"], "b": [1.0, 2.0, 4.0, 3.0]}
+    training = {"a": ["x", "y", "-", None if with_missing else "x"], "b": [1.0, 2.0, 4.0, 3.0]}
     preprocessor = TablePreprocessor().fit(training)
     rows = {"a": words, "b": np.arange(1.0, 10.0) / 4}
     assert_same_matrix(training, rows)

@@ -1,4 +1,4 @@
-"""The graph says what the model says, for every estimator, in a process without us too."""
+"""Graphs agree with their models, for every estimator, also in a process without priornet."""
 
 import json
 import subprocess
@@ -110,7 +110,7 @@ def test_targets_far_from_zero_agree(kind, model_of, rows):
     assert compared(model, rows).holds
 
 
-def test_a_few_rows_keep_their_double_precision():
+def test_few_rows_keep_their_double_precision():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 2))
     model = GaussianRegressor(hidden=(8,), random_state=0).fit(X, X[:, 0])
@@ -152,7 +152,7 @@ np.savez("found.npz", **dict(zip(names, found)))
     assert comparison.holds, comparison.worst
 
 
-def test_the_file_says_where_it_comes_from(model_of, tmp_path):
+def test_file_names_its_origin(model_of, tmp_path):
     to_onnx(model_of("der", 3), tmp_path / "model.onnx", coverage=0.8)
     loaded = onnx.load(tmp_path / "model.onnx")
     (about,) = [json.loads(p.value) for p in loaded.metadata_props if p.key == "priornet"]
@@ -163,7 +163,7 @@ def test_the_file_says_where_it_comes_from(model_of, tmp_path):
 
 
 @pytest.mark.parametrize("opset", [18, 21, onnx.defs.onnx_opset_version()])
-def test_newer_operators_are_written_when_asked_for(opset, model_of):
+def test_newer_opset_is_written_on_request(opset, model_of):
     proto = to_onnx(model_of("endd", 1), opset=opset)
     assert {entry.domain: entry.version for entry in proto.opset_import}[""] == opset
 
@@ -182,7 +182,7 @@ def test_settings_that_cannot_be_written_are_refused(options, message, model_of)
         to_onnx(model_of("single", 1), **options)
 
 
-def test_a_missing_package_names_its_extra(model_of, monkeypatch):
+def test_missing_package_names_its_extra(model_of, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ExportError, match=r"pip install '\.\[onnx\]'"):
         to_onnx(model_of("single", 1))
@@ -216,7 +216,7 @@ def test_columns_may_have_the_names_of_outputs_and_of_nodes(kind, output, tmp_pa
     assert comparison.holds
 
 
-def test_a_column_without_a_name_is_refused():
+def test_column_without_a_name_is_refused():
     X = pd.DataFrame({"": np.arange(20.0), "b": np.arange(20.0) % 3})
     model = GaussianRegressor(hidden=(4,), epochs=1).fit(X, X["b"])
     with pytest.raises(ExportError, match="empty name"):
@@ -236,7 +236,7 @@ def test_no_rows_give_no_scores(kind, n_targets, model_of, rows):
 
 @pytest.mark.parametrize("kind", [GaussianRegressor, EvidentialRegressor])
 @pytest.mark.filterwarnings("ignore:10 rows to learn from")
-def test_a_model_of_few_rows_is_not_trusted_either(kind, tmp_path):
+def test_model_of_few_rows_is_not_trusted_either(kind, tmp_path):
     X = np.random.default_rng(0).normal(size=(10, 2))
     model = kind(hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
     assert compared(model, X).holds
@@ -283,7 +283,7 @@ def test_numbers_as_ramps(seeds, generator):
 
 
 def stands(reference, knowledge, data, mean=None):
-    """The mean is an odd row's where it is no number."""
+    """Compute score and verdict; a mean that is no number marks an odd row."""
     graph = Graph()
     mean = np.zeros_like(knowledge) if mean is None else mean
     n_targets = knowledge.shape[1]
@@ -303,8 +303,8 @@ def stands(reference, knowledge, data, mean=None):
 def test_scores_and_words_are_those_of_the_reference(n):
     rng = np.random.default_rng(n)
     reference = Reference.of(rng.exponential(size=n).round(2) + 0.01, rng.exponential(size=n))
-    usual = reference.knowledge  # with ties
-    knowledge = np.concatenate([usual, usual * (1 + 1e-12), usual * (1 - 1e-12), [0.0, 1e300]])
+    known = reference.knowledge  # with ties
+    knowledge = np.concatenate([known, known * (1 + 1e-12), known * (1 - 1e-12), [0.0, 1e300]])
     data = rng.exponential(3.0, len(knowledge))
     found = stands(reference, knowledge[:, None], data[:, None])
     np.testing.assert_allclose(
@@ -324,7 +324,7 @@ def test_several_targets_are_averaged():
     assert found["verdict"].tolist() == reference.words(*means).tolist()
 
 
-def test_a_model_without_knowledge_has_a_word_alone():
+def test_model_without_knowledge_has_a_verdict_but_no_score():
     reference = Reference.of(np.zeros(200), np.ones(200))
     found = stands(reference, np.zeros((2, 1)), np.array([[1.0], [9.0]]))
     assert found.keys() == {"verdict"}
@@ -332,7 +332,7 @@ def test_a_model_without_knowledge_has_a_word_alone():
 
 
 @pytest.mark.parametrize("has_knowledge", [True, False])
-def test_what_is_no_number_is_unfamiliar(has_knowledge):
+def test_overflowing_predictions_are_unfamiliar(has_knowledge):
     rng = np.random.default_rng(0)
     reference = Reference.of(rng.exponential(size=300) * has_knowledge, np.ones(300))
     mean = np.array([[0.0, 1.0], [0.0, np.nan], [np.inf, 0.0], [-1e300, 0.0]])

@@ -41,7 +41,7 @@ class Augment:
         self.generator, self.flip, self.swap = generator, flip, swap
 
     def __call__(self, images: Tensor, depth: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Change a batch.
+        """Draw changes for a batch, and apply them.
 
         Args:
             images: Shape ``(B, 3, H, W)``, of any dtype.

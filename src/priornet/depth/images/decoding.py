@@ -293,7 +293,7 @@ def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
 
 
 def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArray[np.uint8]:
-    """Rescale a picture; pixels are averaged where it shrinks.
+    """Resize a picture; pixels are averaged where it shrinks.
 
     Args:
         image: Shape ``(H, W, 3)``.
@@ -311,7 +311,7 @@ def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArr
 
 
 def resize_depth(depth: NDArray[Any], size: Size, *, crop: bool) -> NDArray[Any]:
-    """Rescale a depth map to the nearest pixels: an average of two depths may be of no object."""
+    """Resize a depth map to the nearest pixels: the average of two depths may be of no object."""
     check_size(size)
     if depth.shape == size:
         return depth

@@ -66,12 +66,12 @@ _IS_TEST = (
 
 
 def is_dense_depth_data(members: Members) -> bool:
-    """Recognise ``nyu_data.zip``."""
+    """Tell if this is ``nyu_data.zip``."""
     return members.home_of(_LISTS["train"]) is not None
 
 
 def is_dense_depth_test(members: Members) -> bool:
-    """Recognise ``nyu_test.zip``."""
+    """Tell if this is ``nyu_test.zip``."""
     return members.home_of(_RGB) is not None
 
 

@@ -157,7 +157,7 @@ def _rounded(depth: NDArray[np.float32], step: float, where: str) -> Raw:
 
 
 def is_packed(members: Members) -> bool:
-    """Recognise a file that :func:`pack` wrote, zipped or unpacked."""
+    """Tell if :func:`pack` wrote this file; it may be unpacked."""
     return _INDEX in members
 
 

@@ -36,7 +36,7 @@ _LEAST = 1e-14  # v where the degrees of freedom count as infinite
 _MOST_STEPS = 60
 _EPS = float(np.finfo(np.float32).eps)  # also in double precision: that of the tail below
 # ln of erfc(a) exp(a^2) / t at t = 1 / (1 + a / 2), relative error 1.2e-7 for every a >= 0
-# (Numerical Recipes, 6.2).
+# (Press et al., chapter 6.2).
 _ERFC = (
     *(-1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806),
     *(0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277),

@@ -174,7 +174,7 @@ class Graph:
         return self.add("Where", condition, yes, self.constant(no, yes.dtype), dtype=yes.dtype)
 
     def loop(self, most: int, start: list[Value], step: Any) -> list[Value]:
-        """Repeat a step until it returns false.
+        """Add a loop that ends when its step returns false.
 
         Args:
             most: Largest number of steps.
@@ -225,7 +225,7 @@ class Graph:
 
 
 def unlike(taken: Iterable[str], start: str) -> str:
-    """Repeat ``start`` until no taken name begins with it."""
+    """Extend ``start`` by itself until no taken name begins with it."""
     taken, beginning = tuple(taken), start
     while any(name.startswith(beginning) for name in taken):
         beginning += start

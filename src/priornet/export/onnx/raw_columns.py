@@ -136,7 +136,7 @@ def _over_columns(kind: str, graph: Graph, parts: list[Value]) -> Value:
 
 
 def _far(graph: Graph, columns: list[RawColumn], values: Value) -> Value:
-    """Mark numbers far out of the training range; nan is never one."""
+    """Find numbers far out of the training range; nan is none."""
     low, high = np.array([column.reach for column in columns]).T
     below, above = values.compare("Less", low), values.compare("Greater", high)
     return graph.add("Or", below, above, dtype=bool)

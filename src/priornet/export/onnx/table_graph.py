@@ -160,7 +160,7 @@ def standing(
 
 
 def no_number(graph: Graph, mean: Value) -> Value:
-    """Mark rows whose prediction ``(rows, K)`` overflows, ``(rows, 1)``: a graph cannot refuse."""
+    """Find rows whose prediction ``(rows, K)`` overflows, ``(rows, 1)``: a graph cannot refuse."""
     largest = np.finfo(np.float64).max
     is_finite = mean.cast(np.float64).do("Abs").compare("LessOrEqual", largest)
     every = is_finite.cast(np.int64).reduce("ReduceMin", 1, keep=True)
