@@ -1,4 +1,4 @@
-"""The shape of an estimator's networks, as plain data that can be saved and rebuilt."""
+"""Shape of an estimator's networks, as plain data that a file can keep."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _KINDS = get_args(HeadKind)
 
 @dataclass(frozen=True)
 class Network:
-    """A perceptron and its head."""
+    """Sizes of a perceptron and settings of its head."""
 
     n_inputs: int
     widths: tuple[int, ...]
-    """Of the hidden layers."""
+    """Widths of the hidden layers."""
     n_targets: int
     head: HeadKind = "gaussian"
     n_members: int = 1
     """Gaussians of a mixture head."""
     min_excess: float = 1e-4
-    """Lower bound of a Normal-Wishart's excess."""
+    """Lower bound of the excess, for a Normal-Wishart head."""
     min_belief: float = 1e-4
-    """Lower bound of its belief."""
+    """Lower bound of the belief, for a Normal-Wishart head."""
     tied_evidence: bool = False
-    """One output for its belief and excess."""
+    """One output for belief and excess."""
     edges: Edges = ()
-    """Of the ramps of each input; empty for a perceptron of plain numbers."""
+    """Edges of the ramps of each input; empty for a perceptron of plain numbers."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built; the numbers may come from a file."""
@@ -61,27 +61,27 @@ class Network:
         return stack_head(self.head, self.widths[-1], self.n_targets, self.n_members, **own)
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
-        """A stack of such networks, one per seed, of a tensor's dtype and on its device."""
+        """Build a stack of such networks, one per seed, with a tensor's dtype and device."""
         rest = (self.widths, self.make_head(), seeds, like.dtype)
         stack = RampedMLP(self.edges, *rest) if self.edges else StackedMLP(self.n_inputs, *rest)
         return stack.to(like.device)
 
     @cached_property
     def n_weights(self) -> int:
-        """Number of weights of one network."""
+        """Count the weights of one network."""
         sizes = (self.n_inputs + n_ramps(self.edges), *self.widths, self.make_head().n_outputs)
         return sum((a + 1) * b for a, b in itertools.pairwise(sizes))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Convert to plain data."""
         state = {**asdict(self), "widths": list(self.widths)}
         del state["edges"]
-        # Files of plain networks stay as they have always been.
+        # Files of plain networks have no such entry, as in older versions.
         return {**state, "edges": [list(own) for own in self.edges]} if self.edges else state
 
     @classmethod
     def from_json(cls, state: Any) -> Self:
-        """Rebuild from :meth:`to_json`."""
+        """Make from the data of :meth:`to_json`."""
         if not isinstance(state, dict) or not isinstance(state.get("widths"), list):
             raise ValueError('"network" does not describe one.')
         edges = state.get("edges", [])  # older files have none

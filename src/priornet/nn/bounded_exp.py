@@ -18,8 +18,8 @@ class BoundedExp:
 
     with :math:`z_0` such that :math:`f(0)` is ``initial``. Halfway (in logs) between the bounds
     one unit of z is one e-fold; towards a bound the slope fades, so a network that runs away
-    saturates instead of overflowing, and an ensemble whose members coincide asks for ``high``, not
-    for infinity.
+    saturates instead of overflowing, and for an ensemble of equal members the best value is
+    ``high``, not infinity.
 
     Args:
         low: Lower bound, positive.
@@ -40,20 +40,20 @@ class BoundedExp:
 
     @property
     def constants(self) -> tuple[float, float, float, float]:
-        """Slope and shift of the logit, range and lower end of the logarithm."""
+        """Return slope and shift of the logit, range and lower end of the logarithm."""
         return 4 / self._range, self._shift, self._range, self._log_low
 
     def log(self, z: Tensor) -> Tensor:
-        """Logarithm of the value."""
+        """Compute the logarithm of the value."""
         return self._log_low + self._range * torch.sigmoid(z * (4 / self._range) + self._shift)
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The value."""
+        """Compute the value."""
         return torch.exp(self.log(z))
 
 
 class BoundedExps:
-    """Several such maps side by side, a column each, in one pass: small batches cost by the step.
+    """Several such maps, a column each, in one pass: of small batches every operation costs time.
 
     Args:
         maps: One per column.
@@ -64,8 +64,8 @@ class BoundedExps:
         self._cache: dict[tuple[torch.dtype, torch.device], tuple[Tensor, ...]] = {}
 
     def __call__(self, z: Tensor) -> Tensor:
-        """The values of columns, ``(*batch, n)`` both."""
-        if torch.compiler.is_compiling():  # fuses by itself, and must not see the cache
+        """Compute the values of columns, ``(*batch, n)`` both."""
+        if torch.compiler.is_compiling():  # a compiler fuses by itself, and must not see the cache
             columns = zip(self.maps, z.unbind(-1), strict=True)
             return torch.stack([one(column) for one, column in columns], -1)
         slope, shift, log_range, log_low = self._constants(z)
@@ -73,7 +73,7 @@ class BoundedExps:
         return torch.exp(torch.addcmul(log_low, share, log_range))
 
     def apply_(self, z: Tensor) -> Tensor:
-        """Write the values of columns over them, and return their derivatives; without a graph."""
+        """Write the values of columns over them, without a graph, and return the derivatives."""
         slope, shift, log_range, log_low = self._constants(z)
         share = torch.addcmul(shift, z, slope).sigmoid_()
         values = torch.exp(torch.addcmul(log_low, share, log_range), out=z)

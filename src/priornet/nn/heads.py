@@ -1,9 +1,9 @@
 """Heads: features in, distributions out.
 
-Every head is a linear map (per row, or per pixel as a 1x1 convolution) followed by one function
-that splits its outputs into parameters; each bound of a map to constrained parameters is a named
-argument. The linear map starts at zero (``init_gain``), so the first prediction is the prior of
-standardised targets: mean 0, precision 1, and the initial evidence.
+Every head is a linear map (per row, or per pixel as a 1x1 convolution) and one function that splits
+its outputs into parameters; each bound of a parameter is a named argument. The linear map starts at
+zero (``init_gain``), so the first prediction is the prior of standardised targets: mean 0,
+precision 1, and the initial evidence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 Covariance = Literal["full", "diagonal"]
 
-_FEW_OUTPUTS = 8  # more are better off on the matrix units
+_FEW_OUTPUTS = 8  # for more outputs a GPU's matrix units are faster
 
 
 def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> nn.Module:
@@ -50,7 +50,7 @@ def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: fl
 
 
 def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
-    """Whether :func:`_projected_by_sums` is quicker: few outputs, and a compiler at work."""
+    """Check if :func:`_projected_by_sums` is quicker: few outputs, and a compiler at work."""
     return (
         is_fusing()
         and isinstance(projection, nn.Conv2d)
@@ -61,10 +61,10 @@ def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
 
 
 def _projected_by_sums(projection: nn.Conv2d, features: Tensor) -> Tensor:
-    """A 1x1 convolution, outputs last: each a weighted sum over the channels of a pixel.
+    """Compute a 1x1 convolution, outputs last, as weighted sums over the channels of a pixel.
 
-    A convolution reads its input from memory, widened to float32 if it comes in half precision. A
-    compiler computes these sums where the features are made, or at least reads them as they are.
+    A convolution reads its input from memory, and widens half precision to float32. A compiler
+    computes these sums together with the features, or reads the features as they are.
     """
     x, bias = features.movedim(-3, -1), projection.bias
     outputs = torch.stack([(x * row).sum(-1) for row in projection.weight.flatten(1)], -1)
@@ -82,7 +82,7 @@ def _check_count(name: str, value: int) -> None:
 
 
 def _inverse_scale(min_scale: float, max_scale: float) -> BoundedExp:
-    """Map for the inverse scale: 1, the scale of standardised targets, at zero output."""
+    """Make the map for the inverse scale: 1, the scale of standardised targets, at output 0."""
     if not 0 < min_scale < 1 < max_scale < math.inf:
         raise ValueError(
             "`min_scale` must lie between 0 and 1 and `max_scale` above 1 (targets are "
@@ -131,7 +131,7 @@ def split_gaussian(
 class Head(nn.Module):
     """A projection whose outputs come last, per row or per pixel, in at least float32."""
 
-    # Maps for heads with an output per parameter, the mean first, which needs none.
+    # Maps of all parameters but the mean, for heads with one output per parameter.
     _columns: BoundedExps | None = None
 
     def __init__(self, in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> None:
@@ -141,22 +141,22 @@ class Head(nn.Module):
         self.projection = _projection(in_features, n_outputs, per_pixel, init_gain)
 
     def raw(self, features: Tensor) -> Tensor:
-        """Unconstrained outputs ``(*batch, n)``."""
+        """Compute unconstrained outputs ``(*batch, n)``."""
         if _joins_sums(self.projection):
             return lifted(_projected_by_sums(self.projection, features))
         out = self.projection(features)
         return lifted(out.movedim(-3, -1) if self.per_pixel else out)
 
     def distribution(self, raw: Tensor) -> Any:
-        """What unconstrained outputs ``(*batch, n)`` mean; :meth:`forward` after the projection."""
+        """Turn unconstrained outputs ``(*batch, n)`` into a distribution."""
         raise NotImplementedError
 
     def _from_columns(self, loc: Tensor, columns: Tensor) -> Any:
-        """The distribution with a mean ``(*batch, 1)`` and the other parameters behind it."""
+        """Make the distribution from a mean ``(*batch, 1)`` and the other parameters."""
         raise NotImplementedError
 
     def leaf(self, raw: Tensor) -> Leaf:
-        """:meth:`distribution` for a step of training; outputs without a graph, written over."""
+        """Make the distribution of a training step, and overwrite the outputs, without a graph."""
         if self._columns is None:
             outputs = raw.detach().requires_grad_()
             return Leaf(self.distribution(outputs), outputs)
@@ -166,7 +166,7 @@ class Head(nn.Module):
         return Leaf(prediction, parameters, slope)
 
     def forward(self, features: Tensor) -> Any:
-        """Predict."""
+        """Predict a distribution per element from features."""
         return self.distribution(self.raw(features))
 
 
@@ -212,7 +212,7 @@ class GaussianHead(Head):
         return Gaussian(loc, precision_tril=columns.unsqueeze(-1), validate_args=False)
 
     def distribution(self, raw: Tensor) -> Gaussian:
-        """A Gaussian per element from unconstrained outputs ``(*batch, n)``."""
+        """Make a Gaussian per element from unconstrained outputs ``(*batch, n)``."""
         if self._columns is not None:
             loc, rest = raw.split(1, -1)
             return self._from_columns(loc, self._columns(rest))
@@ -228,20 +228,17 @@ class NormalWishartHead(Head):
     (:class:`~priornet.nn.bounded_exp.BoundedExp`): never zero, never infinite.
 
     Args:
-        in_features: Width of the features (channels, per pixel).
-        n_targets: Target dimension K.
+        in_features: Width of the features. This and others not listed: see :class:`GaussianHead`.
         covariance: Full, or a product of K one-dimensional Normal-Wisharts.
-        tied_evidence: One output drives both: excess = belief (the paper's public code ties them).
-        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
+        tied_evidence: One output for both: excess = belief (the paper's public code ties them).
         min_scale: Smallest value of the root of an inverse expected precision.
         max_scale: Largest such value.
         min_belief: Lower bound of the belief.
         min_excess: Lower bound of the excess. A student of an ensemble does well with 1: members
-            that differ wildly ask for less than 0, where variances do not exist.
+            that differ widely want less than 0, where variances do not exist.
         max_evidence: Upper bound of belief and excess.
         initial_belief: Belief before training.
         initial_excess: Excess before training.
-        init_gain: Scale of the initial weights; 0 starts at the prior exactly.
 
     Note:
         The prior of Eq. (10) has belief 0.01, but starting there is slow: reverse KL with
@@ -297,7 +294,7 @@ class NormalWishartHead(Head):
         return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
 
     def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
-        """A Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
+        """Make a Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
         if self._columns is not None:
             loc, rest = raw.split([1, 3], -1)
             return self._from_columns(loc, self._columns(rest))
@@ -321,14 +318,8 @@ class GaussianMixtureHead(Head):
     """Features to M Gaussians, one per member of an ensemble to distil (MD-EnD).
 
     Args:
-        in_features: Width of the features (channels, per pixel).
-        n_targets: Target dimension K.
+        in_features: Width of the features. This and others not listed: see :class:`GaussianHead`.
         n_members: Number of Gaussians M.
-        covariance: Full, or independent coordinates.
-        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
-        min_scale: Smallest standard deviation of a coordinate given the later ones.
-        max_scale: Largest such standard deviation.
-        init_gain: Scale of the initial weights; 0 starts every member at the prior.
 
     Example:
         >>> GaussianMixtureHead(8, 1, n_members=5)(torch.randn(3, 8)).n_members
@@ -357,7 +348,7 @@ class GaussianMixtureHead(Head):
         self._inverse_scale = _inverse_scale(min_scale, max_scale)
 
     def distribution(self, raw: Tensor) -> GaussianEnsemble:
-        """M Gaussians per element from unconstrained outputs ``(*batch, n)``."""
+        """Make M Gaussians per element from unconstrained outputs ``(*batch, n)``."""
         members = raw.unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
         loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
         return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
@@ -376,7 +367,7 @@ def make_head(
     """Make the head of a method.
 
     Args:
-        kind: What it predicts.
+        kind: Distribution that it predicts.
         in_features: Width of the features.
         n_targets: Target dimension K.
         n_members: Gaussians of a mixture; other heads ignore it.
@@ -391,6 +382,6 @@ def make_head(
 def stack_head(
     kind: HeadKind, in_features: int, n_targets: int = 1, n_members: int = 1, **settings: Any
 ) -> Head:
-    """Make a head for a stack, which has its own weights: it takes no memory and draws nothing."""
+    """Make a head for a stack, which has its own weights: without memory or random numbers."""
     with torch.device("meta"):
         return make_head(kind, in_features, n_targets, n_members, **settings)

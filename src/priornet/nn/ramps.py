@@ -1,6 +1,6 @@
-"""Perceptrons that read each number as ramps between its quantiles, and so can follow steps.
+"""Perceptrons that read each number also as ramps between its quantiles, to follow steps.
 
-A tree is a step in single columns, and steps are what a perceptron of plain numbers learns last.
+A tree is a step in single columns, and a perceptron of plain numbers learns steps last.
 Cut at its quantiles, a column becomes one ramp per piece, from 0 at its lower end to 1 at its
 upper (Gorishniy et al., "On embeddings for numerical features in tabular deep learning", 2022).
 """
@@ -21,16 +21,16 @@ from priornet.nn.stacked import StackedMLP
 __all__ = ["Edges", "RampedMLP", "n_ramps", "quantile_edges"]
 
 Edges = tuple[tuple[float, ...], ...]
-"""For each input the ends of its ramps, rising; an empty one has none."""
+"""For each input the rising ends of its ramps; empty for an input without ramps."""
 
 
 def quantile_edges(inputs: Tensor, n_pieces: int, continuous: Sequence[bool]) -> Edges:
-    """Cut columns into pieces of as many rows each; equal quantiles are one.
+    """Cut columns into pieces of as many rows each; equal quantiles make one edge.
 
     Args:
         inputs: ``(N, D)``.
-        n_pieces: Of a column, at most.
-        continuous: Which columns to cut: those of zeros and ones are steps already.
+        n_pieces: Most pieces of a column.
+        continuous: True for columns to cut; columns of zeros and ones are steps already.
     """
     shares = torch.linspace(0, 1, n_pieces + 1, dtype=torch.float64)
     columns = inputs.detach().double().cpu().sort(0).values
@@ -41,12 +41,12 @@ def quantile_edges(inputs: Tensor, n_pieces: int, continuous: Sequence[bool]) ->
 
 
 def n_ramps(edges: Edges) -> int:
-    """How many ramps they make."""
+    """Count the ramps between edges."""
     return sum(max(len(own) - 1, 0) for own in edges)
 
 
 class RampedMLP(StackedMLP):
-    """S perceptrons whose inputs are joined by their ramps.
+    """S perceptrons that read their inputs and the ramps of their inputs.
 
     Args:
         edges: One entry per input.
@@ -62,9 +62,9 @@ class RampedMLP(StackedMLP):
     pick: Tensor
     """Zeros and ones that lay out the inputs, then the input of each ramp, ``(D, D + R)``."""
     shift: Tensor
-    """Minus where a ramp is 0, ``(D + R,)``; 0 for the inputs."""
+    """Minus the lower end of each ramp, ``(D + R,)``; 0 for the inputs."""
     slope: Tensor
-    """Of each ramp, ``(R,)``."""
+    """Slope of each ramp, ``(R,)``."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class RampedMLP(StackedMLP):
         self.register_buffer("slope", (1 / (ends[1] - ends[0])).to(dtype))
 
     def features(self, x: Tensor) -> Tensor:
-        """Inputs ``(..., D)``, and their ramps behind them."""
+        """Append the ramps to inputs ``(..., D)``."""
         # A product with zeros and ones is exact, and several times faster than picking columns.
         # Subtracted first: near its ramp a number keeps every digit, whoever computes this.
         laid = torch.addmm(self.shift, x.reshape(-1, x.shape[-1]), self.pick)
@@ -94,15 +94,15 @@ class RampedMLP(StackedMLP):
         return laid.view(*x.shape[:-1], laid.shape[-1])
 
     def raw(self, x: Tensor) -> Tensor:
-        """Outputs ``(S, B, n)`` for inputs ``(S, B, D)``."""
+        """Compute outputs ``(S, B, n)`` for inputs ``(S, B, D)``."""
         return super().raw(self.features(x))
 
     def start_step(self, x: Tensor) -> Tensor:
-        """Outputs of a training step."""
+        """Compute the outputs of a training step."""
         return super().start_step(self.features(x))
 
     def select(self, networks: Sequence[int] | Tensor) -> Self:
-        """A stack of copies of some of the networks."""
+        """Copy some of the networks to a new stack."""
         new = super().select(networks)
         new._buffers = {**self._buffers}  # a copy that moves to a device must not take these along
         return new

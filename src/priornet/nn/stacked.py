@@ -1,8 +1,8 @@
-"""Many small networks as one batched computation.
+"""Perceptrons: one, and many as one batched computation.
 
 A stack of S networks of one shape keeps all weights in one matrix, a row per network. An optimiser
 then updates every network at once, and clipping, snapshots and selection are operations on rows.
-Each network's first weights come from its own seed: they do not depend on the company it keeps.
+Each network's first weights come from its own seed, whatever other networks are in the stack.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MLP(nn.Module):
         self.out_features = in_features
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of a batch."""
+        """Compute the features of a batch."""
         return self.layers(x)
 
 
@@ -58,7 +58,7 @@ class Stack(nn.Module):
 
     Args:
         shapes: Shape of each parameter of one network, by name.
-        head: Gives outputs their meaning; its own projection is not used.
+        head: Turns outputs into distributions; its own projection is not used.
         n_networks: Number of networks S.
     """
 
@@ -73,20 +73,20 @@ class Stack(nn.Module):
 
     @property
     def head(self) -> Head:
-        """Gives outputs their meaning."""
+        """Return the head, which turns outputs into distributions."""
         return self._head[0]
 
     @property
     def n_networks(self) -> int:
-        """Number of networks S."""
+        """Count the networks, S."""
         return len(self.weights)
 
     def pieces(self) -> dict[str, Tensor]:
-        """The parameters by name, views ``(S, *shape)`` of the rows of weights."""
+        """Return the parameters by name, views ``(S, *shape)`` of the rows of weights."""
         return self.split(self.weights)
 
     def split(self, rows: Tensor) -> dict[str, Tensor]:
-        """Any matrix of the weights' shape by the names of the parameters."""
+        """Split a matrix with the weights' shape into views by the names of the parameters."""
         parts = rows.split(self._sizes, 1)
         return {
             name: part.view(-1, *shape)
@@ -94,30 +94,30 @@ class Stack(nn.Module):
         }
 
     def raw(self, x: Tensor) -> Tensor:
-        """Outputs ``(S, B, n)`` for inputs ``(S, B, features)``, each network on its own rows."""
+        """Compute outputs ``(S, B, n)`` of inputs ``(S, B, features)``, network by network."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Any:
-        """Predictions with batch shape ``(S, B)`` for inputs ``(S, B, features)``."""
+        """Predict inputs ``(S, B, features)`` with batch shape ``(S, B)``."""
         return self.head.distribution(self.raw(x))
 
     def start_step(self, x: Tensor) -> Tensor:
-        """Outputs of a training step, to be written over; :meth:`finish_step` goes the way back."""
+        """Compute outputs of a training step, which may be overwritten; see :meth:`finish_step`."""
         self._outputs = self.raw(x)
         return self._outputs.detach().clone()
 
     def finish_step(self, gradient: Tensor) -> None:
-        """Set ``weights.grad`` from the gradient in what :meth:`start_step` gave."""
+        """Set ``weights.grad`` from the gradient in the outputs of :meth:`start_step`."""
         self.weights.grad = None
         self._outputs.backward(gradient)
         del self._outputs
 
     def together(self, x: Tensor) -> Any:
-        """Predictions of every network at the same inputs ``(B, features)``."""
+        """Predict the same inputs ``(B, features)`` with every network."""
         return self(x.expand(self.n_networks, *x.shape))
 
     def select(self, networks: Sequence[int] | Tensor) -> Self:
-        """A stack of copies of some of the networks."""
+        """Copy some of the networks to a new stack."""
         index = torch.as_tensor(networks, device=self.weights.device)
         new = copy.copy(self)
         new._parameters = {"weights": nn.Parameter(self.weights.detach()[index].clone())}
@@ -131,8 +131,8 @@ class StackedMLP(Stack):
         in_features: Number of inputs.
         widths: Width of each hidden layer.
         head: A head whose ``in_features`` is the last width.
-        seeds: One per network. The same seed gives the same first weights, bit for bit, alone or in
-            company: uniform in :math:`\pm 1/\sqrt{n}` for n inputs of a layer, as in torch.
+        seeds: One per network. The same seed gives the same first weights, bit for bit, in any
+            stack: uniform in :math:`\pm 1/\sqrt{n}` for n inputs of a layer, as in torch.
 
     Example:
         >>> from priornet.nn import GaussianHead
@@ -182,7 +182,7 @@ class StackedMLP(Stack):
         return torch.cat(pieces)
 
     def raw(self, x: Tensor) -> Tensor:
-        """Outputs ``(S, B, n)`` for inputs ``(S, B, features)``."""
+        """Compute outputs ``(S, B, n)`` of inputs ``(S, B, features)``."""
         *parts, weight, bias = self.pieces().values()
         single = self.n_networks == 1
         for w, b in zip(parts[::2], parts[1::2], strict=True):
@@ -190,13 +190,13 @@ class StackedMLP(Stack):
         return _one(x, weight, bias) if single else torch.baddbmm(bias.unsqueeze(1), x, weight)
 
     def start_step(self, x: Tensor) -> Tensor:
-        """Outputs of a training step; layers are written into memory that is kept.
+        """Compute outputs of a training step, with layers in memory that is kept.
 
         Fresh memory for every layer of every step costs more than the arithmetic: a few hundred
         kilobytes go back to the system each time and come back page by page.
         """
         work = self._workspace(x)
-        self._step = [x]  # the layers, for the way back
+        self._step = [x]  # the layers, for the backward pass
         *hidden, (weight, bias, layer) = zip(work.matrices, work.biases, work.layers, strict=True)
         for w, b, memory in hidden:
             x = torch.bmm(x, w, out=memory).add_(b).relu_()
@@ -205,7 +205,7 @@ class StackedMLP(Stack):
         return torch.add(layer, bias, out=work.outputs)
 
     def finish_step(self, gradient: Tensor) -> None:
-        """Backpropagation, written out."""
+        """Propagate the gradient back through the layers."""
         work, delta = self._work, gradient
         last = len(self._step) - 1
         for i, x in reversed(list(enumerate(self._step))):
@@ -224,14 +224,14 @@ class StackedMLP(Stack):
         self.weights.grad = work.gradient
 
     def _workspace(self, x: Tensor) -> _Workspace:
-        # Where the weights lie is part of it: the workspace looks at them.
+        # The address of the weights too: the workspace holds views of them.
         key = (x.shape[1], x.dtype, x.device, self.weights.data_ptr())
         if getattr(self, "_work", None) is None or self._work.key != key:
             self._work = _Workspace(self, key)
         return self._work
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the memory of training steps."""
+        """Return the state without the memory of training steps."""
         kept = {**self.__dict__}
         kept.pop("_work", None)
         kept.pop("_step", None)
@@ -243,7 +243,7 @@ class _Workspace:
 
     The last layer lies transposed, ``(S, n, B)``, and so do its weights, ``(S, n, width)``:
     products with an inner side of two take twice as long as products with an inner side of fifty.
-    Outputs lie by parameter, ``(n, S, B)``: what heads and losses read is in one piece.
+    Outputs lie by parameter, ``(n, S, B)``: heads and losses read contiguous memory.
     """
 
     def __init__(self, stack: StackedMLP, key: tuple[int, torch.dtype, torch.device, int]) -> None:
@@ -266,12 +266,12 @@ class _Workspace:
 
 
 def _one(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """A layer of a single network: a plain product is twice as fast as a batch of one."""
+    """Compute a layer of a single network: a plain product is twice as fast as a batch of one."""
     return linear(x[0], weight[0].mT, bias[0]).unsqueeze(0)
 
 
 class StackedModules(Stack):
-    """S copies of any module from features to outputs, through ``torch.func``.
+    """S copies of any module, run through ``torch.func``.
 
     Args:
         make: Builds one network that maps ``(B, ...)`` to ``(B, n)``; called once per seed, with
@@ -314,7 +314,7 @@ class StackedModules(Stack):
         self._template = (networks[0].to("meta"),)
 
     def raw(self, x: Tensor) -> Tensor:
-        """Outputs ``(S, B, n)`` for inputs ``(S, B, ...)``."""
+        """Compute outputs ``(S, B, n)`` of inputs ``(S, B, ...)``."""
 
         def one(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
             return functional_call(self._template[0], parameters, (x,))

@@ -1,4 +1,9 @@
-"""Weights that others have trained, read from a file and checked before they are used."""
+"""Weights in files: published ones, checked before use, and priornet's own format.
+
+A file of priornet holds tensors in the safetensors format and all other data as JSON in its header:
+reading it executes nothing. It is written whole or not at all, so that a process may be killed at
+any moment. The header has a checksum of everything, so that damage is noticed and named.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +34,13 @@ _COUNTER = "num_batches_tracked"  # of a batch normalisation: older files do not
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Tensors by name from a safetensors file, or from one that ``torch.save`` wrote.
+    """Read tensors by name from a safetensors file, or from one that ``torch.save`` wrote.
 
-    Nothing but tensors is ever unpickled. A state dict inside a checkpoint is found under the key
+    Nothing but tensors is ever unpickled. A checkpoint may hold the tensors under the key
     ``state_dict``.
 
     Args:
-        path: The file; a name that ends in ``.safetensors`` says which of the two it is.
+        path: The file; safetensors if its name ends in ``.safetensors``.
     """
     path = Path(path)
     if not path.is_file():
@@ -43,12 +48,12 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         raise FileNotFoundError(f"{path}: {what}.")
     try:
         found = _read(path)
-    except pickle.UnpicklingError as error:  # its own words are advice to trust the file
+    except pickle.UnpicklingError as error:  # torch's own message advises to trust the file
         raise ValueError(
             f"{path} is not a file of weights: it holds something else than tensors. Of a whole "
             "network, save its `state_dict()`."
         ) from error
-    except Exception as error:  # readers of foreign files fail in many ways
+    except Exception as error:  # damaged files fail in many ways
         reason = str(error).split("\n")[0]
         kind = type(error).__name__
         raise ValueError(f"{path} is not a file of weights ({kind}: {reason}).") from error
@@ -80,10 +85,10 @@ def load_weights(
     is widened.
 
     Args:
-        module: What to fill.
+        module: Takes the weights.
         path: See :func:`read_weights`.
-        ignore: Beginnings of names in the file that the module does without (a classifier).
-        rename: From a name in the file to one in the module.
+        ignore: Prefixes of names in the file that the module lacks (a classifier).
+        rename: Converts a name in the file to one in the module.
     """
     given = {
         rename(name): value
@@ -101,7 +106,7 @@ def load_weights(
 
 
 def _differences(given: dict[str, Tensor], wanted: dict[str, Tensor]) -> list[str]:
-    """What is wrong with given tensors, one phrase each."""
+    """List the problems of given tensors, one phrase each."""
     missing = [n for n in wanted if n not in given and not n.endswith(_COUNTER)]
     unknown = [n for n in given if n not in wanted]
     shared = [n for n in given if n in wanted]
@@ -123,9 +128,9 @@ def _phrase(what: str, names: list[str], shown: int = 3) -> str:
 
 @torch.no_grad()
 def fold_norm(parent: nn.Module, conv_name: str, norm_name: str) -> None:
-    """Let a convolution without bias do what the norm behind it does with its statistics.
+    """Fold a batch norm, with its statistics, into the convolution before it.
 
-    Nothing stays in the norm's place; where nothing is there already, nothing is done.
+    An identity replaces the norm; a norm that is folded already stays as it is.
     """
     conv, norm = getattr(parent, conv_name), getattr(parent, norm_name)
     if not isinstance(norm, nn.BatchNorm2d):
@@ -145,11 +150,11 @@ _STATE, _CHECKSUM = "state", "crc32"
 
 
 class TensorFileError(ValueError):
-    """A file that is damaged, or of another kind than :func:`write_tensors` writes."""
+    """A file that is damaged, or that :func:`write_tensors` did not write."""
 
 
 class TensorFile(NamedTuple):
-    """Tensors by name, and the plain data that goes with them."""
+    """Tensors by name, and plain data beside them."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
@@ -159,7 +164,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     """Write one file, whole or not at all.
 
     Raises:
-        OSError: It cannot be written, as on a full disk; the message names it.
+        OSError: The file cannot be written, for example on a full disk; the message names it.
     """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -171,15 +176,15 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str,
     with whole_path(path) as fresh:
         try:
             save_file(own, fresh, header)
-        except SafetensorError as error:  # its name for what the system says
+        except SafetensorError as error:  # its name for an error of the system
             raise OSError(f"{path}: it cannot be written ({error})") from error
 
 
 def read_tensors(path: Path) -> TensorFile:
-    """Read what :func:`write_tensors` wrote.
+    """Read a file of :func:`write_tensors`.
 
     Raises:
-        TensorFileError: The file is damaged, or another kind of file; the message names it.
+        TensorFileError: The file is damaged, or of another kind; the message names it.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -187,11 +192,11 @@ def read_tensors(path: Path) -> TensorFile:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             state: Any = json.loads(header[_STATE])
-            names = file.keys()  # it is no mapping: it cannot be gone through itself
+            names = file.keys()  # the file itself is no iterable
             tensors = {name: file.get_tensor(name) for name in names}
         if _CHECKSUM in header:
             is_whole = header[_CHECKSUM] == str(_checksum(tensors, header[_STATE]))
-        else:  # older files summed up their numbers alone
+        else:  # older files have a checksum of their numbers only
             is_whole = state.pop(_CHECKSUM) == _checksum(tensors)
         if not is_whole:
             raise ValueError("it has changed since it was written")
@@ -205,7 +210,7 @@ def read_tensors(path: Path) -> TensorFile:
 
 
 def _checksum(tensors: Mapping[str, Tensor], text: str | None = None) -> int:
-    """Sum up the bytes of tensors; with a text also that, and the tensors' names and shapes."""
+    """Compute the checksum of tensors; with a text also of the text, the names and the shapes."""
     total = 0 if text is None else zlib.crc32(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]

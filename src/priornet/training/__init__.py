@@ -1,4 +1,4 @@
-"""Training: many small networks at once, schedules, progress."""
+"""Training of many networks at once: loop, batches, optimiser, schedules, averages, losses."""
 
 from priornet.training.adam import StackedAdam
 from priornet.training.batches import Batch, Batches, Rows

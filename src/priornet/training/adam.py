@@ -19,10 +19,10 @@ class StackedAdam:
 
     Args:
         weights: A row per network, ``(S, P)``.
-        learning_rate: One value, or one per network.
-        weight_decay: L2 penalty, one value or one per network.
-        clip: Longest gradient of a network, one value or one per network; None for no limit. The
-            reverse KL needs one: its slope in the log-belief starts in the thousands.
+        learning_rate: One value, or one per network; this holds for the next two as well.
+        weight_decay: L2 penalty.
+        clip: Longest gradient of a network; None for no limit. The reverse KL needs a limit: its
+            slope in the log-belief starts in the thousands.
         betas: Decay of the averages of the gradient and of its square.
         eps: Added to the root of the second average.
     """
@@ -66,7 +66,7 @@ class StackedAdam:
             self._count = taken
 
     def _shared_settings(self) -> tuple[float, float] | None:
-        """Learning rate and weight decay where all networks have the same, on the CPU."""
+        """Return learning rate and weight decay if all networks share them, on the CPU."""
         settings = torch.cat([self.learning_rate, self.weight_decay], 1)
         if settings.device.type != "cpu" or not bool((settings == settings[0]).all()):
             return None
@@ -78,7 +78,7 @@ class StackedAdam:
         """Update the weights from their gradient.
 
         Args:
-            factor: What a schedule multiplies every learning rate with.
+            factor: Multiplies every learning rate.
             active: True for networks that move, ``(S,)``; None for all. The others keep their
                 weights and averages.
         """
@@ -107,7 +107,7 @@ class StackedAdam:
             before.copy_(torch.where(active.unsqueeze(-1), after, before))
 
     def _update_at_once(self, grad: Tensor, rate: float, decay: float) -> None:
-        """One pass through memory instead of eight: the kernel behind torch's own fused Adam."""
+        """Update in one pass through memory instead of eight, by torch's fused kernel."""
         self._count = self._count + 1
         first, second = self.betas
         # The public way to it, torch.optim.Adam, costs more than the arithmetic here.

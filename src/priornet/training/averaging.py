@@ -73,7 +73,7 @@ class WeightAverage:
                 self.own[name].data = weights
 
     def load(self, tensors: Mapping[str, Tensor], n_seen: int) -> None:
-        """Go on from averages over so many steps."""
+        """Take averages of earlier training, and the number of steps that they saw."""
         self.n_seen = n_seen
         for name, tensor in tensors.items():
             self.tensors[name].copy_(tensor)

@@ -1,8 +1,8 @@
-"""The rows that each network of a stack sees, in which order.
+"""The rows that each network of a stack sees, and their order.
 
-Every network shuffles its own rows with a generator of its own, so its batches are the same alone
-or in company. Networks with fewer rows, or a last batch that is not full, are filled up with rows
-of weight zero: every step has one shape.
+Every network shuffles its own rows with its own generator, so its batches do not depend on other
+networks. Rows of weight zero fill networks with fewer rows and a last batch that is not full: every
+step has one shape.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _CHUNK_BYTES = 1 << 25  # gathered at once: large enough to amortise, small enou
 
 
 class Rows(NamedTuple):
-    """What a stack trains on, per row: inputs, whatever the loss wants, and a weight.
+    """Training rows of a stack: inputs, columns for the loss, and a weight.
 
     Several groups of rows (folds with their own scaling, transfer sets of several teachers) lie one
-    after the other; a network names the rows it uses.
+    after the other; each network uses some of the rows.
     """
 
     inputs: Tensor
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     targets: Tensor
     """``(N, C)``: columns for the loss."""
     weight: Tensor
-    """``(N,)``, of mean 1."""
+    """``(N,)``, with mean 1."""
 
 
 class Batch(NamedTuple):
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     targets: Tensor
     """``(S, B, C)``."""
     weight: Tensor
-    """``(S, B)``: what each row contributes to its network's loss; 0 for filling."""
+    """``(S, B)``: share of each row in its network's loss; 0 for rows that only fill."""
     active: Tensor | None
     """True for networks that have rows in this step, ``(S,)``; None when all have."""
     mask: Tensor | None = None
@@ -62,14 +62,14 @@ class _Order:
         return -(-self.n // self.batch_size)
 
     def write(self, out: Tensor) -> None:
-        """Write the row numbers of the next epoch, ``(n,)``: all come before any comes again."""
+        """Write the row numbers of the next epoch, ``(n,)``; all rows come before any repeats."""
         if self.n < len(self.rows):
             if len(self._queue) < self.n:
                 self._queue = torch.cat([self._queue, self.rows[self._shuffled()]])
             out.copy_(self._queue[: self.n])
             self._queue = self._queue[self.n :]
         elif self.n <= self.batch_size:
-            out.copy_(self.rows)  # one batch holds everything: the order is of no consequence
+            out.copy_(self.rows)  # one batch holds all rows: the order does not matter
         else:
             torch.index_select(self.rows, 0, self._shuffled(), out=out)
 
@@ -83,13 +83,13 @@ class Batches:
     Args:
         data: The rows of all networks.
         rows: Row numbers of each network.
-        seeds: One per network, for the order of its rows.
+        seeds: Seed of the order of rows, one per network.
         batch_size: Rows per network and step.
         extra: Row numbers of each network from which every step draws ``extra_size`` more, with
             replacement: out-of-domain inputs.
-        extra_size: How many of those per step.
-        epoch_rows: Rows that make an epoch, one number or one per network; by default all of a
-            network's. A large transfer set is gone through in several epochs.
+        extra_size: Number of extra rows per step.
+        epoch_rows: Rows in an epoch, one number or one per network; by default all rows of a
+            network. A large transfer set takes several epochs.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Batches:
         return self._counts_there.double().unsqueeze(-1)
 
     def _shares(self) -> Tensor:
-        """What each row is of its batch, ``(n_steps, S, B)``: the same in every epoch."""
+        """Compute the share of each row in its batch, ``(n_steps, S, B)``, the same every epoch."""
         size = self.batch_size
         present = torch.zeros(len(self._orders), self.n_steps * size)
         for row, order in zip(present, self._orders, strict=True):
@@ -142,7 +142,7 @@ class Batches:
         return torch.cat([share, extra], -1)
 
     def draw(self) -> Tensor:
-        """Row numbers of the next epoch, ``(n_steps, S, B)``."""
+        """Draw the row numbers of the next epoch, ``(n_steps, S, B)``."""
         size = self.batch_size
         flat = torch.zeros(len(self._orders), self.n_steps * size, dtype=torch.long)
         for row, order in zip(flat, self._orders, strict=True):
@@ -158,9 +158,9 @@ class Batches:
         return torch.cat([index, torch.stack(drawn, 1)], -1)
 
     def per_network(self, step: int, schedule: Callable[[float], float]) -> float | Tensor:
-        """A schedule of the share of the epoch done at a step, ``(S, 1)`` where shares differ.
+        """Apply a schedule to the share of the epoch that is done, ``(S, 1)`` where shares differ.
 
-        A network's share counts its own steps: longer neighbours must not slow it down.
+        A network's share counts its own steps, not the steps of longer networks.
         """
         if self.n_full == self.n_steps:
             return schedule(step / self.n_steps)
@@ -169,7 +169,7 @@ class Batches:
         return torch.tensor(column, dtype=self.data.weight.dtype, device=self.data.weight.device)
 
     def factors(self, schedule: Callable[[float], float]) -> Tensor:
-        """What :meth:`per_network` says of every step of an epoch, ``(n_steps, S, 1)``."""
+        """Compute :meth:`per_network` for every step of an epoch, ``(n_steps, S, 1)``."""
         counts = self._counts.tolist()
         steps = range(self.n_steps)
         values = {n: [schedule(min(i / n, 1.0)) for i in steps] for n in set(counts)}
@@ -177,12 +177,12 @@ class Batches:
         return table.T.unsqueeze(-1)
 
     def at(self, step: Tensor, index: Tensor, full: bool) -> Batch:
-        """The batch of a step whose number lies on the device, without looking at it.
+        """Gather the batch of a step whose number lies on the device, without waiting for it.
 
         Args:
             step: Number of the step, shape ``(1,)``.
-            index: What :meth:`draw` gave, on the device.
-            full: Whether every network has rows in this step.
+            index: Row numbers from :meth:`draw`, on the device.
+            full: True if every network has rows in this step.
         """
         inputs, targets, weight = self.data
         rows, w = index.index_select(0, step)[0], self._share.index_select(0, step)[0]
@@ -190,7 +190,7 @@ class Batches:
         return Batch(inputs[rows], targets[rows], w if self._is_plain else weight[rows] * w, active)
 
     def epoch(self) -> Iterator[Batch]:
-        """One pass through every network's rows."""
+        """Yield the batches of one pass through every network's rows."""
         inputs, targets, weight = self.data
         index, share = self.draw(), self._share
         per_step = index[0].numel() * (inputs[0].numel() + targets[0].numel() + 1)
@@ -206,5 +206,5 @@ class Batches:
 
 
 def _rows(table: Tensor, at: Tensor) -> Tensor:
-    """``table[at]``, several times faster: whole rows are copied."""
+    """Copy whole rows: ``table[at]``, several times faster."""
     return table.index_select(0, at.reshape(-1)).view(at.shape + table.shape[1:])

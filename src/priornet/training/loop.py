@@ -1,4 +1,4 @@
-"""The training loop: ignorant of networks, losses and data, which come in as callables."""
+"""The training loop of a stack, for any network, loss and rows."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ __all__ = ["History", "Loss", "Tick", "Validation", "fit"]
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
 
-The share is a number, or on CUDA a tensor without dimensions: the schedules take both. Anything
-that autograd can differentiate will do; what comes straight out of :mod:`priornet.losses` for one
-target is fastest, as its gradient is known already.
+The share is a number, or on CUDA a tensor without dimensions; the schedules take both. Any function
+that autograd can differentiate will do. The result of a function of :mod:`priornet.losses` for one
+target is fastest, for its gradient is known already.
 """
 
 Validation: TypeAlias = Callable[[Stack], Tensor]
-"""``stack -> loss per network (S,)`` on rows that it does not train on."""
+"""``stack -> loss per network (S,)`` on rows that are held out."""
 
 _SMALL = 1 << 20  # numbers in the widest layer of a step below which one thread is safer
 
 
 class Tick(NamedTuple):
-    """Where training stands; handed to the ``progress`` callback after every epoch."""
+    """Progress of a training; handed to the ``progress`` callback after every epoch."""
 
     epoch: int
     n_epochs: int
     loss: float
-    """Mean over networks: of the validation loss where there is one, else of the training loss."""
+    """Mean over networks of the validation loss, or of the training loss without validation."""
     best: float | None
-    """Mean over networks of the validation loss of the weights kept so far; None without one."""
+    """Mean over networks of the lowest validation loss so far; None without validation."""
 
 
 @dataclass
 class History:
-    """What training did: a row per epoch, a column per network."""
+    """Losses of a training: a row per epoch, a column per network."""
 
     train: list[Tensor] = field(default_factory=list)
     validation: list[Tensor] = field(default_factory=list)
@@ -58,7 +58,7 @@ class History:
 
     @property
     def n_epochs(self) -> int:
-        """Epochs that ran."""
+        """Count the epochs that ran."""
         return len(self.train)
 
 
@@ -82,35 +82,25 @@ def fit(
         stack: The networks.
         loss: Loss per row.
         batches: Rows for each step.
-        optimizer: Of ``stack.weights``.
-        epochs: Passes through the rows, at most.
+        optimizer: Optimiser of ``stack.weights``.
+        epochs: Most passes through the rows.
         validation: Loss per network after an epoch.
         patience: A network stops after so many epochs without a better validation loss, and
             training ends when all have stopped; None to train to the end.
-        average: Epochs over which weights are averaged (exponentially, as they change); the
-            averages are validated and kept instead of the weights themselves. 0 for none.
-        schedule: Share of training done to the factor of the learning rates.
+        average: Epochs over which weights are averaged; the averages are validated and kept instead
+            of the weights. 0 for none.
+        schedule: From the share of training done to the factor of the learning rates.
         progress: Called after every epoch.
-        graph: On CUDA, run steps from a CUDA graph. A loss that waits for the device (``.item()``,
-            ``if tensor:``) needs False.
+        graph: On CUDA, replay steps from a CUDA graph. A loss that waits for the device
+            (``.item()``, ``if tensor:``) needs False.
     """
     started = time.perf_counter()
     history = History()
     keeper = None if validation is None else _Keeper(stack, patience)
     mean = WeightAverage({"weights": stack.weights}, average * batches.epoch_length)
 
-    def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
-        found = _step(stack, loss, optimizer, batch, share, factor)
-        mean.update(batch.active)
-        return found
-
-    steps = Steps(step, batches)
-    if graph and stack.weights.is_cuda:
-        optimizer.count_in_place()
-        mean.count_in_place()
-        steps = Replay(step, batches)
-    n_threads = 1 if _is_small(stack, batches) else torch.get_num_threads()
-    with at_most(n_threads), steps.on_stream():
+    steps = _steps(stack, loss, batches, optimizer, mean, graph and stack.weights.is_cuda)
+    with at_most(_n_threads(stack, batches)), steps.on_stream():
         for epoch in range(epochs):
 
             def rate(done: float, epoch: int = epoch) -> float:
@@ -136,25 +126,34 @@ def fit(
     return history
 
 
-def _step(
+def _steps(
     stack: Stack,
     loss: Loss,
+    batches: Batches,
     optimizer: StackedAdam,
-    batch: Batch,
-    share: float | Tensor,
-    factor: float | Tensor,
-) -> Tensor:
-    """Update every network, and return the loss of its rows before that, ``(S, B)``."""
-    leaf = stack.head.leaf(stack.start_step(batch.inputs))
-    per_row = loss(leaf.prediction, batch, share)
-    # The gradient of the weighted sum over everything: each network gets that of its own loss.
-    stack.finish_step(leaf.gradient(per_row, batch.weight))
-    optimizer.step(factor, batch.active)
-    return per_row.detach()
+    mean: WeightAverage,
+    graph: bool,
+) -> Steps:
+    """Make the steps of an epoch, plain or as a CUDA graph."""
+
+    def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
+        leaf = stack.head.leaf(stack.start_step(batch.inputs))
+        per_row = loss(leaf.prediction, batch, share)
+        # Gradient of the weighted sum over all rows: each network gets that of its own loss.
+        stack.finish_step(leaf.gradient(per_row, batch.weight))
+        optimizer.step(factor, batch.active)
+        mean.update(batch.active)
+        return per_row.detach()
+
+    if not graph:
+        return Steps(step, batches)
+    optimizer.count_in_place()
+    mean.count_in_place()
+    return Replay(step, batches)
 
 
 class _Keeper:
-    """Remembers the best weights of every network, and who has stopped improving."""
+    """Best weights of every network so far, and epochs without improvement."""
 
     def __init__(self, stack: Stack, patience: int | None) -> None:
         self.stack = stack
@@ -165,7 +164,7 @@ class _Keeper:
         self.waited = torch.zeros_like(self.epoch)
 
     def look(self, values: Tensor, epoch: int) -> None:
-        """Take the weights of networks that got better; a stopped network stays as it was."""
+        """Keep the weights of networks that improved; a stopped network keeps its old ones."""
         better = (values < self.best) & (self.waited < self.patience)
         self.best = torch.where(better, values, self.best)
         self.epoch.masked_fill_(better, epoch)
@@ -174,16 +173,17 @@ class _Keeper:
 
     @property
     def all_stopped(self) -> bool:
-        """Whether nobody may improve any more."""
+        """Tell if every network has stopped."""
         return not math.isinf(self.patience) and bool((self.waited >= self.patience).all())
 
     @torch.no_grad()
     def restore(self) -> Tensor:
-        """Give every network its best weights; the epochs they are from."""
+        """Restore every network's best weights, and return their epochs."""
         self.stack.weights.copy_(self.weights)
         return self.epoch
 
 
-def _is_small(stack: Stack, batches: Batches) -> bool:
+def _n_threads(stack: Stack, batches: Batches) -> int:
     widest = max(math.prod(shape[1:]) for shape in stack.shapes.values())
-    return stack.n_networks * batches.batch_size * widest < _SMALL
+    is_small = stack.n_networks * batches.batch_size * widest < _SMALL
+    return 1 if is_small else torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""A progress bar for training: what is at work, its best loss so far, the time left."""
+"""A progress bar for training: its name, its best loss so far, the time left."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Report = Callable[[Tick], None]
 
 @contextmanager
 def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
-    """A bar on standard error, or nothing.
+    """Show a bar on standard error, or nothing.
 
     Args:
-        what: What is being trained.
-        shown: Whether to show one.
+        what: Name of the training.
+        shown: False shows nothing.
 
     Returns:
-        What to hand to :func:`priornet.training.fit` as ``progress``.
+        The ``progress`` argument of :func:`priornet.training.fit`.
     """
     if not shown:
         yield None
@@ -44,9 +44,9 @@ def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
             bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=_loss(tick))
 
         yield report
-        bar.update(task, total=bar.tasks[task].completed)  # early stopping: the rest is not due
+        bar.update(task, total=bar.tasks[task].completed)  # early stopping: no epochs are left
 
 
 def _loss(tick: Tick) -> str:
-    """The loss of the model as it would be kept now: an overfitted last epoch is not it."""
+    """Format the loss of the weights kept so far, which are not those of the last epoch."""
     return f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"

@@ -26,7 +26,7 @@ Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
 
 @contextmanager
 def on_stream(stream: torch.cuda.Stream | None) -> Generator[None]:
-    """Work on a stream for a while; before and after, it and the default one wait for each other.
+    """Use a stream for a while; it waits for the default stream first, which then waits for it.
 
     A graph cannot be captured on the default stream.
 
@@ -90,7 +90,7 @@ class Graphed:
 
 
 class Steps:
-    """Runs the steps of an epoch, one by one.
+    """The steps of an epoch, run one by one.
 
     Args:
         step: One step of training.
@@ -101,7 +101,7 @@ class Steps:
         self.step, self.batches = step, batches
 
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
-        """All steps of an epoch; the mean loss of each network, ``(S,)``."""
+        """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
         batches = self.batches
         total = batches.data.weight.new_zeros(())
         for i, batch in enumerate(batches.epoch()):
@@ -110,21 +110,20 @@ class Steps:
         return total.sum(-1) / batches.n_steps
 
     def on_stream(self) -> AbstractContextManager[None]:
-        """Where to train: nowhere special."""
+        """Return a context to train in, without a stream."""
         return on_stream(None)
 
 
 class Replay(Steps):
-    """Runs the steps of an epoch from a CUDA graph.
+    """The steps of an epoch, replayed from a CUDA graph.
 
     Args:
-        step: One step of training. It must do all that changes in place, and never wait for the
-            device.
+        step: One step of training; it changes all in place and never waits for the device.
         batches: The rows of every step.
         capture: False runs the same steps without a graph, on any device.
 
     Note:
-        It draws an epoch ahead: batches that are used again afterwards are one epoch further.
+        It draws an epoch ahead: if the batches are used again afterwards, one epoch is missing.
     """
 
     def __init__(self, step: Step, batches: Batches, capture: bool = True) -> None:
@@ -144,11 +143,11 @@ class Replay(Steps):
         }
 
     def on_stream(self) -> AbstractContextManager[None]:
-        """Training goes on a stream of its own."""
+        """Return a context to train in, on a separate stream."""
         return on_stream(self._stream)
 
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
-        """All steps of an epoch; the mean loss of each network, ``(S,)``."""
+        """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
         batches = self.batches
         if self._next is not None:
             self._index.copy_(self._next)

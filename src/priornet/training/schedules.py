@@ -1,6 +1,6 @@
-"""What changes while training goes on, as functions of the share of it that is done, 0 to 1.
+"""Schedules: functions of the share of training that is done, 0 to 1.
 
-Those that a loss uses take the share as a number or as a tensor, which a CUDA graph can change.
+Schedules of losses take the share as a number or as a tensor, which a CUDA graph can change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["cosine", "linear_ramp", "temperature"]
 
 
 def cosine(share: float, final: float = 0.0) -> float:
-    """Factor of the learning rate: from 1 down to ``final`` along half a cosine.
+    """Compute the factor of the learning rate: from 1 to ``final`` along half a cosine.
 
     Example:
         >>> cosine(0.0), cosine(0.5), cosine(1.0)
@@ -28,14 +28,14 @@ Share = TypeVar("Share", float, Tensor)
 
 
 def _clipped(value: Share) -> Share:
-    """To [0, 1]."""
+    """Clip to [0, 1]."""
     if isinstance(value, Tensor):
         return torch.clamp(value, 0.0, 1.0)
     return min(max(value, 0.0), 1.0)
 
 
 def linear_ramp(share: Share, until: float) -> Share | float:
-    """Factor of the out-of-domain weight: from 0 to 1 over the share ``until``, then 1.
+    """Compute the factor of the out-of-domain weight: from 0 to 1 until a share, then 1.
 
     Example:
         >>> linear_ramp(0.1, until=0.2), linear_ramp(0.5, until=0.2)
@@ -47,7 +47,7 @@ def linear_ramp(share: Share, until: float) -> Share | float:
 def temperature(
     share: Share, start: float | Tensor, hold: float = 0.2, decay: float = 0.6
 ) -> Share | Tensor:
-    """Temperature of a distillation: ``start`` for 20 %, linear to 1 over 60 %, then 1.
+    """Compute the temperature of a distillation: ``start`` for 20 %, to 1 over 60 %, then 1.
 
     Paper: the monocular depth experiments, arXiv:2006.11590v2.
 

@@ -1,4 +1,4 @@
-"""How many cores there are, and how many threads a computation on small arrays should have."""
+"""Settings of the processor for a while: the number of threads, and denormal numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["at_most", "available_cores", "flushed"]
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Count the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -22,8 +22,8 @@ def available_cores() -> int:
 def at_most(n_threads: int) -> Generator[None]:
     """Limit torch to some threads for a while.
 
-    On arrays that fit a cache a second thread costs more than it brings, on a busy machine ten
-    times more. The limit is the process's, so it is put back.
+    On arrays that fit a cache a second thread costs time, on a busy machine much. The limit holds
+    for the whole process, so it is put back.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(min(before, n_threads))
@@ -35,11 +35,11 @@ def at_most(n_threads: int) -> Generator[None]:
 
 @contextmanager
 def flushed() -> Generator[None]:
-    """Take numbers too small for full precision (1e-38 in float32) for zero, for a while.
+    """Round numbers below full precision (1e-38 in float32) to zero for a while.
 
-    Weights of units that no row reaches decay to nothing, and Adam's averages with them: a few in a
-    hundred such numbers make its step take several times as long. The setting is the thread's, so
-    it is put back.
+    Processors are slow at such numbers. Weights of units that no row reaches decay to nothing, and
+    Adam's averages with them: a few per cent of such numbers slow its step several times. The
+    setting holds for the thread, so it is put back.
     """
     before = torch.tensor(1e-40, dtype=torch.float32, device="cpu").item() == 0
     torch.set_flush_denormal(True)  # does nothing on processors that cannot

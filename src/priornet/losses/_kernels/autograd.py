@@ -159,18 +159,18 @@ def scalar_belief(loc: Tensor, root: Tensor, belief: Tensor, excess: Tensor) -> 
 
 
 class Leaf(NamedTuple):
-    """A prediction in training, and what it is made of.
+    """A prediction in training, with the parameters it is made of.
 
-    A graph may begin at the outputs of a network. Where a head knows the derivatives of its maps,
-    it begins behind them; and a loss that comes from a kernel needs none at all. On small batches
-    that counts: autograd's engine takes longer than the arithmetic.
+    The graph of a loss may begin at the outputs of a network. If a head knows the derivatives of
+    its maps, the graph begins behind them, and a loss from a kernel needs no graph at all: on small
+    batches autograd's engine takes longer than the arithmetic.
     """
 
     prediction: Any
     parameters: Tensor
-    """``(*batch, n)``, a leaf: the outputs themselves, or the parameters that became of them."""
+    """``(*batch, n)``, a leaf of the graph: the outputs, or the parameters made from them."""
     slope: Tensor | None = None
-    """Derivative of all parameters but the first, the mean; None where they are the outputs."""
+    """Derivative of all parameters but the first, the mean; None if they are the outputs."""
 
     def gradient(self, loss: Tensor, weight: Tensor) -> Tensor:
         """Compute the gradient in the outputs of the weighted sum of a loss, ``(*batch, n)``.

@@ -25,7 +25,7 @@ _SLOPE = 0.2
 
 
 class _UpBlock(nn.Module):
-    """Double the map, join the encoder's map of that size, convolve twice."""
+    """Doubles the map, joins the encoder's map of that size, convolves twice."""
 
     def __init__(self, n_in: int, n_skip: int, n_out: int, groups: int = 1) -> None:
         super().__init__()
@@ -33,20 +33,20 @@ class _UpBlock(nn.Module):
         self.conv_b = nn.Conv2d(groups * n_out, groups * n_out, 3, padding=1, groups=groups)
 
     def forward(self, x: Tensor, skip: Tensor) -> Tensor:
-        """The map at twice the resolution."""
+        """Compute the map at twice the resolution."""
         x = leaky_relu(self.conv_a(doubled_with(x, skip)), _SLOPE, inplace=True)
         return leaky_relu(self.conv_b(x), _SLOPE, inplace=True)
 
 
 class _PlainHead(Head):
-    """One number per pixel and nothing about its uncertainty: the original DenseDepth."""
+    """One number per pixel without uncertainty: the original DenseDepth."""
 
     def __init__(self, in_features: int) -> None:
         super().__init__(in_features, 1, per_pixel=True, init_gain=1.0)
         self.projection = nn.Conv2d(in_features, 1, 3, padding=1)
 
     def distribution(self, raw: Tensor) -> Tensor:
-        """The numbers themselves, ``(*batch,)``."""
+        """Return the numbers themselves, ``(*batch,)``."""
         return raw.squeeze(-1)
 
 
@@ -61,16 +61,15 @@ class DenseDepth(nn.Module):
     Args:
         make_head: Builds a head with ``per_pixel=True`` for a number of features; None for a single
             plain output.
-        encoder: Which encoder.
-        n_decoder: Channels with which the decoder starts; the encoder's own default when None (1664
-            for DenseNet-169 as in DenseDepth, 512 for EfficientNet-Lite0).
+        encoder: Name of the encoder.
+        n_decoder: First width of the decoder; None for the encoder's default (1664 for DenseNet-169
+            as in DenseDepth, 512 for EfficientNet-Lite0).
         pretrained: File with ImageNet weights of the encoder, see :meth:`DenseNet169.load` and
-            :meth:`EfficientNetLite0.load`; ``"imagenet"`` for those that a package brings
+            :meth:`EfficientNetLite0.load`; ``"imagenet"`` for the weights in a package
             (EfficientNet-Lite0); None starts from random weights.
-        early_split: For a mixture head: each of its members gets a last decoder block and a head of
-            its own, not a head alone.
-        dropout: Share of the decoder's maps, up to a quarter of the resolution, that are left out
-            at random in training mode.
+        early_split: For a mixture head: each member gets its own last decoder block, not only its
+            own head.
+        dropout: Share of the decoder's smaller maps that are left out at random in training mode.
 
     Note:
         Up-sampling interpolates between pixel centres, where DenseDepth aligns corners: the weights
@@ -119,7 +118,7 @@ class DenseDepth(nn.Module):
             self.encoder.load(_weights_file(encoder, pretrained))
 
     def features(self, images: Tensor) -> Tensor:
-        """What the head sees: maps ``(B, n, ceil(H / 2), ceil(W / 2))``, stored channels last."""
+        """Compute the head's inputs ``(B, n, ceil(H / 2), ceil(W / 2))``, stored channels last."""
         if images.dim() != 4 or images.shape[1] != 3 or not images.is_floating_point():
             raise ValueError(
                 "`images` must be floating-point RGB in [0, 1] of shape (B, 3, H, W); got "
@@ -138,23 +137,20 @@ class DenseDepth(nn.Module):
         return x[..., : -(-height // 2), : -(-width // 2)] if down or right else x
 
     def raw(self, images: Tensor) -> Tensor:
-        """Unconstrained outputs ``(B, ceil(H / 2), ceil(W / 2), n)`` in at least float32.
-
-        ``net.head.distribution(net.raw(images))`` is the prediction.
-        """
+        """Compute unconstrained outputs ``(B, ceil(H / 2), ceil(W / 2), n)``, at least float32."""
         return self.outputs(self.features(images))
 
     def outputs(self, features: Tensor) -> Tensor:
-        """Unconstrained outputs from what :meth:`features` gives."""
+        """Compute unconstrained outputs from :meth:`features`."""
         # The last product in full precision: a mean or a log-variance rounded to the eight bits of
         # bfloat16 moves in steps of half a percent.
         with torch.autocast(features.device.type, enabled=False):
             return self.head.raw(features.to(next(self.head.parameters()).dtype))
 
     def narrow(self, dtype: torch.dtype = torch.bfloat16) -> None:
-        """Keep the weights of convolutions as autocast rounds them; for what will learn no more.
+        """Round the weights of convolutions as autocast does, once; training is over then.
 
-        Inside ``torch.autocast`` answers stay the same, and nothing is rounded at every call. The
+        Inside ``torch.autocast`` predictions stay the same, and no call rounds weights again. The
         head and norms keep their precision. Outside autocast the network no longer works.
         """
         for part in (self.encoder, self.bottom, self.up1, self.up2, self.up3, self.up4):
@@ -163,16 +159,17 @@ class DenseDepth(nn.Module):
                     module.to(dtype)
 
     def forward(self, images: Tensor) -> Any:
-        """What the head makes of images ``(B, 3, H, W)`` in [0, 1], RGB.
+        """Predict images ``(B, 3, H, W)`` in [0, 1], RGB.
 
-        A distribution with batch shape ``(B, ceil(H / 2), ceil(W / 2))`` and event ``(1,)``;
-        without a head a tensor of that batch shape.
+        Returns:
+            A distribution with batch shape ``(B, ceil(H / 2), ceil(W / 2))`` and event ``(1,)``;
+            without a head a tensor of that batch shape.
         """
         return self.head.distribution(self.raw(images))
 
 
 def _split(head: Head) -> int:
-    """Let each member of a mixture head read features of its own; the number of members."""
+    """Give each member of a mixture head features of its own; return the number of members."""
     if not isinstance(head, GaussianMixtureHead):
         raise ValueError(
             "`early_split` is for a GaussianMixtureHead, whose members can go their own way; got "
@@ -189,7 +186,7 @@ def _split(head: Head) -> int:
 
 
 def _initialise(module: nn.Module) -> None:
-    """Weights that keep the variance through leaky ReLUs, and no bias."""
+    """Initialise weights so that leaky ReLUs keep the variance, and biases to zero."""
     for part in module.modules():
         if isinstance(part, nn.Conv2d):
             nn.init.kaiming_normal_(part.weight, a=_SLOPE)

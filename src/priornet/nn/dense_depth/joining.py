@@ -1,12 +1,12 @@
-"""A map at twice its resolution beside another one: what each block of a decoder starts with.
+"""The start of each decoder block: a map at twice its resolution, joined with another map.
 
 Doubling is bilinear between pixel centres. Along a line, a new pixel is three quarters of the pixel
-it lies in and a quarter of the nearest neighbour of that; at the ends, where there is none, the
+it lies in and a quarter of that pixel's nearest neighbour; at the ends, without a neighbour, the
 pixel itself. The weights are exact in half precision too.
 
 On a CPU torch interpolates and joins. On a GPU with Triton one kernel reads both maps and writes
-the result, where torch's operations write and read maps in between, and another one takes the
-gradient back, without the atomics of torch's own; elsewhere on a GPU two matrix products double.
+the result, and another computes the gradient without atomics; torch's operations would write and
+read maps in between. On a GPU without Triton two matrix products double.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HAS_TRITON = find_spec("triton") is not None
 
 
 def doubled_with(x: Tensor, skip: Tensor) -> Tensor:
-    """Channels of ``x`` ``(B, C, H, W)`` doubled, those of ``skip`` ``(B, S, 2H, 2W)`` behind."""
+    """Double the map ``x`` ``(B, C, H, W)`` and append ``skip`` ``(B, S, 2H, 2W)``."""
     if _HAS_TRITON and x.is_cuda and x.dtype == skip.dtype and _kernels_run(x, skip):
         return joined_by_kernel(x, skip)
     return torch.cat([doubled(x), skip], 1)
@@ -45,17 +45,17 @@ def _kernels_run(x: Tensor, skip: Tensor) -> bool:
 
 @functools.cache
 def _has_kernels(device: torch.device) -> bool:
-    """Whether Triton compiles all of our precisions for a GPU, and does so here."""
+    """Check if Triton compiles float32 and half precisions for a GPU on this machine."""
     return torch.cuda.get_device_capability(device) >= (8, 0) and _compiles(device)
 
 
 def _compiles(device: torch.device) -> bool:
-    """Whether a kernel can be launched: Triton needs a C compiler, which slim images lack."""
+    """Check if a kernel can be launched: Triton needs a C compiler, which slim images lack."""
     pixel = torch.ones(1, 1, 1, 1, device=device)
     try:
         with torch.no_grad():
             joined_by_kernel(pixel, pixel.repeat(1, 1, 2, 2))
-    except Exception as error:  # whatever it is, torch's own operations do without
+    except Exception as error:  # whatever fails, torch's own operations work
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warn_user(
             "depth networks join their maps by torch's own operations, which are slower: Triton "
@@ -66,11 +66,10 @@ def _compiles(device: torch.device) -> bool:
 
 
 def doubled(x: Tensor) -> Tensor:
-    """Bilinear up-sampling by two, ``(B, C, H, W)`` to ``(B, C, 2H, 2W)``."""
+    """Upsample by two, bilinearly: ``(B, C, H, W)`` to ``(B, C, 2H, 2W)``."""
     if x.is_cuda:
         return doubled_by_products(x)
-    # Interpolated in float32, as autocast does, but not left so: the join would widen the encoder's
-    # maps too, and all would be narrowed once more.
+    # In float32 as under autocast, then narrowed: else the join would widen the encoder's maps too.
     return interpolate(lifted(x), scale_factor=2, mode="bilinear").to(x.dtype)
 
 
@@ -78,9 +77,9 @@ def doubled(x: Tensor) -> Tensor:
 
 
 def joined_by_kernel(x: Tensor, skip: Tensor) -> Tensor:
-    """:func:`doubled_with` as one kernel; the result is stored channels last."""
+    """Compute :func:`doubled_with` with one kernel; the result is stored channels last."""
     x, skip = _channels_last(x), _channels_last(skip)
-    if torch.compiler.is_dynamo_compiling():  # it sees to the device itself
+    if torch.compiler.is_dynamo_compiling():  # the compiler sets the device
         return _Joined.apply(x, skip)  # pyright: ignore[reportReturnType] (torch leaves it untyped)
     with torch.cuda.device_of(x):  # Triton launches on the current one
         return _Joined.apply(x, skip)  # pyright: ignore[reportReturnType]
@@ -107,10 +106,10 @@ class _Joined(Function):
 
 
 def _gathered(grad: Tensor) -> Tensor:
-    """What the kernel does, by operations that have gradients themselves.
+    """Compute the kernel's result by operations that have gradients themselves.
 
-    A pixel gave three quarters to two new ones and a quarter to one on either side; at the ends,
-    where there is none, that quarter stayed with the outermost.
+    A pixel gave three quarters to two new pixels and a quarter to one on either side; at the ends
+    that quarter stayed with the outermost pixel.
     """
     channels = grad.shape[1]
     taps = torch.tensor([0.25, 0.75, 0.75, 0.25], dtype=grad.dtype, device=grad.device)
@@ -126,10 +125,10 @@ def _channels_last(x: Tensor) -> Tensor:
 
 
 def doubled_by_products(x: Tensor) -> Tensor:
-    """:func:`doubled` as two matrix products over channels-last storage.
+    """Compute :func:`doubled` by two matrix products over channels-last storage.
 
-    They run on a GPU's matrix units, and so does their backward pass, which is deterministic; that
-    of torch's ``interpolate`` adds with atomics there.
+    A GPU's matrix units run them and their backward pass, which is deterministic; the backward pass
+    of torch's ``interpolate`` adds with atomics.
     """
     batch, channels, height, width = x.shape
     rows = x.permute(0, 2, 3, 1).reshape(batch, height, width * channels)
@@ -140,7 +139,7 @@ def doubled_by_products(x: Tensor) -> Tensor:
 
 
 def _doubling(size: int, like: Tensor) -> Tensor:
-    """Matrix ``(2 size, size)`` that doubles a line."""
+    """Make the matrix ``(2 size, size)`` that doubles a line."""
     at = (torch.arange(2 * size, device=like.device) + 0.5) / 2 - 0.5
     distance = (at.clamp(0, size - 1).unsqueeze(-1) - torch.arange(size, device=like.device)).abs()
     return (1 - distance).clamp_min(0).to(like.dtype)

@@ -20,10 +20,10 @@ _CHANNELS = 128
 
 
 def join(x: Tensor, skip: Tensor) -> Tensor:
-    """Channels of ``x`` ``(B, C, H, W)`` doubled, those of ``skip`` ``(B, S, 2H, 2W)`` behind."""
+    """Double the map ``x`` ``(B, C, H, W)`` and append ``skip`` ``(B, S, 2H, 2W)``."""
     batch, channels, height, width = x.shape
     n_skip = skip.shape[1]
-    # In the order it is stored: a compiler would copy what is allocated permuted.
+    # Allocated in storage order: a compiler would copy a permuted tensor.
     out = x.new_empty((batch, 2 * height, 2 * width, channels + n_skip))
     n_blocks = triton.cdiv(channels, _CHANNELS) + triton.cdiv(n_skip, _CHANNELS)
     grid = (batch * height, triton.cdiv(width, _PIXELS), n_blocks)
@@ -32,7 +32,7 @@ def join(x: Tensor, skip: Tensor) -> Tensor:
 
 
 def gather(grad: Tensor, channels: int) -> Tensor:
-    """Gradient of ``x`` from that of what :func:`join` made of it."""
+    """Compute the gradient of ``x`` from the gradient of the result of :func:`join`."""
     batch, n_all = grad.shape[:2]
     height, width = grad.shape[2] // 2, grad.shape[3] // 2
     out = grad.new_empty((batch, height, width, channels))
@@ -43,7 +43,7 @@ def gather(grad: Tensor, channels: int) -> Tensor:
 
 @triton.jit
 def _doubled_row(line, left, own, right, channel, n_channels, mask):
-    """The two new pixels of each old one along a row: the left (even) and the right (odd) ones."""
+    """Compute the two new pixels of each old one along a row, left (even) and right (odd)."""
     a = tl.load(line + left[:, None] * n_channels + channel, mask=mask).to(tl.float32)
     b = tl.load(line + own[:, None] * n_channels + channel, mask=mask).to(tl.float32)
     c = tl.load(line + right[:, None] * n_channels + channel, mask=mask).to(tl.float32)
@@ -62,7 +62,7 @@ def _join(
     PIXELS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """A program makes two rows of new pixels from one of old ones, in some of the channels."""
+    """Make two rows of new pixels from one row of old ones, in some of the channels."""
     place, block = tl.program_id(0).to(tl.int64), tl.program_id(2)
     image, row = place // height, place % height
     column = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
@@ -98,9 +98,9 @@ def _join(
 
 @triton.jit
 def _gathered_row(line, column, width, channel, n_all, mask):
-    """What the new pixels of a row give back to old ones: two of their own, one on either side.
+    """Sum what the new pixels of a row give back to old ones: two inside, one on either side.
 
-    At the ends the outermost counts for the missing one, for its weight went to the pixel itself.
+    At the ends the outermost pixel counts twice, for the missing neighbour's weight went to it.
     """
     before = tl.maximum(2 * column - 1, 0)[:, None] * n_all + channel
     own = (2 * column)[:, None] * n_all + channel
@@ -123,7 +123,7 @@ def _gather(
     PIXELS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    """A program makes the gradients of a row of old pixels, in some of the channels."""
+    """Compute the gradients of a row of old pixels, in some of the channels."""
     place = tl.program_id(0).to(tl.int64)
     image, row = place // height, place % height
     column = tl.program_id(1) * PIXELS + tl.arange(0, PIXELS)
