@@ -12,6 +12,7 @@ from priornet.nn.heads import (
     stack_head,
 )
 from priornet.nn.stacked import MLP, Stack, StackedMLP, StackedModules
+from priornet.nn.weights import TensorFile, read_tensors, write_tensors
 
 __all__ = [
     "MLP",
@@ -25,6 +26,9 @@ __all__ = [
     "Stack",
     "StackedMLP",
     "StackedModules",
+    "TensorFile",
     "make_head",
+    "read_tensors",
     "stack_head",
+    "write_tensors",
 ]

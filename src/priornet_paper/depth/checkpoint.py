@@ -1,7 +1,7 @@
 """Checkpoints, one file per epoch: with them a training goes on where it stopped.
 
 A file holds the tensors (weights, their averages, the optimiser's moments) and all other state, as
-:mod:`priornet.nn.weights` writes it. A process may be killed at any moment; a file damaged
+:func:`priornet.nn.write_tensors` does. A process may be killed at any moment; a file damaged
 later is named, and passed over for the one before it.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from priornet.nn.weights import TensorFile, read_tensors, write_tensors
+from priornet.nn import TensorFile, read_tensors, write_tensors
 
 __all__ = ["Checkpoints"]
 

@@ -23,10 +23,9 @@ from priornet.distributions import GaussianEnsemble
 from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
 from priornet.methods import METHODS, Method
 from priornet.nn import DenseDepth, Head, make_head, stack_head
-from priornet.nn.dense_depth.efficientnet import EfficientNetLite0
+from priornet.nn.dense_depth import EfficientNetLite0
 from priornet.priors import semi_informative_prior
-from priornet.training import objectives
-from priornet.training.schedules import linear_ramp, temperature
+from priornet.training import linear_ramp, objectives, temperature
 from priornet_paper.depth.presets import Recipe
 
 __all__ = ["Batch", "Objective", "Scale", "build", "ensemble_of", "objective_for"]

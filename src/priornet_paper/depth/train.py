@@ -24,10 +24,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from priornet.nn import DenseDepth
-from priornet.nn.weights import TensorFile
-from priornet.training.replay import Graphed, on_stream
-from priornet.training.schedules import cosine
+from priornet.nn import DenseDepth, TensorFile
+from priornet.training import Graphed, cosine, on_stream
 from priornet_paper.depth.batches import TrainingSet, epoch_seed
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.machine import is_out_of_memory

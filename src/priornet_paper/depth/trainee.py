@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from priornet.training.averaging import WeightAverage
+from priornet.training import WeightAverage
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.methods import Batch, Objective
 
@@ -91,7 +91,7 @@ class Trainee:
         self.is_finished = True
 
     def release(self) -> None:
-        """Let go of the memory that only training needs."""
+        """Free the memory that only training needs."""
         for name in ("module", "optimizer", "average"):
             self.__dict__.pop(name, None)
 
@@ -107,7 +107,7 @@ class Trainee:
         self.checkpoints.save(len(self.losses), tensors, state)
 
     def load(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any], n_steps: int) -> None:
-        """Go on from a checkpoint, with so many steps in an epoch."""
+        """Restore a checkpoint, with so many steps in an epoch."""
         self.losses, self.seconds = list(state["losses"]), float(state["seconds"])
         parts: dict[str, dict[str, Tensor]] = {"network": {}, "average": {}, "optimizer": {}}
         for name, tensor in tensors.items():

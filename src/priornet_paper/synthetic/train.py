@@ -1,4 +1,4 @@
-"""How the synthetic experiment trains: every repetition of a method is one network of a stack."""
+"""Training for the synthetic experiment: one network of a stack per repetition of a method."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from priornet.distill import Targets, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.nn import GaussianHead, StackedMLP, stack_head
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.training import Batches, Loss, Rows, StackedAdam, Tick, fit
-from priornet.training.objectives import likelihood, prior_network, student
-from priornet.training.schedules import cosine
+from priornet.training import Batches, Loss, Rows, StackedAdam, Tick, cosine, fit, objectives
 from priornet_paper.synthetic.score import Predictor
 from priornet_paper.synthetic.task import sample_inputs, sample_targets
 
@@ -28,13 +26,13 @@ __all__ = ["Data", "Ensembles", "train_ensembles", "train_prior_networks", "trai
 
 Progress = Callable[[Tick], object]
 
-_ASKED_AT_ONCE = 1 << 12  # inputs at which an ensemble is asked in one go: layers stay in cache
+_INPUTS_AT_ONCE = 1 << 12  # so that an ensemble's layers stay in cache
 
 
 class Data:
-    """What each repetition learns from, and the seeds of its networks.
+    """Rows of each repetition, and the seeds of its networks.
 
-    A repetition draws everything from its own seed, so it is the same alone or in company.
+    A repetition draws everything from its own seed, whatever other repetitions run beside it.
     """
 
     def __init__(self, config: Config) -> None:
@@ -47,17 +45,17 @@ class Data:
         self.x_out = [sample_inputs(config.n_out, *config.out_range, g) for g in self.generators]
 
     def network_seeds(self, n_each: int = 1) -> list[int]:
-        """Fresh seeds for ``n_each`` networks of every repetition, one repetition after another."""
+        """Draw seeds for ``n_each`` networks of every repetition, one repetition after another."""
         drawn = [torch.randint(2**62, (n_each,), generator=g) for g in self.generators]
         return torch.cat(drawn).tolist()
 
     def rows(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> Rows:
-        """Inputs and targets of all repetitions, one repetition after another."""
+        """Join inputs and targets of all repetitions, one repetition after another."""
         x = torch.cat(list(inputs)) / self.unit
         return Rows(x, torch.cat(list(targets)), torch.ones(len(x)))
 
     def predictor(self, stack: StackedMLP, networks: slice) -> Predictor:
-        """What some networks of a stack say at inputs ``(N, 1)``: an ensemble, or one belief."""
+        """Make a predictor at inputs ``(N, 1)`` of some networks: an ensemble, or one belief."""
         chosen = stack.select(range(stack.n_networks)[networks])
 
         def predict(x: Tensor) -> Any:
@@ -78,7 +76,7 @@ class Ensembles(NamedTuple):
 
 
 def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
-    """Gaussian networks by likelihood: the members of every repetition's ensemble at once."""
+    """Train Gaussian networks by likelihood: the members of every repetition's ensemble at once."""
     config = data.config
     n_runs, n_members, n_rows = len(data.x), config.n_members, config.n_train
     seeds = data.network_seeds(n_members)
@@ -86,7 +84,7 @@ def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
     own = [torch.arange(r * n_rows, (r + 1) * n_rows) for r in range(n_runs)]
     rows = [own[r] for r in range(n_runs) for _ in range(n_members)]
     batches = Batches(data.rows(data.x, data.y), rows, seeds, config.batch_size)
-    _fit(config, stack, likelihood, batches, progress)
+    _fit(config, stack, objectives.likelihood, batches, progress)
     parts = (slice(r * n_members, (r + 1) * n_members) for r in range(n_runs))
     return Ensembles(stack, [data.predictor(stack, part) for part in parts])
 
@@ -94,7 +92,7 @@ def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
 def train_students(
     data: Data, config: Config, ensembles: Ensembles, progress: Progress | None
 ) -> list[Predictor]:
-    """One Normal-Wishart network per ensemble, which it asks at training inputs with noise."""
+    """Train a Normal-Wishart network per ensemble, on its answers at training inputs with noise."""
     n_members, annealed = config.n_members, config.temperature > 1
     targets = targets_for("endd", 1, n_members, proxy=False, annealed=annealed)
     n_asked = config.n_train * config.n_noises
@@ -110,12 +108,12 @@ def train_students(
     batches = Batches(
         data.rows(asked, columns), rows, seeds, config.batch_size, epoch_rows=config.n_train
     )
-    _fit(config, stack, student(targets, config.temperature), batches, progress)
+    _fit(config, stack, objectives.student(targets, config.temperature), batches, progress)
     return [data.predictor(stack, slice(r, r + 1)) for r in range(len(asked))]
 
 
 def train_prior_networks(data: Data, config: Config, progress: Progress | None) -> list[Predictor]:
-    """Normal-Wishart networks by KL: towards the data inside, to the prior outside, Eq. (8)."""
+    """Train Normal-Wishart networks by KL: to the data in domain, to the prior outside, Eq. (8)."""
     n_runs, n_in, n_out = len(data.x), config.n_train, config.n_out
     # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
     inside = torch.cat([torch.ones(n_in, 1), torch.zeros(n_out, 1)])
@@ -124,7 +122,7 @@ def train_prior_networks(data: Data, config: Config, progress: Progress | None) 
         [torch.cat([torch.cat([y, torch.zeros(n_out, 1)]), inside], -1) for y in data.y],
     )
     divergence = {"reverse": losses.reverse_kl, "forward": _forward}[config.divergence]
-    loss = prior_network(
+    loss = objectives.prior_network(
         _priors(data, config),
         config.beta,
         config.gamma,
@@ -153,7 +151,7 @@ def _forward(nw: Any, y: Tensor, prior: NormalWishart, beta: Tensor) -> Tensor:
 def _normal_wishart_networks(
     data: Data, config: Config, min_excess: float = 1e-4
 ) -> tuple[StackedMLP, list[int]]:
-    """One network per repetition, and their seeds."""
+    """Make one network per repetition, and their seeds."""
     start = config.initial_evidence
     head = stack_head(
         "normal-wishart",
@@ -192,9 +190,9 @@ def _constant(_: float) -> float:
 
 @torch.no_grad()
 def _ask(targets: Targets, ensemble: Predictor, x: Tensor) -> Tensor:
-    """What the student has to know of the ensemble at inputs ``(N, 1)``, as columns."""
+    """Compute the ensemble's answers at inputs ``(N, 1)``, as columns for a student."""
     pieces: list[Tensor] = []
-    for part in x.split(_ASKED_AT_ONCE):
+    for part in x.split(_INPUTS_AT_ONCE):
         teacher = ensemble(part)
         assert isinstance(teacher, GaussianEnsemble)
         pieces.append(targets.pack(teacher))
@@ -202,7 +200,7 @@ def _ask(targets: Targets, ensemble: Predictor, x: Tensor) -> Tensor:
 
 
 def _priors(data: Data, config: Config) -> NormalWishart:
-    """The prior of each repetition's targets, batch shape ``(runs, 1)``."""
+    """Make the prior of each repetition's targets, batch shape ``(runs, 1)``."""
     evidence = config.prior_evidence
     return stack_priors(
         [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]

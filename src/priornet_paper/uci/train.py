@@ -1,4 +1,4 @@
-"""How each method learns: its loss, its rows, what its networks end in."""
+"""Training of each method on folds: its loss, its rows, its head."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from priornet.methods import METHODS
 from priornet.nn import Stack
 from priornet.nn.architecture import Network
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.training import Batches, Loss, StackedAdam, fit
-from priornet.training.objectives import evidential, likelihood, prior_network, student
-from priornet.training.schedules import cosine
+from priornet.training import Batches, Loss, StackedAdam, cosine, fit, objectives
 from priornet_paper.uci.folds import FoldRows, Part, Prepared, Task, seed_of
 
 __all__ = ["Trainer", "Trainers"]
 
 Trainer = Callable[[list[Task], Part], Stack]
-"""Trains one network per task, all as one stack."""
+"""``(tasks, part of each fold) -> stack``: trains one network per task."""
 
 
 class Trainers:
     """The trainers of all methods on a few folds.
 
     Args:
-        rows: Of the folds.
+        rows: Rows of the folds.
         tick: Called after every epoch of a stack.
     """
 
@@ -36,11 +34,11 @@ class Trainers:
         self.rows, self.config, self.tick = rows, rows.config, tick
 
     def of(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
-        """The trainer of a method other than the single network and the ensemble.
+        """Return the trainer of a method other than the single network and the ensemble.
 
         Args:
             method: Its name.
-            teachers: Of students: every fold's ensemble, by the rows it learnt from.
+            teachers: For students: every fold's ensemble, by the rows it learnt from.
         """
         if METHODS[method].needs_teacher:
             return self._student(method, teachers)
@@ -48,22 +46,22 @@ class Trainers:
 
     def gaussian(self, tasks: list[Task], part: Part) -> Stack:
         """Train single networks, of which an ensemble has several."""
-        return self._train("Single", likelihood, tasks, self.rows.plain(tasks, part))
+        return self._train("Single", objectives.likelihood, tasks, self.rows.plain(tasks, part))
 
     def _evidential(self, tasks: list[Task], part: Part) -> Stack:
-        loss = evidential(self._column(tasks, "coefficient"))
+        loss = objectives.evidential(self._column(tasks, "coefficient"))
         return self._train("DER", loss, tasks, self.rows.plain(tasks, part))
 
     def _prior_network(self, tasks: list[Task], part: Part) -> Stack:
         beta, gamma = self._column(tasks, "beta"), self._column(tasks, "gamma")
-        loss = prior_network(self._priors(tasks, part), beta, gamma)
+        loss = objectives.prior_network(self._priors(tasks, part), beta, gamma)
         tied, rows = self.config.tied_evidence, self.rows.with_outside(tasks, part)
         return self._train("NWPN", loss, tasks, rows, tied)
 
     def _student(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
         objective = METHODS[method].objective
         assert objective is not None
-        # By the grid, not by who is in the stack: a fold must not depend on its company.
+        # By the grid, not by the stack: a fold must not depend on the other networks in it.
         annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
         targets = targets_for(
             objective,
@@ -84,7 +82,7 @@ class Trainers:
                     start_as_members(stack, teachers[part], members)
 
             asked = self.rows.asked(targets, tasks, part, teachers[part])
-            loss, tied = student(targets, column), self.config.tied_evidence
+            loss, tied = objectives.student(targets, column), self.config.tied_evidence
             return self._train(method, loss, tasks, asked, tied, start)
 
         return train
@@ -98,49 +96,44 @@ class Trainers:
         tied_evidence: bool = False,
         start: Callable[[Stack], None] = lambda _: None,
     ) -> Stack:
-        config, data = self.config, prepared.data
-        head = METHODS[method].head
-        assert head is not None
-        n_members = config.n_members if head == "mixture" else 1
-        network = Network(
-            data.inputs.shape[1],
-            (config.hidden,),
-            1,
-            head,
-            n_members=n_members,
-            tied_evidence=tied_evidence,
-        )
+        config, (data, rows, extra, epoch_rows) = self.config, prepared
         folds = self.rows.stack.folds
         seeds = [seed_of(config, folds[task.place], task.member) for task in tasks]
-        stack = network.build(seeds, data.inputs)
+        stack = self._network(method, data.inputs.shape[1], tied_evidence).build(seeds, data.inputs)
         start(stack)
-        extra_size = 0 if prepared.extra is None else config.batch_size
+        size, extra_size = config.batch_size, 0 if extra is None else config.batch_size
+        optimizer = StackedAdam(
+            stack.weights,
+            [task.setting["learning_rate"] for task in tasks],
+            [task.setting["weight_decay"] for task in tasks],
+            config.clip,
+        )
         fit(
             stack,
             loss,
-            Batches(
-                data,
-                prepared.rows,
-                seeds,
-                config.batch_size,
-                prepared.extra,
-                extra_size,
-                prepared.epoch_rows,
-            ),
-            StackedAdam(
-                stack.weights,
-                [task.setting["learning_rate"] for task in tasks],
-                [task.setting["weight_decay"] for task in tasks],
-                config.clip,
-            ),
+            Batches(data, rows, seeds, size, extra, extra_size, epoch_rows),
+            optimizer,
             epochs=config.epochs,
             schedule=cosine if config.schedule == "cosine" else lambda _: 1.0,
             progress=lambda _: self.tick(),
         )
         return stack
 
+    def _network(self, method: str, n_inputs: int, tied_evidence: bool) -> Network:
+        head = METHODS[method].head
+        assert head is not None
+        n_members = self.config.n_members if head == "mixture" else 1
+        return Network(
+            n_inputs,
+            (self.config.hidden,),
+            1,
+            head,
+            n_members=n_members,
+            tied_evidence=tied_evidence,
+        )
+
     def _priors(self, tasks: list[Task], part: Part) -> NormalWishart:
-        """The prior of each network, batch shape ``(S, 1)``."""
+        """Make the prior of each network, batch shape ``(S, 1)``."""
         made = [
             semi_informative_prior(
                 self.rows.stack.targets[self.rows.of(task.place, part)],
