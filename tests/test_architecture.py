@@ -21,7 +21,7 @@ SRC = ROOT / "src"
 # Bottom to top. A layer imports what stands above it in this list; names on one line are strangers.
 LAYERS = (
     ("_version", "_lazy"),
-    ("checks", "messages", "methods", "notices", "writing"),
+    ("checks", "messages", "methods", "writing"),
     ("special",),
     ("distributions",),
     ("uncertainty", "priors"),

@@ -1,16 +1,31 @@
-"""Messages about files that a user gave: in one line, with the file, column or row they are about.
+"""Messages to the user: errors about files in one line, and warnings at the user's own line.
 
 A command ends with exit code 2 after an :class:`InputError`, with 1 after a :class:`Failure`.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Failure", "InputError", "blamed_on", "called", "counted", "one_line", "printable"]
+__all__ = [
+    "Failure",
+    "InputError",
+    "blamed_on",
+    "called",
+    "counted",
+    "first_line",
+    "one_line",
+    "printable",
+    "warn_user",
+]
+
+# Packages whose lines no user can change: priornet, and those that call it or wrap its functions.
+_LIBRARIES = frozenset({"priornet", "contextlib", "functools", "joblib", "sklearn", "torch"})
 
 
 class InputError(ValueError):
@@ -60,6 +75,21 @@ def one_line(error: BaseException | str) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, without its full stop."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 def printable(text: str) -> str:
     """Escape characters that would command the terminal: a table may hold anything."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as :func:`warnings.warn` does, at the nearest line that belongs to the user."""
+    level, frame = 1, sys._getframe(0)  # pyright: ignore[reportPrivateUsage] (no other way to look)
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+            break
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from priornet.distill.teacher import Teacher, TeacherError
 from priornet.distributions import GaussianEnsemble
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 from priornet.special import triangular
 from priornet.tables.raw import iterate_batches, num_rows
 

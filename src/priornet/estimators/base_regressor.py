@@ -28,9 +28,9 @@ from priornet.estimators.prepared import (
     prepare_table,
     row_index,
 )
+from priornet.messages import warn_user
 from priornet.methods import HeadKind
 from priornet.nn.architecture import Network
-from priornet.notices import warn_user
 from priornet.tables.column_summaries import ColumnSummary
 from priornet.tables.raw import column_names
 from priornet.tables.target_columns import FloatArray

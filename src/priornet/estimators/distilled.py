@@ -52,8 +52,8 @@ from priornet.estimators.prepared import (
     split_rows,
     standardised,
 )
+from priornet.messages import warn_user
 from priornet.methods import Objective
-from priornet.notices import warn_user
 from priornet.tables.column_summaries import column_notes, warn_of_columns
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow

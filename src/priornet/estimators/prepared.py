@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from priornet.estimators.held_out import FEWEST
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 from priornet.tables.column_summaries import TableWarning, column_notes, warn_of_columns
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 from priornet.tables.encoding import RawColumn
 from priornet.tables.learning import Dominant, Learned
 from priornet.tables.values import MISSING_WORDS, as_moments, parse_labels, shown

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.notices import first_line
+from priornet.messages import first_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

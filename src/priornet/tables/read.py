@@ -21,8 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from priornet.messages import InputError
-from priornet.notices import first_line
+from priornet.messages import InputError, first_line
 from priornet.tables.csv_blocks import CsvBlocks, CsvError
 from priornet.tables.raw import PANDAS_EXTENSIONS, as_frame
 from priornet.tables.values import MISSING_WORDS, CellError

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from priornet.notices import first_line
+from priornet.messages import first_line
 from priornet.tables.read import TableError, format_of, has_tabs
 from priornet.writing import whole_file
 

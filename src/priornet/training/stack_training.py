@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from priornet.messages import warn_user
 from priornet.nn.stacked import Stack
-from priornet.notices import warn_user
 from priornet.training.adam import StackedAdam
 from priornet.training.batches import Batches, Rows
 from priornet.training.loop import History, Loss, fit

@@ -14,7 +14,7 @@ from priornet.distill.teachers.scikit_learn import (
     quiet_about_names,
     rows_for,
 )
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 from priornet.tables.raw import num_rows
 
 __all__ = ["ForestTeacher", "PureLeavesWarning"]

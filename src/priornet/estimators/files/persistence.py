@@ -36,7 +36,7 @@ from priornet.estimators.files.folders import found_folder, open_together, state
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import Reference
 from priornet.estimators.prediction import in_units
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 from priornet.uncertainty import uncertainty
 
 __all__ = ["ModelError", "is_model", "load", "save"]

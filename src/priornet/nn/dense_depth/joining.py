@@ -21,7 +21,7 @@ from torch.autograd import Function
 from torch.nn.functional import conv2d, interpolate, pad
 
 from priornet.checks import is_fusing, lifted, values_visible
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 
 __all__ = ["doubled", "doubled_by_products", "doubled_with", "joined_by_kernel"]
 

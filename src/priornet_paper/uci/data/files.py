@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from priornet._lazy import need_for
-from priornet.notices import first_line
+from priornet.messages import first_line
 from priornet_paper.uci.data.registry import Dataset, UciError
 
 __all__ = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.notices import first_line
+from priornet.messages import first_line
 from priornet.writing import whole_file
 from priornet_paper.uci.data.files import find, missing, need
 from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError, dataset

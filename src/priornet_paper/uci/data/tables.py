@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.notices import first_line
+from priornet.messages import first_line
 from priornet_paper.uci.data.files import (
     cache,
     download,

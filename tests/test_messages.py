@@ -23,7 +23,7 @@ from priornet.distill import (
     as_teacher,
     ask_all,
 )
-from priornet.notices import warn_user
+from priornet.messages import warn_user
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 QUICK = {"hidden": (4,), "student_hidden": (4,), "student_epochs": 1, "n_transfer": 200}
