@@ -411,7 +411,7 @@ DEPTH_CLAIMS = (
     ),
     Claim(
         "depth-gaussians",
-        "Depth: EnD and MD-EnD tell foreign images worse than Single",
+        "Depth: EnD and MD-EnD detect out-of-domain images worse than Single",
         _gaussians_worse,
         _gaussians_numbers,
     ),

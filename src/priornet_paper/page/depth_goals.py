@@ -45,7 +45,7 @@ _EVERY = {
 }
 
 _MEMBERS = "the mean of the members counts since first members alone had been better on KITTI"
-_TEMPERATURE = "which temperature counts was changed, and changed back, with both scores known"
+_TEMPERATURE = "the temperature that counts was changed, and changed back, with both scores known"
 
 
 class Verdict(NamedTuple):
@@ -274,7 +274,7 @@ def _add_pair(ledger: _Ledger, pair: _Pair, other: _Pair | None) -> None:
     texts = {temperatures[0]: shown(pair.student, 3)}
     if other is not None:
         texts[temperatures[1]] = shown(other.student, 3)
-    wanted = f"EnD2's I tells {TITLES[pair.other]} at least as well as ENSM's best measure"
+    wanted = f"EnD2's I detects {TITLES[pair.other]} at least as well as ENSM's best measure"
     found = f"AUC: EnD2 {_by_temperature(texts)}; ENSM {shown(pair.teacher, 3)} ({pair.measure})"
     key = (pair.dataset, f"ood_auc/{pair.other}")
     ledger.verdicts[key] = Verdict(wanted, found, pair.is_good)

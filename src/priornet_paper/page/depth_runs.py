@@ -25,12 +25,12 @@ from priornet_paper.page.results import Notes
 Contents = Mapping[str, Content]
 Earlier = Mapping[str, Contents]
 
-EARLIER = "Depth: which recipes were looked at"
-NEW_SEEDS = "Depth: the same recipes with new seeds"
+EARLIER = "Depth: earlier configurations"
+NEW_SEEDS = "Depth: the same configurations with new seeds"
 _LIKELIHOOD = "Depth: likelihood and calibration"
-_DETECTION = "Depth: foreign images told apart"
-_WEIGHT = "Depth: the weight of foreign images"
-_RANKS = "Depth: what uncertainty goes along with"
+_DETECTION = "Depth: out-of-domain detection"
+_WEIGHT = "Depth: the weight of out-of-domain images"
+_RANKS = "Depth: correlations of uncertainty"
 _MAPS = "Depth: maps"
 
 DEPTH_FIGURES = {
@@ -43,9 +43,9 @@ DEPTH_FIGURES = {
 """Figures by the title of the part that shows them."""
 
 _ABOUT_MAPS = (
-    "What the ensemble and EnD2, of the first seed, say of the first images of each set. `priornet "
-    "reproduce depth-maps` draws them, and once more beside the photographs in an ignored folder: "
-    "these have owners."
+    "Predictions of the ensemble and of EnD2, with the first seed, for the first images of each "
+    "set. `priornet reproduce depth-maps` draws them, and once more beside the photographs in a "
+    "folder that git ignores: photographs have owners."
 )
 _MISSING = (
     "**The depth experiment has not been run {where}**: there is no {files}. "
@@ -103,13 +103,13 @@ def _missing(contents: Contents) -> list[str]:
 # -- earlier configurations -----------------------------------------------------------------------
 
 _ABOUT_EARLIER = (
-    "Values of settings were chosen on training images held out, but for the epochs of students, "
-    "of which no file shows such a trial. That there should be another recipe was decided when the "
-    "test scores of the one before had been seen, always on the same test images: goals are judged "
-    "by the last one, and are optimistic by what that choice can do. Here each recipe is judged by "
-    "the same rules, with the seeds that it has. EnD2 is judged at the temperature of its recipe, "
-    "which stands first. The goal about foreign images asks for three of the four pairs of both "
-    "sets."
+    "We chose the values of settings on training images held out, except the students' epochs, for "
+    "which no file shows such a trial. We decided on another configuration after we had seen the "
+    "test scores of the one before, always on the same test images. Goals are judged by the last "
+    "one, and are optimistic by what that choice can do. Here each configuration is judged by the "
+    "same rules, with the seeds that it has. EnD2 is judged at the temperature of its "
+    "configuration, which stands first. The goal about out-of-domain images asks for three of the "
+    "four pairs of both sets."
 )
 # Settings that older files do not name had no effect then; the experiment also has this table.
 _UNNAMED = {"strange": 0.0, "structure": 0.0, "student_evenness": 0.0, "evenness": 0.0}
@@ -148,8 +148,8 @@ def earlier_in_short(contents: Contents, earlier: Earlier) -> str:
         return ""
     listed = " and ".join(f"{count} on {TITLES[name]}" for name, count in counts.items())
     return (
-        f"Goals about depth are judged by the last of the recipes whose scores on test images were "
-        f"looked at, {listed}, and are optimistic by that: {link('which', EARLIER)}."
+        f"We looked at the test scores of several configurations for depth, {listed}, and judge "
+        f"goals by the last one. They are optimistic by {link('that choice', EARLIER)}."
     )
 
 
@@ -194,9 +194,9 @@ def _cell(verdict: Verdict | None) -> str:
 # -- new seeds ------------------------------------------------------------------------------------
 
 _ABOUT_NEW_SEEDS = (
-    "The methods that goals are about, with the settings of the last recipes and other seeds. What "
-    "a recipe owed to the luck of its first seeds is gone here; what it owes to the test images is "
-    "not, for these are the same. Elsewhere on this page numbers are those of the first seeds."
+    "The methods that have goals, with the settings of the last configurations and other seeds. "
+    "The luck of the first seeds has no part in these numbers; the choice by test images has, for "
+    "the images are the same. All other numbers on this page are those of the first seeds."
 )
 _METRICS = {"delta1": ("δ1", 4), "rel": ("rel", 4), "rmse": ("rmse, m", 3), "nll": ("NLL", 3)}
 

@@ -125,12 +125,12 @@ def likelihood(ours: Scores) -> list[str]:
 
 _ABOUT_DETECTION = (
     "Area under the ROC curve of in-domain test images against those of another set (1 is "
-    "perfect, 0.5 is chance, below it foreign images look *more* certain); the paper's in "
+    "perfect, 0.5 is chance, below it out-of-domain images look *more* certain); the paper's in "
     "brackets. An image's number is the mean over one fixed region of pixels, of the logarithm "
     "for variances. H[E] and V[y] are total, I, K (EPKL) and V[mu] knowledge, E[H] data "
     "uncertainty. I and H[E] of ensembles and of MD-EnD are estimated by sampling. NWPN is not "
-    "scored on the set that it learnt as foreign. LSUN church images were not to be had: the "
-    "paper's numbers stand alone."
+    "scored on the set that it learnt as out-of-domain. LSUN church images were not available: "
+    "the paper's numbers stand alone."
 )
 
 
@@ -144,7 +144,7 @@ def detection(ours: Scores, paper: Scores) -> list[str]:
             for name in methods_of(ours, dataset, has_belief=True)
             if (cells := _detection_cells(ours, paper, dataset, name, other))
         ]
-        header = ["foreign set", "method", *DEPTH_MEASURES.values()]
+        header = ["OOD set", "method", *DEPTH_MEASURES.values()]
         lines += ["", f"**Models of {TITLES[dataset]}**", *table(header, rows, left=2)]
     return lines
 
@@ -168,10 +168,10 @@ def _detection_cells(
 # -- the weight of OOD images ---------------------------------------------------------------------
 
 _ABOUT_GAMMA = (
-    "NWPN learns the other set as foreign, with weight gamma. The paper's in brackets: its OOD "
-    "AUC is by H[E] on NYU (against LSUN bedroom, as its number for Single shows) and by I on "
-    "KITTI (it does not say against what); ours is against LSUN bedroom. Its NLL on NYU is "
-    "turned into metres."
+    "NWPN learns the other set as out-of-domain, with weight gamma. The paper's numbers stand in "
+    "brackets: its OOD AUC is by H[E] on NYU (against LSUN bedroom, as its number for Single "
+    "shows) and by I on KITTI (it does not name the other set); our OOD AUC is against LSUN "
+    "bedroom. The paper's NLL on NYU is converted into metres."
 )
 _BEDROOM = ("ood_auc", "lsun_bedroom")
 _GAMMA_COLUMNS = {

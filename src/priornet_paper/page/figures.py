@@ -72,7 +72,7 @@ _CAPTIONS = {
     "synthetic-panels": "Training data, and the total, data and knowledge uncertainty of each "
     "method. Training inputs lie in the shaded region. Dashed: NWPN with the paper's prior to the "
     "letter, which expects 201 times the variance of the targets and hides the noise.",
-    "behaviours": "What a Normal-Wishart can say: low, data and knowledge uncertainty. Above "
+    "behaviours": "Three beliefs of a Normal-Wishart: low, data and knowledge uncertainty. Above "
     "Gaussians drawn from it, below its density over mean and precision.",
     "rejection": "Error that is left when the most uncertain rows are rejected first, between "
     "chance and an oracle. The coloured share of the area between these two is the PRR.",
@@ -82,8 +82,8 @@ _CAPTIONS = {
         for name in DEPTH_SETS
     },
     "depth-detection": "AUC of each measure and method, as bars from chance.",
-    "depth-gamma": "NWPN by the weight of the foreign images that it learns; AUC against LSUN "
-    "bedroom.",
+    "depth-gamma": "NWPN by the weight of the out-of-domain images that it learns; AUC against "
+    "LSUN bedroom.",
     "depth-correlations": "Spearman's correlation of each measure with the predicted depth over "
     "pixels, and with the rmse over images: mean over seeds, and their range.",
 }

@@ -215,11 +215,11 @@ def _without_structure(config: Content) -> str:
 
 def _students(_: Content, config: Content) -> str:
     epochs, start = config["student_epochs"] or config["epochs"], _STARTS[config["student_start"]]
-    farther = f", asked {config['transfer']:g} farther out" if config["transfer"] else ""
-    strange = f", {100 * config['strange']:g} % of images strange" if config["strange"] else ""
+    transfer = f", transfer images of strength {config['transfer']:g}" if config["transfer"] else ""
+    ood = f", {100 * config['strange']:g} % of them out-of-domain" if config["strange"] else ""
     power = config.get("student_evenness", 0.0)
     even = f", pixels weighted by the teachers' variance to the power {power:g}" if power else ""
-    return f"from {start}, {epochs} epochs{farther}{strange}{even}"
+    return f"from {start}, {epochs} epochs{transfer}{ood}{even}"
 
 
 def _endd(_: Content, config: Content) -> str:
@@ -244,7 +244,7 @@ _ROWS: tuple[tuple[str, str, Callable[[Content, Content], str]], ...] = (
         "NYU: DenseDepth's 50,000 / 654; KITTI: Eigen's split, 697 for test",
         _images,
     ),
-    ("foreign images", "numbers not given; also LSUN church", _ood_images),
+    ("out-of-domain images", "numbers not given; also LSUN church", _ood_images),
     (
         "image size",
         "NYU 480 x 640; KITTI not given",
@@ -308,7 +308,7 @@ def setting(contents: Mapping[str, Content]) -> list[str]:
         about += "Our KITTI is its road benchmark, whose depth is interpolated from LiDAR in the "
         about += "lower half of each image: smooth at edges, no more than 65 m. "
     lines = table(header, rows, left=len(header))
-    return [f"{about}LSUN church images were not to be had.", *lines, *_protocols(contents)]
+    return [f"{about}LSUN church images were not available.", *lines, *_protocols(contents)]
 
 
 def _protocols(contents: Mapping[str, Content]) -> list[str]:
@@ -340,12 +340,12 @@ def setting_in_short(contents: Mapping[str, Content], ours: Scores, paper: Score
     config = content["config"]
     found = [scores.mean("nyu", "EnD2", "delta1") for scores in (ours, paper)]
     text = (
-        f"Depth is {link('not set up', SETTING)} as in the paper: NYU is {content['n_train']:,} "
-        f"training images at {config['height']} x {config['width']} with "
+        f"Our depth experiment {link('differs', SETTING)} from the paper's: NYU is "
+        f"{content['n_train']:,} training images at {config['height']} x {config['width']} with "
         f"{_ENCODERS[config['encoder']]}, where the paper has 50,000 at 480 x 640 with DenseNet-169"
     )
     if found[0] is not None and found[1] is not None:
         text += f" (EnD2's δ1: {shown(found[0], 3)} here, {shown(found[1], 3)} in the paper)"
     share = config.get("strange", 0.0)
-    strange = f", and students see {100 * share:g} % made-up out-of-domain images, the paper's none"
-    return f"{text}{strange if share else ''}."
+    ood = f", and students see {100 * share:g} % made-up out-of-domain images, the paper's none"
+    return f"{text}{ood if share else ''}."

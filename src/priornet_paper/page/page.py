@@ -34,9 +34,9 @@ from priornet_paper.page.tables import accuracy, besides, detection, peer_table
 _HEAD = """\
 # Results
 
-The paper's experiments on synthetic data, UCI tables and depth from images (arXiv:2006.11590v2)
-run again, its numbers beside ours; for tables also our own recipe against the ensemble, and against
-other published methods. This page is made from the files in `results/` by `priornet reproduce
+The paper's experiments on synthetic data, UCI tables and depth from images (arXiv:2006.11590v2),
+run again: its numbers beside ours. For tables, the page also compares our own configuration with
+the ensemble and with other published methods. It is made from `results/` by `priornet reproduce
 page`: do not edit it.\
 """
 _SPEED = (
@@ -51,7 +51,7 @@ _ABOUT_CLAIMS = (
 )
 _UNPRINTED = "no numbers printed"
 _ACCURACY = "RMSE and NLL beside the paper's"
-_DETECTION = "Errors found, foreign rows told apart"
+_DETECTION = "Error detection and out-of-domain detection"
 _SYNTHETIC = "Synthetic data"
 _FIGURES = {
     _DETECTION: ("rejection",),
@@ -72,8 +72,8 @@ def make_page(results: Results, notes: Notes, images: Path | None = None) -> str
     parts = {
         _ACCURACY: accuracy(results, paper),
         _DETECTION: detection(results, paper),
-        "Our recipe: EnD2 against its ensemble": own_students(results),
-        "Our recipe: NWPN": prior_network(results, paper),
+        "Our configuration: EnD2 against its ensemble": own_students(results),
+        "Our configuration: NWPN": prior_network(results, paper),
         "Published methods": peer_table(results),
         _SYNTHETIC: synthetic(results),
         **depth_parts(results.depth, results.earlier, results.new_seeds, notes),
@@ -127,10 +127,10 @@ def _summary(goals: Sequence[Goal], in_short: Iterable[str]) -> list[str]:
     counts["not run in full"] = len(goals) - sum(counts.values())
     line = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     n_late = sum(goal.state == HOLDS and bool(goal.caveat) for goal in goals)
-    late = "Reached with a rule or settings that were changed when their scores had been seen "
+    late = "Goals reached with a rule or settings that we changed after we had seen their scores "
     late = f"{late}(last column): {n_late}." if n_late else ""
     points = [f"- {text}" for text in (late, *in_short) if text]
-    header = ["", "found", "goal", "changed when scores had been seen"]
+    header = ["", "found", "goal", "changed after its scores were seen"]
     rows = [(goal.state, goal.found, goal.wanted, goal.caveat) for goal in goals]
     return ["", f"Of {len(goals)} goals: {line}.", "", *points, *table(header, rows, left=4)]
 
@@ -171,7 +171,7 @@ def _claims(judged: Sequence[_Judged], depth: Scores, notes: Notes) -> list[str]
     rows = [
         [
             f"**{found}**",
-            f"{claim.text} ({link('remark', claim.text)})" if claim.text in about else claim.text,
+            f"{claim.text} ({link('note', claim.text)})" if claim.text in about else claim.text,
             "<br>".join(str(part) for part in parts if part.total),
             own,
         ]
@@ -187,7 +187,7 @@ def _claims(judged: Sequence[_Judged], depth: Scores, notes: Notes) -> list[str]
 
 def _notes_on_claims(about: Mapping[str, list[str]]) -> list[str]:
     """Write the notes on verdicts, each under its claim."""
-    lines = ["", "### Remarks on the claims"] if about else []
+    lines = ["", "### Notes on the claims"] if about else []
     for claim, paragraphs in about.items():
         is_list = len(paragraphs) > 1
         lines += ["", f"#### {claim}", "", *(f"- {p}" if is_list else p for p in paragraphs)]

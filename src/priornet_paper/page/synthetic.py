@@ -33,7 +33,7 @@ def synthetic(results: Results) -> Section:
     methods = {} if content is None else every_method(content)
     section = Section(["" if content is None else _setting(content)])
     section.lines[0] += (
-        "Medians over x, means over repetitions. ✗: beyond the goal. A slope "
+        "Medians over x, means over repetitions. ✗: the goal is missed. A slope "
         "of 1 means that data uncertainty follows the noise, 0 that it is flat."
         f"{_prior(content)}"
     )

@@ -41,20 +41,19 @@ _SETTLED = (
 # -- RMSE and NLL ---------------------------------------------------------------------------------
 
 _ABOUT_ACCURACY = (
-    "Each cell: ours, the paper's, and the difference in combined standard errors (below "
-    "zero ours is better). ✗: worse by more than two. What the paper prints after ± it "
-    "calls a standard deviation, but it has the size of a standard error over folds, and "
-    "is used as one.",
+    "Each cell shows our number, the paper's, and the difference in combined standard errors "
+    "(below zero our number is better). ✗: worse by more than two. The paper calls its number "
+    "after ± a standard deviation, but it has the size of a standard error over folds, and we use "
+    "it as one.",
     "",
-    "Every method chooses among 32 settings, listed at the end of this page; of ENSM's, "
-    "three networks are tried together. EnD2 and NWPN, which have more to choose, have "
-    "one weight decay.",
+    "Every method chooses among 32 settings, listed at the end of this page; for ENSM, three "
+    "networks are tried together. EnD2 and NWPN have more to choose, and one weight decay.",
     "",
-    "Preset `paper` has the paper's networks, folds and epochs. Where the paper is silent it "
-    "makes choices of its own: the learning rate falls along half a cosine, long "
-    "gradients are clipped, students start as a member of their ensemble, EnD2 and NWPN have one "
-    "output for belief and excess, and settings that the NLL cannot tell apart are chosen by "
-    "generated rows. Another reading of the paper gives other numbers.",
+    "Preset `paper` has the paper's networks, folds and epochs. Where the paper gives no value, "
+    "the preset chooses one: the learning rate falls along half a cosine, long gradients are "
+    "clipped, students start as a member of their ensemble, EnD2 and NWPN have one output for "
+    "belief and excess, and generated rows decide between settings that the NLL cannot tell apart. "
+    "Another reading of the paper gives other numbers.",
 )
 _ACCURACY = {"rmse": "RMSE", "nll": "NLL"}
 _LONG = {
@@ -159,22 +158,22 @@ def _own_text(metric: str, value: Number) -> str:
 # -- PRR and AUC ----------------------------------------------------------------------------------
 
 _ABOUT_DETECTION = (
-    f"Each cell: ours (the paper's). ✗: more than {MARGIN} below the paper's. H[E] and "
-    "V[y] measure total uncertainty, I, K (EPKL) and V[mu] knowledge uncertainty. The "
-    "paper gives no entropy of an ensemble.",
+    f"Each cell shows our number (the paper's). ✗: more than {MARGIN} below the paper's. H[E] and "
+    "V[y] measure total uncertainty, I, K (EPKL) and V[mu] knowledge uncertainty. The paper gives "
+    "no entropy of an ensemble.",
     "",
-    "Grids, schedule and rule of choice were changed after out-of-domain scores of earlier "
-    "runs on these tables had been seen. The last change, from a constant learning rate to "
-    "one that falls, brought this count from 101 of 130 to 108, across the goal of 104, "
-    "and RMSE on the four smaller tables from 8 % below the paper's, on average, to 0.5 % "
-    "below. That belief and excess share one output was read off the paper's tables, "
-    "whose I and K agree in every cell, and off its public code. EnD2, NWPN and DER take, "
-    "of the settings within one standard error of the least NLL on validation rows, the "
-    "one whose V[mu] tells generated rows best; the others take the least NLL.",
+    "We changed grids, schedule and rule of choice after we had seen out-of-domain scores of "
+    "earlier runs on these tables. The last change, from a constant learning rate to a falling "
+    "one, brought this count from 101 of 130 to 108, across the goal of 104, and RMSE on the four "
+    "smaller tables from 8 % below the paper's, on average, to 0.5 % below. One output for belief "
+    "and excess follows from the paper's tables, whose I and K agree in every cell, and from its "
+    "public code. Of the settings within one standard error of the least NLL on validation rows, "
+    "EnD2, NWPN and DER take the one whose V[mu] detects generated rows best; the other methods "
+    "take the least NLL.",
 )
 _DETECTION = {
-    "prr": "Errors found: prediction-rejection ratio (PRR; 1 is an oracle, 0 is chance)",
-    "ood_auc": "Foreign rows told apart: area under the ROC curve (1 is perfect, 0.5 is chance)",
+    "prr": "Error detection: prediction-rejection ratio (PRR; 1 is an oracle, 0 is chance)",
+    "ood_auc": "Out-of-domain detection: area under the ROC curve (1 is perfect, 0.5 is chance)",
 }
 _SHORT = {"prr": "PRR", "ood_auc": "AUC"}
 _WITH_KNOWLEDGE = ("ENSM", "EnD2", "NWPN")
@@ -226,7 +225,7 @@ def _about_rounding(misses: Sequence[Miss]) -> list[str]:
         return []
     return [
         "",
-        f"Cells are judged by all decimals of ours. At the two that the paper prints, {count} of "
+        f"Cells are judged by all decimals of our numbers. At the paper's two decimals, {count} of "
         f"the {len(misses)} misses are differences of {MARGIN}, and would be none.",
     ]
 
@@ -272,9 +271,10 @@ def peer_table(results: Results) -> Section:
     datasets = list(published[_ALL]["uci"])
     section = Section(
         [
-            "Twenty published splits (five for protein), 90 % of the rows for training. Ours: the "
-            "recipe above. Bold: the lowest mean of a row. ✗: EnD2's NLL is above that of Deep "
-            f"Ensembles, or more than {_NEAR} above that of Deep Evidential Regression.",
+            "Twenty published splits (five for protein), 90 % of the rows for training. Our "
+            "networks have the configuration above. Bold: the lowest mean of a row. ✗: EnD2's NLL "
+            f"is above that of Deep Ensembles, or more than {_NEAR} above that of Deep Evidential "
+            "Regression.",
         ]
     )
     for metric in ("nll", "rmse"):

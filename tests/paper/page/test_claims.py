@@ -121,7 +121,7 @@ def test_total_uncertainty_detects_errors_and_knowledge_does_not(total, knowledg
     ("total", "knowledge", "expected"),
     [(0.6, 0.8, CONFIRMED), (0.9, 0.8, PARTLY), (0.6, 0.51, NOT_CONFIRMED)],
 )
-def test_knowledge_detects_foreign_rows(total, knowledge, expected):
+def test_knowledge_detects_ood_rows(total, knowledge, expected):
     found = by_measure("ood_auc", total, knowledge)
     assert verdict(RULES["foreign-by-knowledge"](found)) == expected
 

@@ -82,7 +82,7 @@ def test_an_ensemble_is_judged_by_all_of_its_members_and_the_first_are_shown():
     assert states[wanted] == FAILS
 
 
-def test_two_pairs_lost_miss_the_goal_about_foreign_images():
+def test_two_pairs_lost_miss_the_goal_about_ood_images():
     given = contents()
     for other in ("nyu", "lsun_bedroom"):
         aucs = given["kitti"]["methods"]["EnD2"]["ood_auc"][other]
@@ -102,7 +102,7 @@ def test_the_student_as_it_comes_is_judged_and_the_other_temperature_shown():
     states, goals, misses = judged(given)
     assert (set(states.values()), misses) == ({HOLDS}, [])
     assert "; 9.000 (T = 1); ENSM" in goals[3].found
-    assert [goals[i].caveat.startswith("which temperature") for i in (0, 2, 3, -1)] == [
+    assert [goals[i].caveat.startswith("the temperature") for i in (0, 2, 3, -1)] == [
         False, True, True, True
     ]  # fmt: skip
     assert goals[-1].found.endswith("; at the other temperature 0 of 4: 0.100; 0.100; 0.100; 0.100")

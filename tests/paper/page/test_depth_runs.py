@@ -56,12 +56,12 @@ def rows_of(lines):
     return [line.split(" | ") for line in lines if line.startswith(("| 1 |", "| 2 |"))]
 
 
-def test_recipes_stand_in_their_order_with_what_differs_from_now():
-    lines = lines_of(older(structure=0.0, student_epochs=20), {"recipes/nyu-first": "A remark."})
+def test_configurations_stand_in_their_order_with_their_differences():
+    lines = lines_of(older(structure=0.0, student_epochs=20), {"recipes/nyu-first": "A note."})
     first, second = [line for line in lines if line.startswith(("1. ", "2. "))]
     assert first == (
         "1. `results/depth/again/nyu-first.json`, 2 seeds: `student_epochs` 20 (now 80), "
-        "`structure` 0 (now 10). A remark."
+        "`structure` 0 (now 10). A note."
     )
     assert second == "2. `results/depth/nyu.json`, 3 seeds: the present one."
 
@@ -81,7 +81,7 @@ def test_beta_is_a_setting_of_prior_networks_alone():
     assert any(line.endswith("2 seeds: the present settings.") for line in lines_of(first))
 
 
-def test_each_recipe_is_judged_by_its_own_numbers():
+def test_each_configuration_is_judged_by_its_own_numbers():
     first = older()
     first["methods"]["EnD2"]["nll"] = seeds(9.0, 2, 0.0)
     before, now = rows_of(lines_of(first))
@@ -99,7 +99,7 @@ def test_what_an_older_file_lacks_is_left_open():
     assert now[5].startswith("✓ AUC: EnD2 0.817 (T = 10); 0.817 (T = 1); ENSM 0.745 (V[mu])")
 
 
-def test_verdicts_on_a_recipe_are_those_of_the_goals():
+def test_verdicts_on_a_configuration_are_those_of_the_goals():
     for value in (0.9, 0.1):
         contents = {name: depth_content(name) for name in ("nyu", "kitti")}
         for content in contents.values():
@@ -116,13 +116,13 @@ def test_verdicts_on_a_recipe_are_those_of_the_goals():
         }
 
 
-def test_the_summary_counts_recipes_and_is_silent_where_there_is_one():
+def test_the_summary_counts_configurations_and_is_silent_about_a_single_one():
     contents = {name: depth_content(name) for name in ("nyu", "kitti")}
     assert earlier_in_short(contents, {}) == ""
     assert earlier_in_short({}, {}) == ""
     text = earlier_in_short(contents, {"nyu": {"a": older(), "b": older()}})
-    assert "looked at, 3 on NYU and 1 on KITTI, " in text
-    assert "(#depth-which-recipes-were-looked-at)" in text
+    assert "configurations for depth, 3 on NYU and 1 on KITTI, " in text
+    assert "(#depth-earlier-configurations)" in text
 
 
 def both(**nll):

@@ -136,7 +136,7 @@ def test_every_setting_is_read_and_not_assumed():
     assert "7 epochs of batches of 16 (56 steps)" in row(after, "length")
     assert "from ImageNet weights, 9 epochs" in row(after, "students")
     assert (
-        "25 % of images strange, pixels weighted by the teachers' variance to the power 0.5 |"
+        "25 % of them out-of-domain, pixels weighted by the teachers' variance to the power 0.5 |"
         in (row(after, "students"))
     )
     assert "likelihood, and 3 times DenseDepth's loss" in row(after, "Single, members")

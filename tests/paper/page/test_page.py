@@ -36,7 +36,7 @@ def test_summary_counts_goals(folder):
     assert "| ✓ reached | 130 of 130: " in text
     assert "| ✓ reached | 5.0 min, 5 of 5 sets (cpu) |" in text
     assert "goals: 2 reached, 1 missed, " in text
-    assert "changed when their scores had been seen (last column): 1." in text
+    assert "changed after we had seen their scores (last column): 1." in text
 
 
 def test_verdict_on_some_of_the_sets_is_called_preliminary(folder):
@@ -57,16 +57,16 @@ def test_explanation_stands_beside_its_miss(folder):
     assert "- Not explained yet:\n  - boston, ENSM, RMSE 99.00 against 3.52" in text
 
 
-def test_remarks_on_claims_stand_below_their_table(folder):
+def test_notes_on_claims_stand_below_their_table(folder):
     text = page(folder, {"claims/support": "why", "claims/best-rmse": ["first", "second"]})
     claim = "Ensembles have the best RMSE"
-    row = f"| **not measured** | {claim} ([remark](#ensembles-have-the-best-rmse)) |  |"
-    rows, remarks = text.split("### Remarks on the claims\n\n")
+    row = f"| **not measured** | {claim} ([note](#ensembles-have-the-best-rmse)) |  |"
+    rows, notes = text.split("### Notes on the claims\n\n")
     assert row in rows
-    assert remarks.startswith(f"#### {claim}\n\n- first\n- second\n\n#### EnD2 over-estimates")
-    assert "(synthetic)\n\nwhy\n\n## RMSE" in remarks
-    assert text.count("([remark](") == 2
-    assert "Remarks on the claims" not in page(folder)
+    assert notes.startswith(f"#### {claim}\n\n- first\n- second\n\n#### EnD2 over-estimates")
+    assert "(synthetic)\n\nwhy\n\n## RMSE" in notes
+    assert text.count("([note](") == 2
+    assert "Notes on the claims" not in page(folder)
 
 
 def test_figures_are_shown_where_their_files_are(folder, tmp_path):
@@ -90,17 +90,17 @@ def test_depth_results_fill_their_half(folder):
     assert "Settings of the depth experiment" in text
 
 
-def test_earlier_depth_recipes_have_a_part_and_a_sentence_beside_the_goals(folder):
+def test_earlier_depth_configurations_have_a_part_and_a_sentence_beside_the_goals(folder):
     folder.put_depth("nyu")
     before = page(folder)
-    assert "recipes" not in before
+    assert "earlier configurations" not in before
     assert "The speed of depth networks has goals of its own" in before
     folder.put_depth("nyu", again="nyu-first")
     folder.put_order({"nyu": ["nyu-first"]})
     text = page(folder, {"recipes/nyu-first": "It was the first."})
     sentence, rest = text.split("## What the paper claims")
-    assert "looked at, 2 on NYU, " in sentence
-    assert "\n## Depth: which recipes were looked at\n" in rest
+    assert "configurations for depth, 2 on NYU, " in sentence
+    assert "\n## Depth: earlier configurations\n" in rest
     assert "1. `results/depth/again/nyu-first.json`, 3 seeds: the present settings. It was" in rest
 
 
@@ -111,8 +111,8 @@ def test_new_seeds_have_a_part_a_sentence_and_a_line_of_how_they_were_made(folde
     for name in ("nyu", "kitti"):
         folder.put_new_seeds(name)
     text = page(folder, {"new-seeds": "Nobody had seen them."})
-    assert "With [new seeds](#depth-the-same-recipes-with-new-seeds), run once, " in text
-    assert "\n## Depth: the same recipes with new seeds\n" in text
+    assert "With [new seeds](#depth-the-same-configurations-with-new-seeds), run once, " in text
+    assert "\n## Depth: the same configurations with new seeds\n" in text
     assert "those of the first seeds. Nobody had seen them.\n" in text
     assert "| depth, new seeds | kitti | " in text
 

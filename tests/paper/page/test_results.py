@@ -134,7 +134,7 @@ def test_depth_is_read_by_data_set(folder):
     assert list(read_folder(folder.path).depth) == ["kitti"]
 
 
-def test_earlier_depth_recipes_come_in_the_order_that_is_written(folder):
+def test_earlier_depth_configurations_come_in_the_order_that_is_written(folder):
     for name in ("nyu-a", "nyu-b", "kitti-a"):
         folder.put_depth(name.partition("-")[0], again=name)
     folder.put_order({"nyu": ["nyu-b", "nyu-a"], "kitti": ["kitti-a"]})
@@ -164,7 +164,7 @@ def test_an_order_that_is_not_that_of_the_files_is_refused(folder, order, messag
         read_folder(folder.path)
 
 
-def test_earlier_depth_recipes_without_an_order_are_refused(folder):
+def test_earlier_depth_configurations_without_an_order_are_refused(folder):
     folder.put_depth("nyu", again="nyu-a")
     with pytest.raises(ResultsError, match=r"order\.json: must name"):
         read_folder(folder.path)
