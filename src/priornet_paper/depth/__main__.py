@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from priornet_paper.depth.options import OptionError, Options, run
+from priornet_paper.depth.options import OptionError, Options, plan
 
 if TYPE_CHECKING:
     from priornet_paper.depth.orders import Event
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse(arguments)
     try:
-        found = run(options, _Log().report)
+        found = plan(options).run(_Log().report)
     except KeyboardInterrupt:
         sys.stderr.write(f"{options.unfinished('Interrupted.')}\n")
         return _INTERRUPTED

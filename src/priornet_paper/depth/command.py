@@ -28,7 +28,7 @@ from priornet.cli import (
     method_table,
     print_lines,
 )
-from priornet_paper.depth.options import OptionError, Options, run
+from priornet_paper.depth.options import OptionError, Options, plan
 from priornet_paper.runs.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
@@ -81,8 +81,9 @@ def depth(
     inputs = (options.split, options.test)
     check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
+        planned = plan(options)
         with progress_bars(quiet=quiet) as bars:
-            results = run(options, partial(_show, bars))
+            results = planned.run(partial(_show, bars))
     except OptionError as error:
         raise InputError(str(error)) from error
     except (KeyboardInterrupt, Terminated) as error:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from priornet.methods import METHODS
 from priornet_paper.depth.config import Config
-from priornet_paper.depth.presets import config_for, in_options, recipes, with_changes
+from priornet_paper.depth.presets import Recipe, config_for, in_options, recipes, with_changes
 
 if TYPE_CHECKING:
     from priornet_paper.depth.orders import Event, Order
@@ -159,39 +160,61 @@ class Options:
         return f"{what} What is finished is kept; {same} goes on."
 
 
-def run(options: Options, report: Callable[[Event], object]) -> dict[str, Any] | None:
-    """Run the experiment that the options describe.
-
-    Args:
-        options: As on a command line.
-        report: Called with every epoch and every message.
-
-    Returns:
-        As :func:`priornet_paper.depth.experiment.run`.
-
-    Raises:
-        OptionError: It cannot be run.
-    """
-    from priornet_paper.depth.experiment import run
-    from priornet_paper.depth.machine import NotEnoughMemory, check_device
+@contextmanager
+def _refusing() -> Generator[None]:
+    """Turn errors about what was given into one line each."""
+    from priornet_paper.depth.machine import NotEnoughMemory
 
     try:
+        yield
+    except (ValueError, NotEnoughMemory, FloatingPointError, ImportError) as error:
+        raise OptionError(in_options(" ".join(str(error).split()))) from error
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An experiment that is ready to run."""
+
+    options: Options
+    order: Order
+    recipes: list[Recipe]
+
+    def run(self, report: Callable[[Event], object]) -> dict[str, Any] | None:
+        """Run it, as :func:`priornet_paper.depth.experiment.run`.
+
+        Raises:
+            OptionError: It cannot be run; the message is one line.
+        """
+        from priornet_paper.depth.experiment import run
+
+        options = self.options
+        with _refusing():
+            return run(
+                self.order,
+                self.recipes,
+                options.preset,
+                options.path,
+                workers=options.workers,
+                report=report,
+                again=options.again,
+            )
+
+
+def plan(options: Options) -> Plan:
+    """Plan the experiment that the options describe.
+
+    Raises:
+        OptionError: It cannot be run; the message is one line.
+    """
+    from priornet_paper.depth.machine import check_device
+
+    with _refusing():
         names = options.names
         check_device(options.device, options.devices, options.nodes, options.workers)
         config = config_for(options.dataset, options.preset)
         config = with_changes(config, options.settings, options.seeds)
         wanted = recipes(config, names, options.ablation)
-        return run(
-            options.order(config),
-            wanted,
-            options.preset,
-            options.path,
-            workers=options.workers,
-            report=report,
-            again=options.again,
-        )
-    except (ValueError, NotEnoughMemory, FloatingPointError, ImportError) as error:
-        raise OptionError(in_options(" ".join(str(error).split()))) from error
+        return Plan(options, options.order(config), wanted)
 
 
 def _name_of(spelling: str) -> str:
