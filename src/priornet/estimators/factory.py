@@ -1,4 +1,4 @@
-"""From a method of the table to its estimator."""
+"""The estimators by name, and the estimator of each method."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from priornet.estimators.likelihood_regressors import (
 from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.methods import METHODS
 
-__all__ = ["make_estimator"]
+__all__ = ["ESTIMATORS", "make_estimator"]
 
-_CLASSES: dict[str, type[BaseRegressor]] = {
+ESTIMATORS: dict[str, type[BaseRegressor]] = {
     kind.__name__: kind
     for kind in (
         GaussianRegressor,
@@ -45,4 +45,4 @@ def make_estimator(method: str, **settings: Any) -> BaseRegressor:
         raise ValueError(f'no estimator for method "{method}"; choose one of: {known}.')
     if found.objective is not None:
         settings["objective"] = found.objective
-    return _CLASSES[found.estimator](**settings)
+    return ESTIMATORS[found.estimator](**settings)

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.distributions import GaussianEnsemble
 from priornet.estimators.held_out import Reference, conformal_rank, conformal_scores
 from priornet.estimators.prediction import (
     IntervalMethod,
@@ -19,17 +18,16 @@ from priornet.estimators.prediction import (
     refuse,
     row_variances,
 )
-from priornet.nn import Stack
+from priornet.nn import Stack, joint_belief, stack_outputs
 from priornet.nn.architecture import Network
 from priornet.tables.encoding import Unseen
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import TargetColumns
 
-__all__ = ["Fitted", "stack_belief"]
+__all__ = ["Fitted"]
 
 FloatArray = NDArray[np.float64]
 
-_CHUNK = 1 << 11  # rows that pass through the networks at once: their layers fit the cache
 _FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
 
 
@@ -72,9 +70,9 @@ class Fitted:
         Raises:
             PredictionError: The networks overflow, or what they predict, in units of the targets.
         """
-        raw = _outputs(self.stack, inputs)
+        raw = stack_outputs(self.stack, inputs)
         refuse(~torch.isfinite(raw).all(-1).all(0))
-        belief = _meaning(self.stack, raw)
+        belief = joint_belief(self.stack, raw)
         shift, scale = (torch.from_numpy(part) for part in self.targets.scaling)
         refuse(~torch.isfinite(belief.predictive().mean * scale + shift).all(-1))
         return belief
@@ -117,33 +115,3 @@ class Fitted:
     def has_conformal(self, coverage: float) -> bool:
         """Whether enough rows were held out for conformal intervals of this coverage."""
         return conformal_rank(len(self.calibration_scores), coverage) is not None
-
-
-@torch.no_grad()
-def stack_belief(stack: Stack, inputs: Tensor) -> Any:
-    """What the networks of a stack believe together about inputs; float64, batch ``(N,)``.
-
-    One network answers for itself; several Gaussian ones make an ensemble.
-    """
-    return _meaning(stack, _outputs(stack, inputs))
-
-
-@torch.no_grad()
-def _outputs(stack: Stack, inputs: Tensor) -> Tensor:
-    """Outputs of each network, ``(S, N, n)``, in double precision."""
-    inputs = inputs.to(stack.weights)
-    pieces = [
-        stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu() for x in inputs.split(_CHUNK)
-    ]
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
-
-
-@torch.no_grad()
-def _meaning(stack: Stack, raw: Tensor) -> Any:
-    """The belief that outputs stand for."""
-    if stack.n_networks == 1:
-        return stack.head.distribution(raw[0])
-    members = stack.head.distribution(raw)
-    return GaussianEnsemble.from_precision_tril(
-        members.loc, members.precision_tril, validate_args=False
-    )

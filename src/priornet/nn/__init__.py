@@ -11,7 +11,15 @@ from priornet.nn.heads import (
     make_head,
     stack_head,
 )
-from priornet.nn.stacked import MLP, Stack, StackedMLP, StackedModules
+from priornet.nn.stacked import (
+    MLP,
+    Stack,
+    StackedMLP,
+    StackedModules,
+    joint_belief,
+    stack_belief,
+    stack_outputs,
+)
 from priornet.nn.weights import TensorFile, read_tensors, write_tensors
 
 __all__ = [
@@ -27,8 +35,11 @@ __all__ = [
     "StackedMLP",
     "StackedModules",
     "TensorFile",
+    "joint_belief",
     "make_head",
     "read_tensors",
+    "stack_belief",
     "stack_head",
+    "stack_outputs",
     "write_tensors",
 ]

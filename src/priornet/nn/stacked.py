@@ -18,9 +18,20 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import linear
 
+from priornet.distributions import GaussianEnsemble
 from priornet.nn.heads import Head
 
-__all__ = ["MLP", "Stack", "StackedMLP", "StackedModules"]
+__all__ = [
+    "MLP",
+    "Stack",
+    "StackedMLP",
+    "StackedModules",
+    "joint_belief",
+    "stack_belief",
+    "stack_outputs",
+]
+
+_ROWS_AT_ONCE = 1 << 11  # so many pass through the networks at once: their layers fit the cache
 
 
 class MLP(nn.Module):
@@ -320,3 +331,38 @@ class StackedModules(Stack):
             return functional_call(self._template[0], parameters, (x,))
 
         return torch.func.vmap(one, randomness="different")(self.pieces(), x)
+
+
+@torch.no_grad()
+def stack_outputs(stack: Stack, inputs: Tensor) -> Tensor:
+    """Compute the outputs of each network, ``(S, N, n)``, in double precision on the processor.
+
+    Args:
+        stack: Networks, on any device.
+        inputs: ``(N, features)``; each network sees all of them.
+    """
+    inputs = inputs.to(stack.weights)
+    pieces = [
+        stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu()
+        for x in inputs.split(_ROWS_AT_ONCE)
+    ]
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+
+
+@torch.no_grad()
+def joint_belief(stack: Stack, outputs: Tensor) -> Any:
+    """Return the belief that the outputs of all networks stand for, batch shape ``(N,)``.
+
+    One network has a belief of its own; several Gaussian ones are an ensemble.
+    """
+    if stack.n_networks == 1:
+        return stack.head.distribution(outputs[0])
+    members = stack.head.distribution(outputs)
+    return GaussianEnsemble.from_precision_tril(
+        members.loc, members.precision_tril, validate_args=False
+    )
+
+
+def stack_belief(stack: Stack, inputs: Tensor) -> Any:
+    """Return the belief of all networks together at inputs ``(N, features)``, in float64."""
+    return joint_belief(stack, stack_outputs(stack, inputs))

@@ -13,8 +13,7 @@ from torch import Generator, Tensor
 
 from priornet.distill.targets import Targets
 from priornet.distributions import GaussianEnsemble
-from priornet.estimators.fitted import stack_belief
-from priornet.nn import Stack
+from priornet.nn import Stack, stack_belief
 from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.training import Rows
 from priornet_paper.uci.config import Paper, Setting

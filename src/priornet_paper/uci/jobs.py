@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
-from priornet.estimators.fitted import stack_belief
 from priornet.evaluation.results import provenance
+from priornet.nn import stack_belief
 from priornet.training.threads import at_most
 from priornet_paper.runs.jobs import Job, Report
 from priornet_paper.runs.scores import SCORES

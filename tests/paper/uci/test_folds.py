@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from priornet.distill.targets import targets_for
-from priornet.estimators.fitted import stack_belief
+from priornet.nn import stack_belief
 from priornet.nn.architecture import Network
 from priornet_paper.uci import folds as module
 from priornet_paper.uci.folds import (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from priornet.estimators.fitted import stack_belief
-from priornet.nn import GaussianHead, NormalWishartHead
+from priornet.nn import GaussianHead, NormalWishartHead, stack_belief
 from priornet.nn.stacked import StackedMLP
 from priornet_paper.uci import search
 from priornet_paper.uci.config import METHODS, STUDENTS

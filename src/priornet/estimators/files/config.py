@@ -19,14 +19,8 @@ from numpy.typing import NDArray
 
 from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
-from priornet.estimators.distilled import DistilledRegressor
+from priornet.estimators.factory import ESTIMATORS
 from priornet.estimators.files.hints import describe_hint, fits_hint, is_number, shown_value
-from priornet.estimators.likelihood_regressors import (
-    DeepEnsembleRegressor,
-    EvidentialRegressor,
-    GaussianRegressor,
-)
-from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import Scaling, TargetColumns
@@ -35,16 +29,6 @@ __all__ = ["LARGEST", "ModelError", "SavedConfig", "config_text", "read_config",
 
 FORMAT = 2
 LARGEST = 1 << 28  # bytes; a longer file is not ours
-CLASSES: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        DeepEnsembleRegressor,
-        DistilledRegressor,
-        EvidentialRegressor,
-        GaussianRegressor,
-        PriorNetRegressor,
-    )
-}
 _MOST_NETWORKS = 1 << 20
 _LONGEST = 500  # characters of a message, whatever stands in the file
 _DIGEST, _WEIGHTS_DIGEST = "sha256", "weights_sha256"
@@ -221,12 +205,12 @@ def _checked(state: dict[str, Any]) -> SavedConfig:
 
 
 def _model(name: Any, parameters: Any) -> BaseRegressor:
-    if not isinstance(name, str) or name not in CLASSES:
-        listing = ", ".join(sorted(CLASSES))
+    if not isinstance(name, str) or name not in ESTIMATORS:
+        listing = ", ".join(sorted(ESTIMATORS))
         raise ModelError(
             f'"class": unknown class {shown_value(name)}; this version knows: {listing}.'
         )
-    cls = CLASSES[name]
+    cls: Any = ESTIMATORS[name]
     known = set(cls().get_params(deep=False)) - {"teacher"}
     hints = {**get_type_hints(cls), "random_state": int | None, "verbose": bool | int}
     _expect(isinstance(parameters, dict), f'"parameters" is {shown_value(parameters)}, no object.')

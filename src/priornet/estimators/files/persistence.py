@@ -32,7 +32,12 @@ from priornet.estimators.files.config import (
     read_config,
     sha256,
 )
-from priornet.estimators.files.folders import found_folder, open_together, state_of, whole_folder
+from priornet.estimators.files.folder_swap import (
+    found_folder,
+    open_together,
+    state_of,
+    whole_folder,
+)
 from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import Reference
 from priornet.estimators.prediction import in_units

@@ -11,8 +11,8 @@ import sys
 
 import pytest
 
-from priornet.estimators.files import folders
-from priornet.estimators.files.folders import (
+from priornet.estimators.files import folder_swap
+from priornet.estimators.files.folder_swap import (
     found_folder,
     open_together,
     replace_folder,
@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import priornet
 from priornet import GaussianRegressor, writing
-from priornet.estimators.files import folders
+from priornet.estimators.files import folder_swap
 
 STEPS = ("open", "os.chmod", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree")
 X = np.random.default_rng(0).normal(size=(30, 2))
@@ -68,7 +68,7 @@ def save_and_kill(path):
 found = {}
 for way in ("exchange", "two steps"):
     if way == "two steps":
-        folders._renameat2 = lambda: None
+        folder_swap._renameat2 = lambda: None
     folder = Path(sys.argv[1]) / way
     folder.mkdir()
     found[way] = list(save_and_kill(folder / "model"))
@@ -92,7 +92,7 @@ def killed(tmp_path_factory):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("way", ["exchange", "two steps"])
 def test_a_kill_at_any_step_leaves_a_model(way, killed):
-    if way == "exchange" and folders._renameat2() is None:
+    if way == "exchange" and folder_swap._renameat2() is None:
         pytest.skip("this system cannot exchange folders")
     found = killed[way]
     assert len(found) >= 8  # so many steps has a save
@@ -128,7 +128,7 @@ def names(folder):
 def test_the_new_one_takes_the_place_and_nothing_is_left(pair, is_able, monkeypatch):
     fresh, path = pair
     if not is_able:
-        monkeypatch.setattr(folders, "_renameat2", lambda: None)
+        monkeypatch.setattr(folder_swap, "_renameat2", lambda: None)
     replace_folder(fresh, path)
     assert names(path) == ["new"]
     assert names(path.parent) == ["model"]
@@ -136,10 +136,10 @@ def test_the_new_one_takes_the_place_and_nothing_is_left(pair, is_able, monkeypa
 
 def test_a_file_system_that_cannot_exchange_takes_two_steps(pair, monkeypatch):
     def refuse(*_):
-        folders.ctypes.set_errno(errno.EINVAL)
+        folder_swap.ctypes.set_errno(errno.EINVAL)
         return -1
 
-    monkeypatch.setattr(folders, "_renameat2", lambda: refuse)
+    monkeypatch.setattr(folder_swap, "_renameat2", lambda: refuse)
     fresh, path = pair
     replace_folder(fresh, path)
     assert names(path) == ["new"]
@@ -147,10 +147,10 @@ def test_a_file_system_that_cannot_exchange_takes_two_steps(pair, monkeypatch):
 
 def test_another_error_is_told(pair, monkeypatch):
     def refuse(*_):
-        folders.ctypes.set_errno(errno.ENOSPC)
+        folder_swap.ctypes.set_errno(errno.ENOSPC)
         return -1
 
-    monkeypatch.setattr(folders, "_renameat2", lambda: refuse)
+    monkeypatch.setattr(folder_swap, "_renameat2", lambda: refuse)
     with pytest.raises(OSError, match="No space left") as caught:
         replace_folder(*pair)
     assert caught.value.filename == str(pair[1])
@@ -166,7 +166,7 @@ def test_a_failed_second_step_puts_the_old_one_back(pair, monkeypatch):
             raise OSError("disk full")
         return rename(self, target)
 
-    monkeypatch.setattr(folders, "_renameat2", lambda: None)
+    monkeypatch.setattr(folder_swap, "_renameat2", lambda: None)
     monkeypatch.setattr(type(path), "rename", fail_to_move_in)
     with pytest.raises(OSError, match="disk full"):
         replace_folder(fresh, path)
@@ -186,7 +186,7 @@ def test_what_an_interrupted_replacement_left_is_found_and_removed_later(pair):
 @pytest.mark.parametrize("is_able", [True, False])
 def test_a_folder_that_somebody_called_old_stays(pair, is_able, monkeypatch):
     if not is_able:
-        monkeypatch.setattr(folders, "_renameat2", lambda: None)
+        monkeypatch.setattr(folder_swap, "_renameat2", lambda: None)
     fresh, path = pair
     theirs = path.with_name(".model.old")
     theirs.mkdir()
