@@ -169,18 +169,14 @@ def _normal_wishart(
         width = reach * (total * (excess * v * 0.5)).do("Sqrt")
     else:
         width = total.do("Sqrt") * np.array(interval.factors)
-    return Measures(
-        parts.mean,
-        parts.mean - width,
-        parts.mean + width,
-        total,
-        data,
-        knowledge,
-        data_entropy + information,
-        data_entropy,
-        information,
-        epkl,
-    )
+    ends = _around(parts.mean, width)
+    total_entropy = data_entropy + information
+    return Measures(*ends, total, data, knowledge, total_entropy, data_entropy, information, epkl)
+
+
+def _around(mean: Value, width: Value) -> tuple[Value, Value, Value]:
+    """Return the mean and both ends of an interval around it."""
+    return mean, mean - width, mean + width
 
 
 def _half_logdet(parts: _Gaussians) -> Value:
@@ -207,18 +203,8 @@ def _gaussian(
     factor = interval.factors or normal_quantile(interval.coverage)
     width = variance.do("Sqrt") * np.array(factor)
     none = entropy * 0.0
-    return Measures(
-        parts.mean,
-        parts.mean - width,
-        parts.mean + width,
-        variance,
-        variance,
-        variance * 0.0,
-        entropy,
-        entropy,
-        none,
-        none,
-    )
+    ends = _around(parts.mean, width)
+    return Measures(*ends, variance, variance, variance * 0.0, entropy, entropy, none, none)
 
 
 def _ensemble(
@@ -242,17 +228,15 @@ def _ensemble(
     entropy = _half_logdet(parts).reduce("ReduceMean", 0) + constant
     if interval.factors is None:
         scales = variances.do("Sqrt")
-        lower, upper = mixture_interval(graph, parts.mean, scales, mean, total, interval.coverage)
+        found = mixture_interval(graph, parts.mean, scales, mean, total, interval.coverage)
+        ends = mean, *found
     else:
-        width = total.do("Sqrt") * np.array(interval.factors)
-        lower, upper = mean - width, mean + width
-    epkl = _pairwise_kl(graph, head, raw, rank, parts, centred)
-    return Measures(mean, lower, upper, total, data, knowledge, None, entropy, None, epkl)
+        ends = _around(mean, total.do("Sqrt") * np.array(interval.factors))
+    epkl = _pairwise_kl(head, raw, rank, parts, centred)
+    return Measures(*ends, total, data, knowledge, None, entropy, None, epkl)
 
 
-def _pairwise_kl(
-    graph: Graph, head: Any, raw: Value, rank: int, parts: _Gaussians, centred: Value
-) -> Value:
+def _pairwise_kl(head: Any, raw: Value, rank: int, parts: _Gaussians, centred: Value) -> Value:
     r"""Compute Eq. (6) from averages over members, ``(..., 1)``.
 
     See :meth:`priornet.distributions.GaussianEnsemble.expected_pairwise_kl`; here as traces of
