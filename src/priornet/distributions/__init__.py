@@ -9,6 +9,7 @@ from priornet.distributions.averages import (
 from priornet.distributions.base import Decomposition, GaussianParameters
 from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.distributions.gaussian import Gaussian
+from priornet.distributions.information import ensemble_information
 from priornet.distributions.kl import as_gaussian
 from priornet.distributions.mixture import GaussianMixture, NormalMixture
 from priornet.distributions.normal import Normal
@@ -35,5 +36,6 @@ __all__ = [
     "Wishart",
     "as_gaussian",
     "covariance_averages",
+    "ensemble_information",
     "precision_averages",
 ]

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.distributions import GaussianEnsemble
+from priornet.distributions.ensemble import GaussianEnsemble
 
 __all__ = ["ensemble_information"]
 

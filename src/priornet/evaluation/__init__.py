@@ -16,8 +16,15 @@ if TYPE_CHECKING:
         evaluate_file,
         fit_file,
     )
-    from priornet.evaluation.results import provenance, provenance_of, read_results, write_results
+    from priornet.evaluation.results import (
+        preset_of,
+        provenance,
+        provenance_of,
+        read_results,
+        write_results,
+    )
     from priornet.evaluation.scored_files import score_file
+    from priornet.evaluation.spread import MEASURES
     from priornet.evaluation.summaries import (
         check_scores,
         check_summaries,
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "MEASURES",
     "Evaluation",
     "FileDistillation",
     "FileEvaluation",
@@ -36,6 +44,7 @@ __all__ = [
     "evaluate",
     "evaluate_file",
     "fit_file",
+    "preset_of",
     "provenance",
     "provenance_of",
     "read_results",
@@ -46,8 +55,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "MEASURES": "spread",
     **dict.fromkeys(("FileDistillation", "distil_file"), "distilled_files"),
-    **dict.fromkeys(("provenance", "provenance_of", "read_results", "write_results"), "results"),
+    **dict.fromkeys(("preset_of", "provenance", "provenance_of"), "results"),
+    **dict.fromkeys(("read_results", "write_results"), "results"),
     **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
     **dict.fromkeys(("FileEvaluation", "FileFit", "evaluate_file", "fit_file"), "labelled_files"),
     "score_file": "scored_files",

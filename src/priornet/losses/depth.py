@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from priornet.checks import check_mask, check_same_kind, check_shape, lifted, masked
 
-__all__ = ["dense_depth", "dense_depth_terms", "depth_of", "inverse_depth"]
+__all__ = ["LARGEST_INVERSE_DEPTH", "dense_depth", "dense_depth_terms", "depth_of", "inverse_depth"]
 
-RANGE = 100.0
+LARGEST_INVERSE_DEPTH = 100.0
 """Largest inverse depth, that of 10 cm where 10 m is the largest depth: SSIM's dynamic range."""
 
 _WINDOW, _SIGMA = 11, 1.5
@@ -30,7 +30,7 @@ def inverse_depth(depth: Tensor, max_depth: float = 10.0) -> Tensor:
         >>> inverse_depth(torch.tensor([0.5, 10.0]))
         tensor([20.,  1.])
     """
-    return (max_depth / depth).clamp(1.0, RANGE)
+    return (max_depth / depth).clamp(1.0, LARGEST_INVERSE_DEPTH)
 
 
 def depth_of(prediction: Tensor, max_depth: float = 10.0) -> Tensor:
@@ -44,7 +44,7 @@ def depth_of(prediction: Tensor, max_depth: float = 10.0) -> Tensor:
         >>> depth_of(torch.tensor([20.0, -1.0]))
         tensor([ 0.5000, 10.0000])
     """
-    return max_depth / prediction.clamp(1.0, RANGE)
+    return max_depth / prediction.clamp(1.0, LARGEST_INVERSE_DEPTH)
 
 
 def dense_depth(
@@ -127,7 +127,7 @@ def _dissimilarity(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     inside = mask[:, margin:-margin, margin:-margin]
     weight = torch.where(inside, weight, 1.0)
     mean_x, mean_y, xx, yy, xy = (moment / weight for moment in moments)
-    c1, c2 = (0.01 * RANGE) ** 2, (0.03 * RANGE) ** 2
+    c1, c2 = (0.01 * LARGEST_INVERSE_DEPTH) ** 2, (0.03 * LARGEST_INVERSE_DEPTH) ** 2
     luminance = (2 * mean_x * mean_y + c1) / (mean_x.square() + mean_y.square() + c1)
     spread = xx - mean_x.square() + yy - mean_y.square()
     structure = (2 * (xy - mean_x * mean_y) + c2) / (spread + c2)

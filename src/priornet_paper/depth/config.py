@@ -6,12 +6,12 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, cast
 
-from priornet import methods
+from priornet.methods import METHODS as ALL_METHODS
 from priornet.methods import STUDENTS
 
 __all__ = ["DATASETS", "METHODS", "STUDENTS", "Config"]
 
-METHODS = tuple(methods.METHODS)
+METHODS = tuple(ALL_METHODS)
 DATASETS = ("nyu", "kitti")
 
 # Settings that are gone, and the value under which they did nothing: older results name them.

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from priornet.depth import DepthError
-from priornet.evaluation.results import provenance_of
-from priornet.evaluation.summaries import check_summaries
+from priornet.evaluation import check_summaries, provenance_of
 from priornet_paper.depth.config import METHODS, STUDENTS, Config
 from priornet_paper.depth.orders import Event, Order, Task
 from priornet_paper.depth.presets import Recipe

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from priornet.cli.errors import InputError
+from priornet.cli import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ def read_maps(
         NoMaps: Maps are missing.
         InputError: They are damaged, or the images are not those that were scored.
     """
-    from priornet.evaluation.results import read_results
+    from priornet.evaluation import read_results
     from priornet_paper.depth.protocol import nearest
 
     content = read_results(path)
@@ -73,7 +73,7 @@ def read_maps(
 def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
     """Maps by set and model."""
     from priornet.depth import DepthMaps
-    from priornet.nn.weights import read_tensors
+    from priornet.nn import read_tensors
 
     found: dict[str, dict[str, DepthMaps]] = {}
     for model in _MODELS:

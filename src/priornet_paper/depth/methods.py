@@ -20,7 +20,7 @@ from priornet import losses, training
 from priornet.depth import DepthError
 from priornet.distill import Targets, targets_for
 from priornet.distributions import GaussianEnsemble
-from priornet.losses.depth import RANGE, dense_depth, depth_of, inverse_depth
+from priornet.losses import LARGEST_INVERSE_DEPTH, dense_depth, depth_of, inverse_depth
 from priornet.methods import METHODS, Method
 from priornet.nn import DenseDepth, Head, make_head, stack_head
 from priornet.nn.dense_depth import EfficientNetLite0
@@ -173,7 +173,7 @@ class _Gaussian(Objective):
         farthest = _FARTHEST[self.config.dataset]
         metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
         # What is behind the camera is as near as can be: its inverse would be far.
-        inverse = inverse_depth(metres.clamp(min=farthest / RANGE), farthest)
+        inverse = inverse_depth(metres.clamp(min=farthest / LARGEST_INVERSE_DEPTH), farthest)
         return dense_depth(inverse, depth, max_depth=farthest, mask=depth > 0)
 
 

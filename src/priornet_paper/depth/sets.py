@@ -17,7 +17,7 @@ from priornet.depth import (
     is_kitti_road,
     last_of_each_category,
 )
-from priornet.nn.dense_depth.efficientnet import packaged_weights
+from priornet.nn.dense_depth import packaged_weights
 from priornet_paper.depth.augmentation import augmentation_for
 from priornet_paper.depth.batches import TrainingSet, scale_of
 from priornet_paper.depth.config import Config

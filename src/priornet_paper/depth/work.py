@@ -23,9 +23,8 @@ from torch import Tensor, nn
 
 from priornet.depth import depth_record
 from priornet.distill import start_as_member
-from priornet.evaluation.results import provenance, provenance_of
-from priornet.nn import DenseDepth
-from priornet.nn.weights import TensorFile, read_tensors, write_tensors
+from priornet.evaluation import provenance, provenance_of
+from priornet.nn import DenseDepth, TensorFile, read_tensors, write_tensors
 from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.config import STUDENTS
 from priornet_paper.depth.machine import (

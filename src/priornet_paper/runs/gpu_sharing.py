@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from priornet.training.threads import available_cores
+from priornet.training import available_cores
 
 __all__ = ["can_share", "default_workers", "shared_gpu"]
 

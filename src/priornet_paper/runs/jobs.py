@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
-from priornet.training.threads import available_cores
+from priornet.training import available_cores
 
 __all__ = ["Job", "Report", "Watch", "Work", "run_jobs"]
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from priornet import metrics
-from priornet.distributions import GaussianEnsemble
-from priornet.distributions.information import ensemble_information
+from priornet.distributions import GaussianEnsemble, ensemble_information
 from priornet.uncertainty import uncertainty
 
 __all__ = ["SCORES", "accuracy", "measures"]

@@ -15,9 +15,9 @@ from typing import Any
 
 from torch import Tensor
 
-from priornet.evaluation.results import provenance_of, read_results, signature_of, write_results
+from priornet.evaluation import provenance_of, read_results, signature_of, write_results
 from priornet.messages import warn_user
-from priornet.nn.weights import read_tensors, write_tensors
+from priornet.nn import read_tensors, write_tensors
 
 __all__ = ["Store", "fingerprint", "merge_results", "read_finished", "write_merged"]
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from priornet.distributions import NormalWishart
-from priornet.evaluation.results import provenance
+from priornet.evaluation import provenance
 from priornet.uncertainty import uncertainty
 
 __all__ = ["BELIEFS", "Belief", "Config", "run"]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from priornet.report.axes import TEXT, tidy
+from priornet.report import TEXT, tidy
 
 __all__ = ["draw", "plot_gaussians", "plot_prior"]
 

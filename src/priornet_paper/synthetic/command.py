@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.kinds import RESULTS
-from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
-from priornet.cli.output import coloured, method_table, print_lines
-from priornet.cli.outputs import check_outputs, figure_paths, make_folder
+from priornet.cli import (
+    LARGEST_SEED,
+    RESULTS,
+    AsJson,
+    Overwrite,
+    check_outputs,
+    coloured,
+    figure_paths,
+    make_folder,
+    method_table,
+    print_lines,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,8 +67,8 @@ def synthetic(
     """
     import json
 
-    from priornet.evaluation.results import write_results
-    from priornet.report.figure_files import write_figure
+    from priornet.evaluation import write_results
+    from priornet.report import write_figure
     from priornet_paper.synthetic.panels_figure import draw_panels
 
     written = [(out / "synthetic.json", RESULTS), *figure_paths(figures or out, "synthetic-panels")]
@@ -88,8 +96,8 @@ def behaviours(
     """
     import json
 
-    from priornet.evaluation.results import write_results
-    from priornet.report.figure_files import write_figure
+    from priornet.evaluation import write_results
+    from priornet.report import write_figure
     from priornet_paper.synthetic.behaviours import run
     from priornet_paper.synthetic.behaviours_figure import draw
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from priornet.report import curves
-from priornet.report.axes import TEXT
+from priornet.report import TEXT, curves
 
 __all__ = ["draw_panels"]
 

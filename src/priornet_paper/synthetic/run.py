@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from priornet import training
-from priornet.evaluation.results import preset_of, provenance
+from priornet.evaluation import preset_of, provenance
 from priornet_paper.synthetic.score import (
     Predictor,
     against,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from priornet import metrics
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.evaluation.results import summary
+from priornet.evaluation import summary
 from priornet.uncertainty import uncertainty
 from priornet_paper.runs.scores import accuracy, measures
 from priornet_paper.synthetic.task import sample_inputs, sample_targets, true_mean, true_std

@@ -9,11 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError
-from priornet.cli.kinds import RESULTS
-from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite, Quiet
-from priornet.cli.output import coloured, method_table, print_lines
-from priornet.cli.outputs import check_outputs
+from priornet.cli import (
+    LARGEST_SEED,
+    RESULTS,
+    AsJson,
+    InputError,
+    Overwrite,
+    Quiet,
+    check_outputs,
+    coloured,
+    method_table,
+    print_lines,
+)
 from priornet.methods import TABULAR
 
 __all__ = ["uci"]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from priornet.methods import STUDENTS
-from priornet.training.threads import at_most
+from priornet.training import at_most
 from priornet_paper.uci.config import Defaults
 from priornet_paper.uci.folds import Fold
 

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from priornet.evaluation.results import provenance_of, signature_of, summary
-from priornet.evaluation.spread import MEASURES
-from priornet.evaluation.summaries import check_scores
+from priornet.evaluation import MEASURES, check_scores, provenance_of, signature_of, summary
 from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
 from priornet_paper.runs.jobs import Job, Watch, run_jobs
 from priornet_paper.runs.progress import Bars, progress_bars

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.distill.targets import Targets
+from priornet.distill import Targets
 from priornet.distributions import GaussianEnsemble
 from priornet.nn import Stack, stack_belief
-from priornet.tables.factor_analysis import FactorAnalysisGenerator
+from priornet.tables import FactorAnalysisGenerator
 from priornet.training import Rows
 from priornet_paper.uci.config import Paper, Setting
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from numpy.typing import NDArray
 
-from priornet.evaluation.results import provenance
+from priornet.evaluation import provenance
 from priornet.nn import stack_belief
-from priornet.training.threads import at_most
+from priornet.training import at_most
 from priornet_paper.runs.jobs import Job, Report
 from priornet_paper.runs.scores import SCORES
 from priornet_paper.runs.store import Store, fingerprint

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from priornet.distill.initialisation import start_as_members
-from priornet.distill.targets import targets_for
+from priornet.distill import start_as_members, targets_for
 from priornet.distributions import NormalWishart
 from priornet.methods import METHODS
-from priornet.nn import Stack
-from priornet.nn.architecture import Network
+from priornet.nn import Network, Stack
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batches, Loss, StackedAdam, cosine, fit, objectives
 from priornet_paper.uci.folds import FoldRows, Part, Prepared, Task, seed_of

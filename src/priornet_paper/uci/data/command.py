@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.options import AsJson
-from priornet.cli.output import print_lines
+from priornet.cli import AsJson, print_lines
 
 __all__ = ["datasets"]
 

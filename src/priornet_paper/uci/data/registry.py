@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from priornet.tables.read import TableError
+from priornet.tables import TableError
 
 __all__ = ["DATASETS", "Dataset", "UciError", "dataset"]
 
