@@ -39,7 +39,7 @@ MODULE = """
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, table):
-    """A folder with inputs, a table with targets, and a module."""
+    """Make a folder with inputs, a table with targets, and a module."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     (tmp_path / "mine.py").write_text(dedent(MODULE))
@@ -186,10 +186,10 @@ def test_bad_usage_is_one_line(refused, here, arguments, message):
 
 
 def test_a_single_network_cannot_teach(refused, here, models):
-    said = refused(
+    shown = refused(
         *("distill", "--teacher", models / "single", "--data", "x.csv", "--out", "s", "--quiet")
     )
-    assert "whose members can disagree; GaussianRegressor predicts one Gaussian" in said
+    assert "whose members can disagree; GaussianRegressor predicts one Gaussian" in shown
 
 
 def test_other_files_are_not_overwritten(refused, here):
@@ -203,25 +203,25 @@ def test_a_mistyped_number_is_named_by_its_row_of_the_file(refused, here, ensemb
     wrong.loc[100, "x"] = "1.2.3"
     wrong.loc[:50, "strength"] = np.nan
     wrong.to_csv("wrong.csv", index=False)
-    said = refused(
+    shown = refused(
         *("distill", "--teacher", ensemble, "--data", "wrong.csv", "--target", "strength"),
         *("--out", "student", "--quiet"),
     )
-    assert 'wrong.csv: column "x", row 101: "1.2.3" is not a number' in said
+    assert 'wrong.csv: column "x", row 101: "1.2.3" is not a number' in shown
 
 
 @pytest.mark.parametrize("own", [True, False])
 def test_an_infinite_unlabelled_value_blames_its_own_file(refused, here, ensemble, table, own):
     table[FEATURES].assign(x=[*table["x"][:-1], np.inf]).to_csv("inf.csv", index=False)
-    said = refused(
+    shown = refused(
         *("distill", "--teacher", ensemble if own else "mine:committee", "--data", "x.csv"),
         *("--unlabelled", "inf.csv", "--out", "student", "--quiet"),
     )
-    assert 'inf.csv: column "x", row 120' in said
-    assert "x.csv: column" not in said
+    assert 'inf.csv: column "x", row 120' in shown
+    assert "x.csv: column" not in shown
 
 
-def test_columns_are_said_and_noted_as_by_fit(call, here, table):
+def test_columns_are_described_as_by_fit(call, here, table):
     odd = table.assign(x=[*table["x"][:-1], 1e9])
     odd.loc[:50, "strength"] = np.nan
     odd.to_csv("odd.csv", index=False)
@@ -231,6 +231,6 @@ def test_columns_are_said_and_noted_as_by_fit(call, here, table):
     )
     assert done.exit_code == 0, done.output
     assert "odd.csv: columns as they are read:" in done.stderr
-    (said,) = [line for line in done.stderr.splitlines() if "1e+09" in line and "Warn" in line]
-    assert said.startswith("Warning: odd.csv: ")
-    assert "row 120" in said
+    (shown,) = [line for line in done.stderr.splitlines() if "1e+09" in line and "Warn" in line]
+    assert shown.startswith("Warning: odd.csv: ")
+    assert "row 120" in shown

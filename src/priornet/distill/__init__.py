@@ -1,4 +1,4 @@
-"""Distillation: teachers, where a student asks them, and what it learns from the answers."""
+"""Distillation: teachers, transfer sets, and students that learn the teachers' answers."""
 
 from priornet.distill.answers import AgreementWarning, Answers, ask, ask_all
 from priornet.distill.faithfulness import Agreement, Faithfulness, FaithfulnessWarning, compare

@@ -1,4 +1,4 @@
-"""The student: its size and training by default, how it starts, and what it learns."""
+"""The student: its default size, its settings and its training."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Fields = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Targets:
-    """One kind of target: what it keeps of an ensemble, and the loss of a prediction against that.
+    """One kind of target: fields of an ensemble, and the loss of a prediction against them.
 
     Attributes:
         n_targets: Target dimension K.

@@ -284,6 +284,7 @@ class DistilledRegressor(BaseRegressor):
 
     def _student_settings(self, problem: DistillationProblem) -> StudentSettings:
         """Replace every ``"auto"`` by a default for the problem."""
+        transfer = TransferSet() if self.transfer is None else self.transfer
         n_rows, has_weights = len(problem.centres), problem.members is not None
         size = student_size(n_rows, tuple(self.hidden), problem.kind)
         by_likelihood = self.objective == "endd" and (
@@ -295,7 +296,7 @@ class DistilledRegressor(BaseRegressor):
             self.objective,
             by_likelihood,
             self.temperature,
-            TransferSet() if self.transfer is None else self.transfer,
+            transfer,
             size.n_transfer if self.n_transfer == "auto" else self.n_transfer,
             size.hidden if hidden is None else tuple(hidden),
             size.n_pieces if self.student_pieces == "auto" else self.student_pieces,
