@@ -1,4 +1,4 @@
-"""What every head promises: a valid distribution per row or pixel, in at least float32."""
+"""The contract of every head: a valid distribution per row or pixel, in at least float32."""
 
 from __future__ import annotations
 

@@ -167,11 +167,11 @@ def test_per_pixel_head_is_the_dense_head_at_every_pixel(name, k_dim):
         pixels.projection.weight.copy_(dense.projection.weight[:, :, None, None])
         pixels.projection.bias.copy_(dense.projection.bias)
     image = random_normal((2, FEATURES, 3, 4))
-    ours = parameters_of(pixels(image))
-    theirs = parameters_of(dense(image.permute(0, 2, 3, 1)))  # (2, 3, 4, features)
-    assert ours.keys() == theirs.keys()
-    for key, value in theirs.items():
-        assert_close(ours[key], value, rel=1e-12, abs=1e-13)
+    one = parameters_of(pixels(image))
+    reference = parameters_of(dense(image.permute(0, 2, 3, 1)))  # (2, 3, 4, features)
+    assert one.keys() == reference.keys()
+    for key, value in reference.items():
+        assert_close(one[key], value, rel=1e-12, abs=1e-13)
 
 
 def test_diagonal_covariance_gives_independent_coordinates():
@@ -300,8 +300,8 @@ def test_state_dict_round_trip_gives_the_same_prediction(name, tmp_path):
     state = torch.load(tmp_path / "head.pt", weights_only=True)
     assert sorted(state) == ["projection.bias", "projection.weight"]
     other.load_state_dict(state)
-    ours, theirs = parameters_of(other(features)), parameters_of(head(features))
-    assert all(torch.equal(ours[key], value) for key, value in theirs.items())
+    one, reference = parameters_of(other(features)), parameters_of(head(features))
+    assert all(torch.equal(one[key], value) for key, value in reference.items())
 
 
 @pytest.mark.parametrize("name", HEADS)

@@ -1,4 +1,4 @@
-"""A stack is its networks side by side: same numbers, same first weights, alone or in company."""
+"""A stack is its networks side by side: same numbers and same first weights as each one alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_outputs_are_those_of_the_networks_one_by_one(n_networks):
         torch.testing.assert_close(stack.raw(x)[i], perceptron(stack, i)(x[i]))
 
 
-def test_first_weights_do_not_depend_on_the_company():
+def test_first_weights_do_not_depend_on_other_networks():
     alone = varied([17])
     among = varied([*range(99), 17])
     assert torch.equal(alone.weights[0], among.weights[99])
@@ -48,9 +48,9 @@ def test_first_weights_agree_between_precisions():
 def test_first_weights_are_spread_as_torch_spreads_them():
     stack = StackedMLP(100, (400,), GaussianHead(400, init_gain=1.0), [0])
     layer = nn.Linear(100, 400)
-    ours = stack.pieces()["0.weight"].detach()
-    torch.testing.assert_close(ours.std(), layer.weight.std().detach(), rtol=0.02, atol=0.0)
-    assert float(ours.abs().max()) <= 0.1
+    found = stack.pieces()["0.weight"].detach()
+    torch.testing.assert_close(found.std(), layer.weight.std().detach(), rtol=0.02, atol=0.0)
+    assert float(found.abs().max()) <= 0.1
 
 
 def test_first_prediction_is_that_of_the_head():

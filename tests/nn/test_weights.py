@@ -1,4 +1,4 @@
-"""Tensors in files, others' and our own: what is read, what is refused; and folded norms."""
+"""Weights in files: published ones and priornet's format, accepted or refused; folded norms."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_other_files_are_refused(path):
 
     path.parent.mkdir()
     save_file({"a": torch.ones(2)}, path)
-    with pytest.raises(ValueError, match="not one of our files"):
+    with pytest.raises(ValueError, match="not a file that priornet wrote"):
         read_tensors(path)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="damaged"):

@@ -1,4 +1,4 @@
-"""Training runs where it is asked to, and gives the numbers that the CPU gives."""
+"""Training runs on the chosen device, with the numbers of the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: learns, keeps the best weights, and treats each network as if it were alone."""
+"""Training: learns, keeps the best weights, and treats each network on its own."""
 
 from __future__ import annotations
 

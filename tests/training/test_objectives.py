@@ -41,7 +41,7 @@ def marked(y):
     return batch(torch.cat([y * has_target, has_target], -1))
 
 
-def test_masked_rows_cost_nothing(y):
+def test_mseen_rows_cost_nothing(y):
     mask = torch.tensor([True, False, True]).expand(SHAPE)
     gaussian = Gaussian(torch.zeros(*SHAPE, 1), torch.ones(*SHAPE, 1, 1))
     for loss, prediction in (
@@ -93,16 +93,16 @@ def test_warming_rows_learn_the_pooled_posterior(marked, wrap):
 
 @pytest.mark.parametrize("start", [10.0, torch.tensor([[10.0], [4.0]])])
 def test_a_student_is_annealed(start, y):
-    asked = []
+    seen = []
 
     def spied(_prediction, columns, temperature):
-        asked.append(temperature)
+        seen.append(temperature)
         return columns
 
     loss = objectives.student(SimpleNamespace(loss=spied), start)
     for share in (0.0, 0.5, 0.9):
         loss(None, batch(y), share)
-    assert_close(asked[0], start)
-    assert_close(asked[1], 1 + (start - 1) / 2)
-    assert asked[2] == 1.0  # a plain number: losses without temperature are faster
-    assert isinstance(asked[2], float)
+    assert_close(seen[0], start)
+    assert_close(seen[1], 1 + (start - 1) / 2)
+    assert seen[2] == 1.0  # a plain number: losses without temperature are faster
+    assert isinstance(seen[2], float)

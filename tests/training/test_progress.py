@@ -1,4 +1,4 @@
-"""The bar tells of the model that would be kept, and of nothing when it is not wanted."""
+"""The bar shows the loss of the weights that are kept, or nothing at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training of a stack reports of the rows that it holds out."""
+"""Training of a stack: the losses of held-out rows that it reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def nll(gaussian, batch, share):
 
 
 def test_the_validation_loss_is_that_of_weighted_rows():
-    """By hand: at a rate of zero a network says N(0, 1), and a target y costs (y^2 + ln 2 pi) / 2.
+    """By hand: at rate 0 a network predicts N(0, 1), and a target y costs (y^2 + ln 2 pi) / 2.
 
     Each network holds out two rows, with targets 0 and 2, of weights 1 and 3; or 2 and 4, 3 and 0.
     """

@@ -1,4 +1,4 @@
-"""Denormal numbers are zero for a while, and numbers again afterwards."""
+"""Denormal numbers are rounded to zero for a while only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_denormal_numbers_are_zero_inside_only():
 
 
 @pytest.mark.usefixtures("can_flush")
-def test_who_flushes_anyway_goes_on_doing_so():
+def test_flushing_that_was_on_before_stays_on():
     torch.set_flush_denormal(True)
     try:
         with flushed():

@@ -203,7 +203,7 @@ def read_tensors(path: Path) -> TensorFile:
     except FileNotFoundError:
         raise
     except KeyError as error:
-        raise TensorFileError(f"{path}: not one of our files (no {error} in it).") from error
+        raise TensorFileError(f"{path}: not a file that priornet wrote (no {error}).") from error
     except (SafetensorError, OSError, ValueError, AttributeError, TypeError) as error:
         raise TensorFileError(f"{path}: damaged ({error}).") from error
     return TensorFile(tensors, state)

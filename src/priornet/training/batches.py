@@ -123,7 +123,7 @@ class Batches:
 
     @property
     def epoch_length(self) -> int | Tensor:
-        """Steps in an epoch; where networks differ one number for each, ``(S, 1)``."""
+        """Count the steps of an epoch; one number per network, ``(S, 1)``, if they differ."""
         if self.n_full == self.n_steps:
             return self.n_steps
         return self._counts_there.double().unsqueeze(-1)

@@ -65,7 +65,7 @@ CASES = {
     "scaled in place": (GaussianHead(8), scaled_in_place),
     "of the mean alone": (GaussianHead(8), lambda p: (p.loc - Y).square().sum(-1)),
     "of a fixed mean": (GaussianHead(8), of_a_fixed_mean),
-    "asked before": (GaussianHead(8), looked_at_before),
+    "evaluated before": (GaussianHead(8), looked_at_before),
     "composed": (NormalWishartHead(8), lambda p: losses.gaussian_nll(p.predictive(), Y)),
     "one output for two parameters": (NormalWishartHead(8, tied_evidence=True), reverse_kl),
     "a product": (NormalWishartHead(8, covariance="diagonal"), lambda p: p.entropy()),
@@ -107,7 +107,7 @@ def test_parameters_of_a_loss_of_ones_own_learn_too():
         ("scaled", False),
         ("scaled in place", False),
         ("of a fixed mean", False),
-        ("asked before", False),
+        ("evaluated before", False),
         ("composed", False),
     ],
 )

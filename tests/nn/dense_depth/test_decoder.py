@@ -1,4 +1,4 @@
-"""DenseDepth: shapes and layouts, any head, members that go their own way, precision, training."""
+"""DenseDepth: shapes and layouts, any head, early split of members, precision, training."""
 
 from __future__ import annotations
 

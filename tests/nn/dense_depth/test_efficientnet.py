@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0: what the packaged ImageNet weights mean, computed a second time."""
+"""EfficientNet-Lite0: the packaged ImageNet weights, computed a second time."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def misfit(net, images):
 def test_photographs_look_as_they_did_in_training(net, monkeypatch):
     # The statistics in the weights come from ImageNet: wrong pixels or margins would show in them.
     images = photographs()
-    ours = misfit(net, images)
+    found = misfit(net, images)
     mean, std = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]).view(2, 3, 1, 1)
     others = {
         "other normalisation": ((images - mean) / std + 127 / 128) * (128 / 255),
@@ -163,13 +163,13 @@ def test_photographs_look_as_they_did_in_training(net, monkeypatch):
         "blue first": images.flip(1),
     }
     for name, wrong in others.items():
-        assert misfit(net, wrong) > 1.02 * ours, name
+        assert misfit(net, wrong) > 1.02 * found, name
 
     def even_margins(conv, x):
         return F.conv2d(x, conv.weight, None, conv.stride, conv.kernel_size[0] // 2, 1, conv.groups)
 
     monkeypatch.setattr("priornet.nn.dense_depth.efficientnet._SameConv2d.forward", even_margins)
-    assert misfit(net, images) > 1.1 * ours
+    assert misfit(net, images) > 1.1 * found
 
 
 def test_bedrooms_are_recognised(net, state):

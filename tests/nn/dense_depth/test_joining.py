@@ -1,4 +1,4 @@
-"""Doubling and joining maps: bilinear by every way, gradients included, as precise as they are."""
+"""Doubling and joining maps: bilinear by every implementation, with precise gradients."""
 
 from __future__ import annotations
 
@@ -160,10 +160,10 @@ def test_many_gradients_of_what_a_kernel_joins_at_once():
     skip = random_normal((1, 1, 4, 6), 1)
     found, expected = joined_by_kernel(x, skip), expected_join(x, skip)
     many = random_normal((5, *expected.shape), 2)
-    ours, theirs = (
+    one, reference = (
         torch.autograd.grad(y, x, many, is_grads_batched=True)[0] for y in (found, expected)
     )
-    assert_close(ours, theirs, rel=1e-12, abs=1e-12)
+    assert_close(one, reference, rel=1e-12, abs=1e-12)
 
 
 def test_doubled_maps_keep_their_precision_inside_autocast():
@@ -194,9 +194,9 @@ def test_kernels_join_and_take_gradients_back(channels, n_skip, height, width, d
     assert found.is_contiguous(memory_format=torch.channels_last)
     assert_close(found.double(), expected, rel=rel, abs=rel)
     weights = random_normal(tuple(expected.shape), 2).to(device, dtype)
-    ours = torch.autograd.grad(found, (x, skip), weights)
-    theirs = torch.autograd.grad(expected, exact, weights.double())
-    for one, other in zip(ours, theirs, strict=True):
+    gradients = torch.autograd.grad(found, (x, skip), weights)
+    reference = torch.autograd.grad(expected, exact, weights.double())
+    for one, other in zip(gradients, reference, strict=True):
         assert_close(one.double(), other, rel=rel, abs=rel)
 
 

@@ -21,13 +21,13 @@ def tensors(generator):
 
 
 @pytest.fixture
-def remarks():
+def messages():
     return []
 
 
 @pytest.fixture
-def files(tmp_path, remarks):
-    found = Checkpoints(tmp_path, "mine", remarks.append)
+def files(tmp_path, messages):
+    found = Checkpoints(tmp_path, "own", messages.append)
     yield found
     found.close()
 
@@ -45,7 +45,7 @@ def save(files, tensors, *epochs):
 def test_what_was_written_comes_back(files, tensors):
     save(files, tensors, 1)
     found = newest(files)
-    assert found.state == {"losses": [0.5], "epoch": 1, "fingerprint": "mine"}
+    assert found.state == {"losses": [0.5], "epoch": 1, "fingerprint": "own"}
     assert found.tensors.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert torch.equal(found.tensors[name], tensor)
@@ -85,37 +85,37 @@ def empty(path):
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, empty])
 def test_a_damaged_file_is_named_and_the_one_before_it_serves(
-    files, tensors, tmp_path, remarks, damage
+    files, tensors, tmp_path, messages, damage
 ):
     save(files, tensors, 1, 2)
     damage(tmp_path / "epoch-0002.safetensors")
     assert newest(files).state["epoch"] == 1
-    assert len(remarks) == 1
-    assert remarks[0].startswith(f"{tmp_path / 'epoch-0002.safetensors'}: damaged (")
+    assert len(messages) == 1
+    assert messages[0].startswith(f"{tmp_path / 'epoch-0002.safetensors'}: damaged (")
     damage(tmp_path / "epoch-0001.safetensors")
     assert newest(files) is None
 
 
-def test_a_strange_file_is_passed_over(files, tensors, tmp_path, remarks):
+def test_a_file_of_another_kind_is_passed_over(files, tensors, tmp_path, messages):
     from safetensors.torch import save_file
 
     save(files, tensors, 1)
     save_file({"weight": torch.ones(2)}, tmp_path / "epoch-0002.safetensors")
     assert newest(files).state["epoch"] == 1
-    assert "epoch-0002.safetensors: not one of our files" in remarks[0]
+    assert "epoch-0002.safetensors: not a file that priornet wrote" in messages[0]
 
 
-def test_checkpoints_of_other_settings_are_not_used(files, tensors, tmp_path, remarks):
+def test_checkpoints_of_other_settings_are_not_used(files, tensors, tmp_path, messages):
     save(files, tensors, 1)
-    others = Checkpoints(tmp_path, "theirs", remarks.append)
+    others = Checkpoints(tmp_path, "other", messages.append)
     assert newest(others) is None
-    assert "of other settings or other data" in remarks[0]
+    assert "of other settings or other data" in messages[0]
     others.close()
 
 
-def test_checkpoints_of_other_settings_do_not_push_ours_out(files, tensors, tmp_path, remarks):
+def test_checkpoints_of_other_settings_do_not_push_this_one_out(files, tensors, tmp_path, messages):
     save(files, tensors, 19, 20)
-    others = Checkpoints(tmp_path, "theirs", remarks.append)
+    others = Checkpoints(tmp_path, "other", messages.append)
     assert newest(others) is None
     for epoch in (1, 2, 3):
         save(others, tensors, epoch)
@@ -134,7 +134,7 @@ def test_a_file_that_was_not_finished_is_not_seen(files, tensors, tmp_path):
 
 def test_a_failed_write_is_raised_and_leaves_nothing(tmp_path, tensors):
     (tmp_path / "file").write_text("no folder")
-    files = Checkpoints(tmp_path / "file", "mine", lambda _: None)
+    files = Checkpoints(tmp_path / "file", "own", lambda _: None)
     files.save(1, tensors, {})
     with pytest.raises(OSError, match="file"):
         files.close()

@@ -16,16 +16,16 @@ def dropped(module, maps, seed=3):
     return module(maps)
 
 
-@pytest.mark.parametrize("n_foreign", [0, 6])
-def test_parts_of_a_batch_lose_the_maps_that_the_whole_loses(n_foreign):
-    own, foreign = torch.rand(6, 5, 2, 2), torch.rand(n_foreign, 5, 2, 2)
+@pytest.mark.parametrize("n_ood", [0, 6])
+def test_parts_of_a_batch_lose_the_maps_that_the_whole_loses(n_ood):
+    own, ood = torch.rand(6, 5, 2, 2), torch.rand(n_ood, 5, 2, 2)
     with torch.random.fork_rng(devices=[]):
-        whole = dropped(nn.Dropout2d(0.4), torch.cat([own, foreign]))
+        whole = dropped(nn.Dropout2d(0.4), torch.cat([own, ood]))
         parts = []
         for rank in range(3):
             mine = Share(rank, 3).of(6)
-            ours = torch.cat([own[mine], foreign[mine]])
-            parts.append(dropped(SharedDropout(0.4, Share(rank, 3), 2), ours))
+            part = torch.cat([own[mine], ood[mine]])
+            parts.append(dropped(SharedDropout(0.4, Share(rank, 3), 2), part))
     assert (whole == 0).any()
     assert torch.equal(torch.cat([part[:2] for part in parts]), whole[:6])
     assert torch.equal(torch.cat([part[2:] for part in parts]), whole[6:])

@@ -1,4 +1,4 @@
-"""The loop: it learns, goes on bit for bit where it stopped, and shares batches among processes."""
+"""The training loop: it learns, resumes bit for bit, and shares batches among processes."""
 
 import os
 import signal
@@ -115,14 +115,14 @@ def test_students_taught_together_end_as_they_do_alone(tmp_path):
     assert len({tuple(outcome.losses) for outcome in outcomes}) == len(TOGETHER)
 
 
-def test_teachers_are_asked_once_for_all_of_their_students(tmp_path, monkeypatch):
-    asked = []
+def test_teachers_answer_once_for_all_of_their_students(tmp_path, monkeypatch):
+    calls = []
     plain = loop.Step._asked
-    monkeypatch.setattr(loop.Step, "_asked", lambda self, x: asked.append(1) or plain(self, x))
+    monkeypatch.setattr(loop.Step, "_asked", lambda self, x: calls.append(1) or plain(self, x))
     run_tiny(tmp_path / "one", "EnD2")
-    alone = len(asked)
+    alone = len(calls)
     run_tiny(tmp_path / "four", "+".join(TOGETHER))
-    assert len(asked) == 2 * alone > 0
+    assert len(calls) == 2 * alone > 0
 
 
 def test_students_taught_together_go_on_where_they_stopped(tmp_path):
@@ -168,7 +168,7 @@ def test_a_batch_that_cannot_be_halved_is_refused(tmp_path):
 
 
 def test_batch_statistics_are_those_of_the_images_of_the_set_alone(tmp_path):
-    """Foreign images pass through with the statistics so far, and leave no trace in them."""
+    """Out-of-domain images pass through with the statistics so far, and leave no trace in them."""
     config = replace(TINY, norm="batch", learning_rate=1e-12, weight_decay=0.0)
     single, _ = run_tiny(tmp_path / "a", "Single", config)
     prior_network, _ = run_tiny(tmp_path / "b", "NWPN", config)
@@ -207,8 +207,8 @@ def test_teachers_are_compiled_once_for_all_of_them():
     torch.compiler.reset()
     teachers = [DenseDepth(None, "efficientnet_lite0", n_decoder=16).eval() for _ in range(3)]
     images = torch.rand(2, 3, 32, 64)
-    ask = torch.compile(loop._raw, dynamic=False, backend=count)
+    raw = torch.compile(loop._raw, dynamic=False, backend=count)
     with torch.no_grad():
         for teacher in teachers:
-            torch.testing.assert_close(ask(teacher, images), teacher.raw(images))
+            torch.testing.assert_close(raw(teacher, images), teacher.raw(images))
     assert len(graphs) == 1

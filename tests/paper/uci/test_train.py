@@ -79,11 +79,11 @@ def test_the_rate_falls_after_the_first_step(stack_of, smoke, epochs):
 
 def test_the_temperature_is_held_then_falls_to_one(stack_of, smoke, teachers, monkeypatch):
     """By hand, for ten epochs: T for 20 %, a straight line to 1 over 60 %, then 1."""
-    asked: list[torch.Tensor] = []
+    seen: list[torch.Tensor] = []
     own = losses.endd
 
     def spied(nw, teacher, temperature, tempering):
-        asked.append(torch.as_tensor(temperature).expand(2, 1).flatten())
+        seen.append(torch.as_tensor(temperature).expand(2, 1).flatten())
         return own(nw, teacher, temperature, tempering)
 
     monkeypatch.setattr(losses, "endd", spied)
@@ -93,7 +93,7 @@ def test_the_temperature_is_held_then_falls_to_one(stack_of, smoke, teachers, mo
     trainers.of("EnD2", teachers)(tasks, "inner")
     from_ten = [10, 10, 10, 8.5, 7, 5.5, 4, 2.5, 1, 1]
     from_four = [4, 4, 4, 3.5, 3, 2.5, 2, 1.5, 1, 1]
-    torch.testing.assert_close(torch.stack(asked).T, torch.tensor([from_ten, from_four]))
+    torch.testing.assert_close(torch.stack(seen).T, torch.tensor([from_ten, from_four]))
 
 
 def test_rows_outside_count_gamma_times(trainers, monkeypatch):
