@@ -121,11 +121,11 @@ def _close_to_ensemble(scores: Scores) -> list[Part]:
     ]
 
 
-def _by_measure(
-    scores: Scores, metric: str, measures: Sequence[str]
-) -> list[tuple[Number, Number]]:
-    """Collect scores by each measure, each with that of the same model by total variance."""
-    found = [
+def _by_measures(
+    scores: Scores, metric: str, measures: Sequence[str], holds: Callable[[Number, Number], bool]
+) -> list[bool]:
+    """Compare the score by each measure with that of the same model by total variance."""
+    pairs = [
         (
             scores.get(dataset, method, metric, measure),
             scores.get(dataset, method, metric, "total_variance"),
@@ -134,7 +134,9 @@ def _by_measure(
         for method in _WITH_KNOWLEDGE
         for measure in measures
     ]
-    return [(value, total) for value, total in found if value is not None and total is not None]
+    return [
+        holds(value, total) for value, total in pairs if value is not None and total is not None
+    ]
 
 
 def _beats(value: Number, chance: float) -> bool:
@@ -142,37 +144,21 @@ def _beats(value: Number, chance: float) -> bool:
 
 
 def _errors_by_total(scores: Scores) -> list[Part]:
-    total = _by_measure(scores, "prr", ["total_variance"])
-    return [
-        counted(
-            "PRR by V[y] above 0 by more than two standard errors",
-            [_beats(value, 0.0) for value, _ in total],
-        ),
-        *(
-            counted(
-                f"PRR by {title} less than half of that by V[y]",
-                [v.mean < 0.5 * t.mean for v, t in _by_measure(scores, "prr", measures)],
-            )
-            for title, measures in _BY_KNOWLEDGE.items()
-        ),
-    ]
+    first = _by_measures(scores, "prr", ["total_variance"], lambda v, _: _beats(v, 0.0))
+    parts = [counted("PRR by V[y] above 0 by more than two standard errors", first)]
+    for title, measures in _BY_KNOWLEDGE.items():
+        cells = _by_measures(scores, "prr", measures, lambda v, t: v.mean < 0.5 * t.mean)
+        parts.append(counted(f"PRR by {title} less than half of that by V[y]", cells))
+    return parts
 
 
 def _ood_by_knowledge(scores: Scores) -> list[Part]:
-    known = _by_measure(scores, "ood_auc", KNOWLEDGE)
-    return [
-        counted(
-            "AUC by I, K or V[mu] above 0.5 by more than two standard errors",
-            [_beats(value, 0.5) for value, _ in known],
-        ),
-        *(
-            counted(
-                f"AUC by {title} above that by V[y]",
-                [v.mean > t.mean for v, t in _by_measure(scores, "ood_auc", measures)],
-            )
-            for title, measures in _BY_KNOWLEDGE.items()
-        ),
-    ]
+    first = _by_measures(scores, "ood_auc", KNOWLEDGE, lambda v, _: _beats(v, 0.5))
+    parts = [counted("AUC by I, K or V[mu] above 0.5 by more than two standard errors", first)]
+    for title, measures in _BY_KNOWLEDGE.items():
+        cells = _by_measures(scores, "ood_auc", measures, lambda v, t: v.mean > t.mean)
+        parts.append(counted(f"AUC by {title} above that by V[y]", cells))
+    return parts
 
 
 CLAIMS = (
