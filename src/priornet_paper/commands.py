@@ -18,7 +18,7 @@ _COMMANDS = {
     "depth": ("depth.command:depth", "Reproduce the paper's depth tables."),
     "depth-maps": (
         "depth.command:depth_maps",
-        "Draw what the ensemble and EnD2 say of the first images of each set.",
+        "Draw maps of the ensemble and EnD2 for the first images of each set.",
     ),
     "behaviours": (
         "synthetic.command:behaviours",
@@ -26,7 +26,7 @@ _COMMANDS = {
     ),
     "page": (
         "page.command:page",
-        "Write the page of results: ours beside the paper's, and a verdict on each of its claims.",
+        "Write the page of results: our numbers beside the paper's, and a verdict on each claim.",
     ),
 }
 

@@ -73,9 +73,9 @@ def depth(
     """Reproduce the paper's depth tables.
 
     Trains every method with every seed, scores it on the test images, and
-    measures how well its uncertainty tells images of other sets. What is
-    finished is not done again: an interrupted run goes on where it stopped,
-    in the middle of a training too. Trained weights stay in OUT/.parts.
+    measures how well its uncertainty detects images of other sets. Finished
+    work is not done again: an interrupted run goes on where it stopped, even
+    in the middle of a training. Trained weights stay in OUT/.parts.
     """
     options = Options(**{name: _plain(value, name in _LISTS) for name, value in given.items()})
     inputs = (options.split, options.test)
@@ -99,7 +99,7 @@ def depth(
 
 
 def _plain(value: Any, is_list: bool) -> Any:
-    """Turn Typer's list or choice into a tuple or a text: processes cannot share the choice."""
+    """Convert Typer's list or choice to a tuple or a text: processes cannot share a choice."""
     if is_list:
         return tuple(value or ())
     return value.value if isinstance(value, StrEnum) else value
@@ -171,7 +171,8 @@ Foreign = Annotated[
 ]
 Results = Annotated[Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")]
 OfPreset = Annotated[
-    Preset, typer.Option(help="Of the results; others than fast have it in their name.")
+    Preset,
+    typer.Option(help="Preset of the results; presets other than fast have it in their name."),
 ]
 Images = Annotated[
     Path | None,
@@ -183,8 +184,8 @@ Images = Annotated[
 Photographs = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for those with them; RESULTS/photographs by default, for other presets "
-        "RESULTS/photographs/PRESET."
+        help="Folder for figures with photographs; RESULTS/photographs by default, for other "
+        "presets RESULTS/photographs/PRESET."
     ),
 ]
 
@@ -198,12 +199,12 @@ def depth_maps(
     photographs: Photographs = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw what the ensemble and EnD2 say of the first images of each set.
+    """Draw maps of the ensemble and EnD2 for the first images of each set.
 
-    Reads the maps that `reproduce depth` left in RESULTS/.parts; no weights
-    are needed, nothing is trained. Prediction, error, total variance and
-    EPKL side by side, for images of the models' own set and of others, and
-    the measures against predicted depth. A set without maps is left out.
+    Reads the maps that `reproduce depth` left in RESULTS/.parts: it needs no
+    weights and trains nothing. Figures show prediction, error, total variance
+    and EPKL side by side, for images of the models' own set and of others,
+    and the measures against predicted depth. A set without maps is left out.
     Photographs have owners: figures that show them go to a folder of their
     own.
     """

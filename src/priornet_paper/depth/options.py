@@ -1,4 +1,4 @@
-"""Options of the depth experiment, with their texts and defaults, and the run that they describe.
+"""Options of the depth experiment, with their texts and defaults, and the run they describe.
 
 Two command lines show them: ``priornet reproduce depth``, and ``python -m priornet_paper.depth``
 where there is no Typer. Nothing here needs more than torch, NumPy, Pillow, safetensors and Fabric.
@@ -27,7 +27,7 @@ SPELLINGS = {
     "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",
 }
-"""Names in results by their names on a command line, which may also be those in results."""
+"""Names in results by their names on a command line."""
 _WEIGHTS = {"rkl-g": "NWPN-g", "nwpn-g": "NWPN-g", "endd-t": "EnD2-T", "end2-t": "EnD2-T"}
 
 
@@ -51,7 +51,7 @@ class Options:
         )
     )
     dataset: str = field(
-        default="nyu", metadata=_about("What is learnt.", choices=("nyu", "kitti"))
+        default="nyu", metadata=_about("Data set to learn.", choices=("nyu", "kitti"))
     )
     test: Path | None = field(
         default=None, metadata=_about("Its test images, if they are not in --data.")
@@ -66,7 +66,7 @@ class Options:
     missing: str = field(
         default="error",
         metadata=_about(
-            "Pictures without their depth file: an error, or left out.", choices=("error", "skip")
+            "Images without a depth file: an error, or left out.", choices=("error", "skip")
         ),
     )
     weights: str = field(
@@ -79,12 +79,12 @@ class Options:
     methods: str = field(
         default="dd,single,ensemble,endd,endd-t10,rkl,der,end,md-end",
         metadata=_about(
-            f"With commas between: {', '.join(SPELLINGS)}; or as results call them: "
+            f"Separated by commas: {', '.join(SPELLINGS)}; or by their names in results: "
             "ENSM is ensemble, EnD2 is endd, NWPN is rkl."
         ),
     )
     ablation: bool = field(
-        default=False, metadata=_about("Also rkl with other weights of the OOD images.")
+        default=False, metadata=_about("Also rkl with other weights of the out-of-domain images.")
     )
     preset: str = field(
         default="fast",
@@ -94,9 +94,11 @@ class Options:
             choices=("fast", "paper", "smoke"),
         ),
     )
-    seeds: str = field(default="", metadata=_about("Such as 0,1,2; default: the preset's."))
+    seeds: str = field(
+        default="", metadata=_about("Seeds such as 0,1,2; default: those of the preset.")
+    )
     settings: tuple[str, ...] = field(
-        default=(), metadata=_about("Another setting, as NAME=VALUE.", flag="--set")
+        default=(), metadata=_about("Another setting as NAME=VALUE; may repeat.", flag="--set")
     )
     out: Path = field(default=Path("results/depth"), metadata=_about("Folder for the results."))
     device: str = field(default="cpu", metadata=_about("cpu or cuda."))
@@ -106,14 +108,14 @@ class Options:
         default=1, metadata=_about("Networks that train side by side on one device.", least=1)
     )
     minutes: float | None = field(
-        default=None, metadata=_about("Stop at the end of an epoch after so many.", least=0)
+        default=None, metadata=_about("Stop at the end of an epoch after so many minutes.", least=0)
     )
     compile: bool = field(
         default=False,
         metadata=_about("Let torch.compile fuse networks, losses and teachers (GPU)."),
     )
     no_capture: bool = field(default=False, metadata=_about("Train without CUDA graphs (GPU)."))
-    again: bool = field(default=False, metadata=_about("Begin anew what is there already."))
+    again: bool = field(default=False, metadata=_about("Run finished work again."))
 
     @property
     def path(self) -> Path:

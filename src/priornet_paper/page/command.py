@@ -27,14 +27,14 @@ def page(
         "docs/results.md"
     ),
     notes: Annotated[
-        Path, typer.Option(help="JSON file with explanations of what was missed, by key.")
+        Path, typer.Option(help="JSON file with explanations of misses, by key.")
     ] = Path("docs/results-notes.json"),
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the page of results: ours beside the paper's, and a verdict on each of its claims.
+    """Write the page of results: our numbers beside the paper's, and a verdict on each claim.
 
-    Everything comes from the files in the results folder; what is not there
-    is called "not run". Curves and charts are drawn into the folder "images"
+    Everything comes from the files in the results folder; missing runs
+    are called "not run". Curves and charts are drawn into the folder "images"
     beside the page; it shows the other figures that are there, such as those
     of `reproduce depth-maps`.
     """
@@ -46,4 +46,6 @@ def page(
         used = write_page(results, out, notes)
     print_lines([f"Page: {out}"])
     if used.unused:
-        typer.echo(f"{notes}: explains what is not missed: {', '.join(used.unused)}", err=True)
+        typer.echo(
+            f"{notes}: explains goals that are not missed: {', '.join(used.unused)}", err=True
+        )

@@ -258,7 +258,7 @@ def test_all_invalid_depth_is_named(smoke, sets, tmp_path):
 
 @pytest.fixture(scope="module")
 def finished(sets, tmp_path_factory, fabric_alone):
-    """Results of the reported preset's name, as they come back from another machine."""
+    """Make results with the reported preset's name, as they come back from another machine."""
     from typer.testing import CliRunner
 
     from priornet.cli import app
@@ -292,15 +292,15 @@ def test_figures_with_photographs_are_kept_apart(draw, finished, tmp_path):
     private = {path.stem for path in (finished / "photographs").iterdir()}
     assert private == {"maps-nyu", "foreign-nyu", "inputs-nyu"}
     assert str(finished / "photographs" / "inputs-nyu.png") in done.stdout
-    own, foreign = (
+    own, others = (
         (tmp_path / "images" / f"depth-{name}-nyu.svg").read_text() for name in ("maps", "foreign")
     )
     for name in ("KITTI 2", "bedroom 2"):
-        assert f"<!-- {name} -->" in foreign
-    assert "<!-- KITTI 3 -->" not in foreign
+        assert f"<!-- {name} -->" in others
+    assert "<!-- KITTI 3 -->" not in others
     assert "<!-- absolute error -->" in own
-    assert "<!-- absolute error -->" not in foreign
-    assert "<!-- input -->" not in own + foreign
+    assert "<!-- absolute error -->" not in others
+    assert "<!-- input -->" not in own + others
     assert "<!-- input -->" in (finished / "photographs" / "foreign-nyu.svg").read_text()
 
 
@@ -366,7 +366,7 @@ def test_maps_that_cannot_be_read_are_named(draw, finished, tmp_path, damage):
 
 @pytest.fixture
 def also_kitti(finished, tmp_path):
-    """Results of both sets, maps of one, as where one of two machines gave them back."""
+    """Make results of both sets and maps of one, as where one of two machines gave them back."""
     copy = tmp_path / "both"
     shutil.copytree(finished, copy)
     content = json.loads((finished / "nyu.json").read_text())

@@ -31,18 +31,18 @@ def scores(bend=2.0):
 
 
 def marked(line):
-    """Points of a line that have a marker."""
+    """Return the points of a line that have a marker."""
     x, y = xy(line)
     return [(x[place], y[place]) for place in line.get_markevery()]
 
 
 def xy(line):
-    """Data of a line as arrays."""
+    """Return the data of a line as arrays."""
     return np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
 
 
 def over_two_seeds(given):
-    """The same as results hold it for several seeds."""
+    """Return scores in the form of results of several seeds."""
     curves = {
         name: curve if name == "expected" else {"mean": curve, "values": [curve, curve]}
         for name, curve in given["calibration"].items()

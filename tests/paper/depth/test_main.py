@@ -146,7 +146,7 @@ def test_a_gpu_that_others_hold_is_one_line(call, tmp_path, monkeypatch, kind):
 
 
 def test_nothing_but_the_necessary_is_imported():
-    """A GPU machine has torch, NumPy, Pillow, safetensors and Lightning, and perhaps no more."""
+    """Check imports for a GPU machine with torch, NumPy, Pillow, safetensors and Lightning."""
     forbidden = ("pandas", "pyarrow", "plotly", "matplotlib", "typer", "rich", "h5py", "lmdb")
     code = (
         "import sys\n"
@@ -250,7 +250,7 @@ def on_machines(*commands):
 
 @pytest.mark.slow
 def test_two_machines_share_every_batch(photographs, tmp_path, capsys):
-    """One of them has the folder, with a method that is finished; the other one has nothing."""
+    """Run on one machine with a folder and a finished method, and on one with nothing."""
     options = ["--dataset", "nyu", "--data", str(photographs), "--preset", "smoke", *SMALL]
     options += ["--methods", "Single,DER,EnD", "--set", "student_start=imagenet", "--out"]
     alone, first, second = (tmp_path / name for name in ("alone", "first", "second"))

@@ -110,7 +110,7 @@ def test_kept_pixels_are_a_grid_of_the_region():
 
 
 def test_sampled_information_of_an_ensemble_is_that_of_its_mixture():
-    """Two far members share nothing: one bit of knowledge, ln 2 nats."""
+    """Take two members far apart, which share nothing: one bit of knowledge, ln 2 nats."""
     means = torch.tensor([-50.0, 50.0]).reshape(2, 1, 1, 1, 1).expand(2, 3, *SIZE, 1)
     found = ImageMeasures(NYU, information_draws=2)
     found.add(GaussianEnsemble(means, torch.ones_like(means)))

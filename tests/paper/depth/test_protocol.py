@@ -12,7 +12,7 @@ NYU, KITTI = PROTOCOLS["nyu"], PROTOCOLS["kitti"]
 
 
 def bilinear(image, factor=2):
-    """Scaled up by whole factors with half-pixel centres, each output pixel by itself."""
+    """Scale up by whole factors with half-pixel centres, each output pixel by itself."""
     h, w = image.shape
     out = np.zeros((factor * h, factor * w))
     for i in range(factor * h):
@@ -40,7 +40,7 @@ def test_crop_of_nyu_is_eigens_at_every_size(size, rows, columns):
 
 
 def test_crop_of_kitti_is_gargs():
-    # Of the usual 375 x 1242, by the usual code: int(0.40810811 * 375) and so on.
+    # For images of 375 x 1242, as public code computes it: int(0.40810811 * 375) and so on.
     assert KITTI.crop.slices(375, 1242) == (slice(153, 371), slice(44, 1197))
     assert KITTI.region.slices(192, 640) == (slice(96, 190), slice(23, 616))
 

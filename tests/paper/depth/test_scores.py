@@ -30,7 +30,7 @@ def rand(*shape, seed=0):
 
 
 def scene(seed=0):
-    """Targets, some missing, and a prediction of each second pixel that is off by about 0.5 m."""
+    """Make targets, some missing, and a prediction of each second pixel, about 0.5 m off."""
     target = 1 + 6 * rand(N, H, W, seed=seed)
     target[rand(N, H, W, seed=seed + 1) < 0.2] = 0
     noise = torch.randn(N, H // 2, W // 2, generator=torch.Generator().manual_seed(seed + 2))
@@ -38,7 +38,7 @@ def scene(seed=0):
 
 
 def beliefs(loc, seed=5):
-    """The same prediction by each kind of belief, with its predictive and moments from SciPy."""
+    """Make the same prediction by each kind of belief, with predictive and moments by SciPy."""
     shape = loc.shape
     precision, kappa, excess = (
         2 + 4 * rand(*shape, seed=seed),
@@ -75,7 +75,7 @@ KINDS = pytest.mark.parametrize("kind", ["normal-wishart", "ensemble", "gaussian
 
 
 def scored(kind):
-    """Results of the scorer, and pixels that count with everything SciPy says of them."""
+    """Return the scorer's results, and SciPy's numbers for the pixels that count."""
     target, loc = scene()
     belief, log_density, cdf, mean, std = beliefs(loc)[kind]
     scorer = Scorer(NYU)
@@ -223,7 +223,7 @@ def _rows(belief, rows):
 
 
 def _flat(value, path=""):
-    """Every number of nested results, by its path."""
+    """Return every number of nested results, by its path."""
     if isinstance(value, dict):
         return {
             p: v for name, part in value.items() for p, v in _flat(part, f"{path}/{name}").items()
@@ -317,7 +317,7 @@ def share_histogram():
 
 
 def heavy_tails(n=200_000):
-    """Negative log-likelihoods with a tail of very bad ones, as Gaussians have."""
+    """Draw negative log-likelihoods with a heavy tail, as Gaussians have."""
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(n, generator=generator)
     return 0.5 * z.square() - 1 + torch.exp(3 * torch.randn(n, generator=generator)) * 0.01

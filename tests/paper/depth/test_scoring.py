@@ -12,7 +12,7 @@ from priornet_paper.depth.scoring import Scoring, evaluate, measure
 
 
 def ensemble(images):
-    """Bright is far; its two members disagree where there is much red."""
+    """Predict bright pixels far; two members disagree where there is much red."""
     far = 1 + 4 * images.mean(1)[..., ::2, ::2]
     red = images[:, 0, ::2, ::2]
     loc = torch.stack([far - red, far + red]).unsqueeze(-1)
@@ -25,17 +25,17 @@ def scoring(generator):
     def pictures(n):
         return torch.randint(0, 256, (n, 3, 24, 32), generator=generator, dtype=torch.uint8)
 
-    own, foreign = pictures(9), pictures(7)
+    own, ood = pictures(9), pictures(7)
     depth = 1 + own.float().mean(1) / 60
-    sets = SimpleNamespace(test=(own, depth), foreign={"lsun_bedroom": foreign}.__getitem__)
-    remarks = []
+    sets = SimpleNamespace(test=(own, depth), foreign={"lsun_bedroom": ood}.__getitem__)
+    messages = []
     cpu = torch.device("cpu")
-    made = Scoring(sets, PROTOCOLS["nyu"], ["lsun_bedroom"], cpu, 0, remarks.append)  # pyright: ignore[reportArgumentType] (what it asks of sets)
-    return made, remarks
+    made = Scoring(sets, PROTOCOLS["nyu"], ["lsun_bedroom"], cpu, 0, messages.append)  # pyright: ignore[reportArgumentType] (what it needs of sets)
+    return made, messages
 
 
 def small(n_most):
-    """The same model on a GPU with room for so many images."""
+    """Make the same model on a GPU with room for so many images."""
 
     def predict(images):
         if len(images) > n_most:
@@ -46,11 +46,11 @@ def small(n_most):
 
 
 def test_little_memory_changes_no_score(scoring):
-    scoring, remarks = scoring
+    scoring, messages = scoring
     whole = scoring.result(ensemble, teacher=ensemble)
-    assert remarks == []
+    assert messages == []
     parts = scoring.result(small(4), teacher=small(4))
-    assert remarks[0] == "16 images at a time do not fit in memory; going on with 8."
+    assert messages[0] == "16 images at a time do not fit in memory; going on with 8."
     assert parts["rmse"] == pytest.approx(whole["rmse"], rel=1e-5)
     assert parts["ood_auc"]["lsun_bedroom"] == pytest.approx(whole["ood_auc"]["lsun_bedroom"])
     assert parts["agreement"].keys() == whole["agreement"].keys()
@@ -70,7 +70,7 @@ def test_maps_are_of_the_first_images(scoring):
 
 
 def test_members_are_scored_by_themselves(scoring):
-    scoring, remarks = scoring
+    scoring, messages = scoring
 
     def member(place, n_most=16):
         def predict(images):
@@ -82,7 +82,7 @@ def test_members_are_scored_by_themselves(scoring):
 
     first, second = (scoring.result(member(place)) for place in (0, 1))
     found = scoring.members([member(0), member(1, n_most=4)])
-    assert remarks[0].endswith("going on with 8.")
+    assert messages[0].endswith("going on with 8.")
     assert set(found) == {f"delta{i}" for i in (1, 2, 3)} | {
         "rel",
         "rmse",
@@ -104,7 +104,7 @@ def images(n=5):
 
 
 def bright_is_far(some):
-    """Depth from the red channel, more certain of what is green."""
+    """Predict depth from the red channel, more certain where it is green."""
     assert some.dtype == torch.float32
     assert 0 <= some.min() <= some.max() <= 1
     loc, variance = 1 + 5 * some[:, 0, ::2, ::2], 0.1 + some[:, 1, ::2, ::2]
@@ -122,7 +122,7 @@ def test_batches_change_nothing(batch):
 
 
 def test_mirrored_images_are_shown_mirrored():
-    """A model that looks at each pixel by itself says the same of both, once mirrored back."""
+    """Use a model of single pixels: it predicts the same of both, once mirrored back."""
     depth = torch.ones(5, 48, 64)
 
     def symmetric(some):

@@ -10,7 +10,7 @@ from _results import CONFIG, content
 
 @pytest.fixture
 def folder(tmp_path):
-    """An empty results folder with a way to put runs into it."""
+    """Make an empty results folder, to put runs into."""
 
     class Folder:
         path = tmp_path / "results"

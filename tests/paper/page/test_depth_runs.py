@@ -126,7 +126,7 @@ def test_the_summary_counts_configurations_and_is_silent_about_a_single_one():
 
 
 def both(**nll):
-    """The first seeds, and new ones with another NLL of EnD2 where one is given."""
+    """Make results with the first seeds and with new ones, whose NLL of EnD2 may differ."""
     first = {name: depth_content(name) for name in ("nyu", "kitti")}
     new = {name: depth_content(name) for name in ("nyu", "kitti")}
     for name, value in nll.items():

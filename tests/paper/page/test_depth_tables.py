@@ -122,7 +122,7 @@ def test_ablation_beside_the_papers():
 
 
 def with_weights(*values, of_seeds):
-    """Results whose columns are all the same: one seed of each weight, and those of 0.01."""
+    """Make results with equal columns: one seed of each weight, and several of 0.01."""
     content = depth_content("nyu")
     weights = [0.005, 0.025, 0.05][: len(values)]
     names = {f"NWPN-g{w:g}": [v] for w, v in zip(weights, values, strict=True)}

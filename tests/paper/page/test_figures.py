@@ -58,7 +58,7 @@ def test_figure_is_shown_by_its_path_beside_the_page(tmp_path):
 
 
 def table(name, curve=0.6):
-    """Results of a table as the experiment writes them, with curves of a known shape."""
+    """Make results of a table with curves of a known shape."""
     x = np.linspace(0, 1, 11)
     rejection = {
         "fraction": x.tolist(),
@@ -73,7 +73,7 @@ def table(name, curve=0.6):
 
 
 def areas(ax):
-    """Of the shaded regions, in units of the axes."""
+    """Compute the areas of the shaded regions, in units of the axes."""
     found = []
     for shade in ax.collections:
         x, y = shade.get_paths()[0].vertices.T

@@ -13,7 +13,7 @@ EVEN = {"nll": 1.0, "rmse": 2.0, "ood_auc": 0.7, "prr": 0.5}
 
 
 def methods(**student):
-    """An ensemble, and a student that is as good but for what is given."""
+    """Make an ensemble, and a student that differs only in the given scores."""
     both = {}
     for name, values in (("ENSM", EVEN), ("EnD2", EVEN | student)):
         both[name] = {"nll": around(values["nll"]), "rmse": around(values["rmse"])}
