@@ -13,7 +13,7 @@ from priornet.priors import semi_informative_prior
 
 
 def targets(k_dim, n=200):
-    """Correlated targets away from zero."""
+    """Draw correlated targets away from zero."""
     return random_normal((n, k_dim)) @ random_tril(k_dim).T * 3.0 + 7.0
 
 

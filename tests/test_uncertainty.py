@@ -34,7 +34,7 @@ EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES, ids=str)
 @EVERY_K
 @EVERY_BELIEF
 def test_variances_add_up(name, k_dim, batch):
-    """Eqs. (7) and (41): total = data + knowledge, per coordinate, for every belief."""
+    """Check Eqs. (7) and (41): total = data + knowledge, per coordinate, for every belief."""
     record = uncertainty(BELIEFS[name](k_dim, batch))
     assert record.total_variance.shape == (*batch, k_dim)
     assert_close(record.total_variance, record.data_variance + record.knowledge_variance)
@@ -45,7 +45,7 @@ def test_variances_add_up(name, k_dim, batch):
 @EVERY_K
 @pytest.mark.parametrize("name", ["normal-wishart", "product", "gaussian"])
 def test_entropies_add_up(name, k_dim, batch):
-    """Eq. (5): total = data + mutual information, where there are closed forms."""
+    """Check Eq. (5): total = data + mutual information, where there are closed forms."""
     belief = BELIEFS[name](k_dim, batch)
     record = uncertainty(belief)
     assert record.total_entropy is not None
@@ -61,7 +61,7 @@ def test_entropies_add_up(name, k_dim, batch):
 @EVERY_K
 @EVERY_BELIEF
 def test_pairwise_kl_is_at_least_the_mutual_information(name, k_dim, batch):
-    """Eqs. (5) and (6)."""
+    """Check Eqs. (5) and (6)."""
     record = uncertainty(BELIEFS[name](k_dim, batch))
     assert record.epkl.shape == batch
     lower = torch.zeros(()) if record.mutual_information is None else record.mutual_information
@@ -70,7 +70,7 @@ def test_pairwise_kl_is_at_least_the_mutual_information(name, k_dim, batch):
 
 @EVERY_K
 def test_ensemble_has_no_closed_form_entropy_of_its_mixture(k_dim):
-    """Eq. (5) for a mixture of Gaussians: None, not a stand-in."""
+    """Check Eq. (5) for a mixture of Gaussians: None, not a stand-in."""
     record = uncertainty(random_ensemble(4, k_dim, (3,)))
     assert record.total_entropy is None
     assert record.mutual_information is None
@@ -79,7 +79,7 @@ def test_ensemble_has_no_closed_form_entropy_of_its_mixture(k_dim):
 
 @EVERY_BELIEF
 def test_variances_are_the_diagonals_of_the_covariances(name):
-    """Eqs. (42) to (44)."""
+    """Check Eqs. (42) to (44)."""
     belief = BELIEFS[name](3, (4,))
     record = uncertainty(belief)
     for kind in ("total", "data", "knowledge"):

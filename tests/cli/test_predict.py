@@ -218,11 +218,11 @@ def test_names_that_the_table_has_already_are_not_overwritten(call, models, tabl
 
 def test_json_says_what_was_met(call, models, table, tmp_path):
     path, out = tmp_path / "data.parquet", tmp_path / "out.parquet"
-    strange = table.drop(columns=["strength", "weight"]).assign(note="extra")
-    strange.loc[:2, "colour"] = "violet"
-    strange.loc[:1, "x"] = np.nan
-    strange.loc[3, "hole"] = 1e6
-    strange.to_parquet(path)
+    rows = table.drop(columns=["strength", "weight"]).assign(note="extra")
+    rows.loc[:2, "colour"] = "violet"
+    rows.loc[:1, "x"] = np.nan
+    rows.loc[3, "hole"] = 1e6
+    rows.to_parquet(path)
     done = call("predict", models / "one", path, "--out", out, "--json")
     summary = json.loads(done.stdout)
     assert summary["n_rows"] == sum(summary["verdicts"].values()) == 120
@@ -287,7 +287,7 @@ def test_reordered_and_extra_columns_change_nothing(call, models, table, tmp_pat
 
 
 def test_batches_do_not_change_the_scores(models, table, tmp_path):
-    """More rows than a batch holds, some of them twice: equal rows, equal scores."""
+    """Score more rows than a batch holds, each many times: equal rows get equal scores."""
     long = pd.concat([table] * 1200, ignore_index=True)
     long.to_parquet(tmp_path / "long.parquet")
     summary = score_file(load(models / "one"), tmp_path / "long.parquet", tmp_path / "out.parquet")
@@ -396,7 +396,7 @@ TRUTHS = {"typed": bool, "words": "str", "category": "category", "digits": "int6
 
 
 def truths(kind, n_rows=60):
-    """A table whose column ``is_new`` is true or false, in one of several types."""
+    """Make a table whose column ``is_new`` is true or false, in one of several types."""
     rng = np.random.default_rng(0)
     x, is_new = rng.normal(size=n_rows), rng.random(n_rows) < 0.5
     frame = pd.DataFrame({"x": x, "is_new": is_new, "y": x + 3 * is_new})
@@ -471,7 +471,7 @@ def test_values_pass_through_as_they_were_written(call, models, tmp_path):
 def test_predictions_that_overflow_end_with_one_line(
     call, models, table, tmp_path, monkeypatch, command
 ):
-    """Weights that are finite may still give nan and inf: no row of that is to be trusted."""
+    """Refuse nan and inf, which finite weights may still give."""
     model, path = load(models / "single"), tmp_path / "data.csv"
     with torch.no_grad():
         model.fitted_.stack.weights.mul_(1e15)

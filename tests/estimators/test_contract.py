@@ -46,7 +46,7 @@ every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
 def table(n: int = 150) -> tuple[pd.DataFrame, pd.Series]:
-    """Numbers, labels and holes."""
+    """Make a table of numbers and labels with missing values."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -63,13 +63,13 @@ def table(n: int = 150) -> tuple[pd.DataFrame, pd.Series]:
 
 @functools.cache
 def fitted(name: str):
-    """Trained once for all tests that only look."""
+    """Train once for all tests that change nothing."""
     return MAKERS[name]().fit(*table())
 
 
 @functools.cache
 def fitted_pair(name: str):
-    """The same with two target columns."""
+    """Train with two target columns."""
     X, y = table()
     return MAKERS[name]().fit(X, pd.DataFrame({"price": y, "rent": 0.01 * y + X["size"]}))
 
@@ -91,7 +91,7 @@ def test_check_estimator(name):
 
 
 def test_columns_in_another_order_are_no_error_though_scikit_learn_demands_one():
-    """An expected failure: here columns are found by their names, and others may be there."""
+    """Expect a failure: columns are found by their names here, and others may be there."""
     with pytest.raises(AssertionError, match="predict did not raise"):
         check_dataframe_column_names_consistency("GaussianRegressor", GaussianRegressor(**QUICK))
 
@@ -258,8 +258,8 @@ def test_columns_are_checked_by_name():
     np.testing.assert_array_equal(found, model.predict(X))
 
 
-def asked(model: Any, X: Any, y: Any) -> dict[str, Any]:
-    """What a model answers about a table, by method."""
+def all_answers(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    """Collect the answers of every ``predict`` method."""
     return {
         "predict": model.predict(X),
         "std": model.predict(X, return_std=True)[1],
@@ -277,7 +277,7 @@ def asked(model: Any, X: Any, y: Any) -> dict[str, Any]:
 def test_columns_may_come_in_any_order_with_others_among_them(name):
     X, y = table()
     model = fitted(name)
-    expected = asked(model, X, y)
+    expected = all_answers(model, X, y)
     others: Any = X[["colour", "age", "size"]]
     others.insert(1, "note", [["not", "a", "feature"]] * len(X))
     tables = {
@@ -287,7 +287,7 @@ def test_columns_may_come_in_any_order_with_others_among_them(name):
         "mapping": {column: others[column].to_numpy() for column in others},
     }
     for kind, given in tables.items():
-        for method, answer in asked(model, given, y).items():
+        for method, answer in all_answers(model, given, y).items():
             np.testing.assert_array_equal(answer, expected[method], err_msg=f"{kind}, {method}")
 
 
@@ -374,8 +374,8 @@ def test_bad_parameters_are_refused(estimator, message):
         estimator.fit(X, y)
 
 
-def test_members_of_a_small_table_stop_before_they_are_sure_of_noise():
-    """Of noise alone nothing can be predicted: the best NLL is that of a standard Gaussian."""
+def test_members_of_a_small_table_stop_before_they_overfit():
+    """Train on pure noise: the best NLL is that of a standard Gaussian."""
     rng = np.random.default_rng(0)
     model = DeepEnsembleRegressor(random_state=0).fit(rng.normal(size=(30, 5)), rng.normal(size=30))
     y = torch.tensor(rng.normal(size=1000))

@@ -1,4 +1,4 @@
-"""What is no number is refused, whoever asks."""
+"""A prediction that is not finite is refused by every method."""
 
 import copy
 import pickle
@@ -35,7 +35,7 @@ ASKED = (
 
 
 def overflowing(model: BaseRegressor, factor: float) -> BaseRegressor:
-    """The same with weights that are finite, and too large."""
+    """Copy a model with weights that are finite, and too large."""
     spoilt = copy.deepcopy(model)
     with torch.no_grad():
         spoilt.fitted_.stack.weights.mul_(factor)

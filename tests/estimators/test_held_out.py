@@ -39,7 +39,7 @@ def test_familiarity_counts_reference_rows_at_least_as_uncertain():
 
 
 def test_a_row_like_the_reference_is_as_likely_to_score_anything():
-    """With 19 rows the score is 1/20, 2/20, ..., each with the same probability."""
+    """Use 19 rows: the score is 1/20, 2/20, ..., each with the same probability."""
     rng = np.random.default_rng(0)
     draws = rng.exponential(size=(4000, 20))
     scores = [Reference.of(row[:-1], row[:-1]).familiarity(row[-1:])[0] for row in draws]
@@ -65,7 +65,7 @@ def test_words_follow_the_thresholds():
     assert words.tolist() == ["trust", "noisy", "trust", "unfamiliar", "unfamiliar"]
 
 
-def test_beyond_all_of_few_reference_rows_is_unfamiliar():
+def test_a_row_above_all_of_few_reference_rows_is_unfamiliar():
     known = reference(20)
     words = known.words(np.array([20.0, 20.1]), np.array([4.0, 4.0]))
     assert words.tolist() == ["trust", "unfamiliar"]
@@ -73,7 +73,7 @@ def test_beyond_all_of_few_reference_rows_is_unfamiliar():
 
 @pytest.mark.parametrize("n", [1, 20, 98, 99, 100, 199, 200, 999, 2000])
 def test_the_limit_is_where_the_word_changes(n):
-    """By the definition: fewer than 1 % of the rows as uncertain, or none of them all."""
+    """Apply the definition: fewer than 1 % of the rows, or none, are as uncertain."""
     known = reference(n)
     knowledge = np.arange(0.5, n + 1.5, 0.5)
     score = known.familiarity(knowledge)
@@ -89,7 +89,7 @@ def test_without_knowledge_uncertainty_nothing_is_unfamiliar():
     assert known.words(np.zeros(2), np.array([1.0, 9.0])).tolist() == ["trust", "noisy"]
 
 
-def test_an_ensemble_knows_its_own_from_far_rows_and_sees_noise():
+def test_an_ensemble_tells_far_rows_from_its_own_and_finds_noise():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (1000, 1))
     y = np.sin(3 * X[:, 0]) + np.where(X[:, 0] > 0.5, 1.0, 0.1) * rng.standard_normal(1000)
@@ -103,7 +103,7 @@ def test_an_ensemble_knows_its_own_from_far_rows_and_sees_noise():
 
 @functools.cache
 def small_models():
-    """Every kind of belief, learnt from a table that lacks some heights and no ages."""
+    """Fit every kind of belief to a table in which heights are missing, and never ages."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -135,7 +135,7 @@ every_model = pytest.mark.parametrize(
 
 @every_model
 def test_a_row_with_what_training_never_had_is_unfamiliar(name):
-    """The first row is ordinary: the others differ from it in what is named beside them."""
+    """Change an ordinary row, the first, in the columns named beside each other row."""
     X, models = small_models()
     row = {"age": 40.0, "height": 1.7, "city": "Graz"}
     changes = {
@@ -196,7 +196,8 @@ MAKERS = {
 @pytest.mark.parametrize("n", [2, 4, 10, FEWEST - 1])
 def test_a_model_of_few_rows_is_never_trusted(name, n, tmp_path):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    with pytest.warns(TableWarning, match=rf"{n} rows to learn from are fewer than {FEWEST}: noth"):
+    warned = rf"{n} rows to learn from are fewer than {FEWEST}: no prediction"
+    with pytest.warns(TableWarning, match=warned):
         model = MAKERS[name](hidden=(4,), epochs=2, random_state=0).fit(X, X[:, 0])
     assert set(model.predict_verdict(X)) == {"unfamiliar"}
     model.save(tmp_path / "m")
@@ -227,7 +228,7 @@ def test_quantile_is_the_exact_order_statistic(n, coverage, rank):
     assert conformal_quantile(scores, coverage) == [rank]
 
 
-def test_too_few_rows_for_a_coverage_are_said():
+def test_too_few_rows_for_a_coverage_are_refused():
     with pytest.raises(ValueError, match="needs at least 19 calibration rows; 18 were held out"):
         conformal_quantile(np.ones((18, 1)), 0.95)
     conformal_quantile(np.ones((19, 1)), 0.95)
@@ -240,7 +241,7 @@ def test_scores_are_sorted_per_target():
 
 
 def test_coverage_over_200_resamples_stays_inside_binomial_bounds():
-    """A poor model on skewed noise: the guarantee holds all the same.
+    """Use a poor model on skewed noise: the guarantee holds all the same.
 
     Each resample fits, calibrates on its own held-out rows, and sees one fresh row: 200
     independent trials, each covered with probability in [c, c + 1 / (n + 1)].
@@ -287,7 +288,7 @@ def test_conformal_repairs_an_overconfident_model():
     assert covered("conformal") > 0.82
 
 
-def test_without_calibration_rows_the_error_says_what_to_do():
+def test_without_calibration_rows_the_error_names_the_parameter():
     X = np.random.default_rng(0).standard_normal((60, 2))
     model = GaussianRegressor(hidden=(4,), epochs=2).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="raise `calibration_fraction`"):

@@ -101,7 +101,7 @@ def test_a_table_is_predicted_in_one_pass(passes):
 
 
 def test_rows_are_evaluated_in_one_pass(passes, monkeypatch):
-    """Apart from the sweeps along each feature, which predict rows of their own."""
+    """Leave out the sweeps along each feature, which predict rows of their own."""
     monkeypatch.setattr("priornet.evaluation.evaluate_model.panels", lambda *_: ())
     held, rest = TABLE[:20], TABLE[20:]
     model = MAKERS["prior network"]().fit(rest[INPUTS], rest[ONE])

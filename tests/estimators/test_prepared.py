@@ -1,4 +1,4 @@
-"""Devices by name; columns as training takes them, and as it reads them."""
+"""Devices are found by name; columns are clipped in training, and described."""
 
 from typing import Any
 

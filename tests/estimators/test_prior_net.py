@@ -1,4 +1,4 @@
-"""A prior network's defaults: sure inside, back at the prior outside, on noisy and exact tables."""
+"""A prior network's defaults, in and out of domain, on noisy and exact tables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from priornet.training.stack_training import train_stack
 RNG = np.random.default_rng(0)
 
 
-def test_the_first_epochs_know_the_outside():
-    """Targets are nearly noise: by their likelihood one of the first epochs is the best."""
+def test_the_first_epochs_detect_out_of_domain_rows():
+    """Use targets that are nearly noise: one of the first epochs has the best likelihood."""
     X = RNG.standard_normal((200, 5))
     y = 0.3 * X[:, 0] + RNG.standard_normal(200)
     far = 6 * RNG.choice([-1.0, 1.0], X.shape)
@@ -50,8 +50,8 @@ def test_a_warm_up_must_leave_time_for_targets(share):
         PriorNetRegressor(warm_up=share).fit(np.zeros((50, 2)), np.arange(50.0))
 
 
-def test_rows_outside_count_gamma_times(monkeypatch):
-    """Three times as much at three times the gamma; rows inside as before."""
+def test_out_of_domain_rows_count_gamma_times(monkeypatch):
+    """Expect three times the loss at three times the gamma, for out-of-domain rows only."""
     learnt = []
 
     def spied(stack, rows, loss, *others):
@@ -62,7 +62,7 @@ def test_rows_outside_count_gamma_times(monkeypatch):
     X = RNG.uniform(-1, 1, (60, 2))
     for gamma in (0.5, 1.5):
         PriorNetRegressor(gamma=gamma, prior_belief=0.1, epochs=1, random_state=0).fit(X, X[:, 0])
-    y_and_mark = torch.tensor([[[2.0, 1.0], [0.0, 0.0]]])  # a row inside, a row outside
+    y_and_mark = torch.tensor([[[2.0, 1.0], [0.0, 0.0]]])  # an in-domain row, an out-of-domain row
     batch = Batch(torch.empty(0), y_and_mark, torch.ones(1, 2), None)
     nw = NormalWishart.from_excess(
         torch.ones(1, 2, 1), torch.ones(1, 2, 1, 1), torch.tensor(4.0), torch.tensor(3.0)

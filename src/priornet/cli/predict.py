@@ -54,7 +54,7 @@ def predict(
     ] = False,
     familiar: Annotated[
         Path | None,
-        typer.Option(help="Images that a depth network knows, to tell strange ones by."),
+        typer.Option(help="Images that a depth network knows, to tell out-of-domain ones by."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -119,7 +119,7 @@ def predict(
 def _predict_photographs(
     request: PhotoRequest, interval: Interval, entropies: bool, as_json: bool, quiet: bool
 ) -> None:
-    """The same for a depth network, without what only tables have."""
+    """Predict photographs; refuse options that only tables have."""
     if str(request.out) == "-":
         raise InputError(f"{request.model}: a depth network writes maps: name a folder as --out.")
     if entropies:

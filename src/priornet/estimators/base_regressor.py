@@ -1,7 +1,7 @@
-"""What all estimators share: scikit-learn's contract, and everything that follows from a belief.
+"""The base of all estimators: scikit-learn's contract, training of networks, and predictions.
 
-A subclass says which networks it trains (:meth:`BaseRegressor._train`); predictions, intervals,
-uncertainty and saving are written once, in terms of the belief that the networks return.
+A subclass trains its networks (:meth:`BaseRegressor._train`). Predictions, intervals, uncertainty
+and saving are written once, in terms of the belief that the networks return.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = ["BaseRegressor", "check_count"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    """Base of the estimators; not one itself."""
+    """Base of the estimators; it trains nothing itself."""
 
     hidden: tuple[int, ...] = (64, 64)
     learning_rate: float = 1e-2
@@ -78,7 +78,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Args:
             X: Inputs, shape ``(N, D)``: an array of numbers, or a table whose columns may be
-                numbers, text, categories or dates, with holes.
+                numbers, text, categories or dates, with missing values.
             y: Targets, shape ``(N,)`` or ``(N, K)``; K columns get a full covariance.
             sample_weight: Weight per row; 2 counts as two equal rows.
         """
@@ -89,7 +89,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._adopt(self._train(prepared), prepared)
 
     def _adopt(self, fitted: Fitted, prepared: Prepared) -> Self:
-        """Calibrate a trained model, and make it this estimator's own."""
+        """Calibrate a trained model, and keep it."""
         fitted.calibrate(prepared.inputs, prepared.targets, prepared.split.calibration)
         self.n_features_in_ = prepared.preprocessor.n_features_in_
         self.fitted_ = fitted
@@ -100,7 +100,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Train networks on a table."""
 
     def check_parameters(self) -> None:
-        """Refuse settings that cannot work; :meth:`fit` does this first."""
+        """Refuse parameters that cannot work; :meth:`fit` does this first."""
         hidden = self.hidden
         if not isinstance(hidden, (tuple, list)) or not hidden or min(hidden) < 1:
             raise ValueError(f"`hidden` must be a tuple of layer widths; got {hidden!r}.")
@@ -125,14 +125,14 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         data: Rows | None = None,
         ood: Tensor | None = None,
     ) -> Fitted:
-        """Train networks on the training rows, each with rows of its own held out.
+        """Train networks on the training rows; each holds out other rows for validation.
 
         Args:
             prepared: The table.
-            head: What the networks predict.
+            head: Kind of the networks' prediction.
             loss: Training loss per row; validation is by the NLL of the predictive.
-            what: Shown beside the progress bar.
-            seeds: One per network.
+            what: Text beside the progress bar.
+            seeds: Seeds, one per network.
             data: The table's rows with the columns of targets that the loss wants, if not the
                 targets alone; further rows may follow.
             ood: Numbers of those further rows that are out-of-domain inputs, for every step.
@@ -156,10 +156,10 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
 
     def describe_columns(self) -> tuple[ColumnSummary, ...]:
-        """How training read each column: as numbers, dates or labels, with range and counts.
+        """Describe each column as training read it: numbers, dates or labels, range and counts.
 
-        Each prints as one line. A loaded model knows kinds, ranges and labels, but has not kept
-        how many values were missing or pooled.
+        Each prints as one line. A loaded model knows kinds, ranges and labels; it has not kept the
+        numbers of missing and of pooled values.
         """
         check_is_fitted(self)
         return self.fitted_.preprocessor.summaries_
@@ -247,13 +247,13 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Args:
             X: Inputs.
             coverage: That probability, between 0 and 1.
-            method: ``"predictive"`` takes the quantiles of the predictive: right where the model
-                is. ``"conformal"`` scales its standard deviation by what the held-out rows needed:
-                right on average over rows like them, whatever the model.
+            method: ``"predictive"`` takes the quantiles of the predictive, which are right if the
+                model is. ``"conformal"`` multiplies its standard deviation by the factor that the
+                held-out rows needed: right on average over such rows, for any model.
 
         Returns:
-            Lower and upper bounds, each of the shape of the targets; of several columns each
-            has the coverage by itself.
+            Lower and upper bounds, each of the shape of the targets. With several targets, each
+            target alone has the coverage.
         """
         return self.predict_all(X).interval(coverage, method)
 
@@ -301,7 +301,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def check_count(name: str, value: object, other: object) -> None:
-    """A whole number of at least 1, or the one other value that is allowed."""
+    """Check that a parameter is a whole number of at least 1, or the other value allowed."""
     whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
     if not whole and value != other:
         raise ValueError(

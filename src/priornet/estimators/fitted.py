@@ -1,4 +1,4 @@
-"""A fitted model without scikit-learn around it: from raw rows to beliefs in target units."""
+"""A fitted model without scikit-learn around it: from raw rows to predictions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Fitted"]
 
 FloatArray = NDArray[np.float64]
 
-_FEW_HELD = 200  # with fewer held-out rows, all rows say what uncertainty is usual
+_FEW_HELD = 200  # with fewer held-out rows, all rows are reference rows
 
 
 @dataclass
@@ -40,14 +40,14 @@ class Fitted:
     network: Network
     stack: Stack
     training: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What happened in training, ready for JSON."""
+    """Summary of the training, ready for JSON."""
     reference: Reference = field(init=False)
-    """What uncertainty is usual."""
+    """Uncertainty of the reference rows."""
     calibration_scores: FloatArray = field(init=False)
     """Conformal scores of held-out rows, sorted per target, ``(n, K)``."""
 
     def calibrate(self, inputs: Tensor, targets: Tensor, held: Tensor) -> None:
-        """Learn from held-out rows how wide intervals must be, and what uncertainty is usual.
+        """Learn from held-out rows how wide intervals must be, and how uncertain ordinary rows are.
 
         Args:
             inputs: All rows, preprocessed.
@@ -55,8 +55,8 @@ class Fitted:
             held: Numbers of the rows that no training saw.
         """
         belief = self.standard_belief(inputs[held])
-        usual = belief if len(held) >= _FEW_HELD else self.standard_belief(inputs)
-        self.reference = Reference.of(*row_variances(usual))
+        ordinary = belief if len(held) >= _FEW_HELD else self.standard_belief(inputs)
+        self.reference = Reference.of(*row_variances(ordinary))
         predictive = belief.predictive()
         self.calibration_scores = conformal_scores(
             targets[held].double().cpu().numpy(),
@@ -65,10 +65,11 @@ class Fitted:
         )
 
     def standard_belief(self, inputs: Tensor) -> Any:
-        """Belief about standardised targets at preprocessed inputs; float64, batch ``(N,)``.
+        """Return the belief about standardised targets at preprocessed inputs, in float64.
 
         Raises:
-            PredictionError: The networks overflow, or what they predict, in units of the targets.
+            PredictionError: A prediction overflows, as the networks give it or in units of the
+                targets.
         """
         raw = stack_outputs(self.stack, inputs)
         refuse(~torch.isfinite(raw).all(-1).all(0))
@@ -78,7 +79,7 @@ class Fitted:
         return belief
 
     def belief(self, inputs: Tensor) -> Any:
-        """Belief about targets in their own units."""
+        """Return the belief about targets in their own units."""
         return in_units(self.standard_belief(inputs), self.targets)
 
     def predict(
@@ -113,5 +114,5 @@ class Fitted:
         )
 
     def has_conformal(self, coverage: float) -> bool:
-        """Whether enough rows were held out for conformal intervals of this coverage."""
+        """Tell if enough rows were held out for conformal intervals of this coverage."""
         return conformal_rank(len(self.calibration_scores), coverage) is not None

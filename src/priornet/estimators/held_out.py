@@ -8,8 +8,8 @@ with probability at least c, whatever the model and the distribution (Lei et al.
 **Verdicts.** Reference rows are rows of the training table, the held-out ones where there are
 enough. Beside them, a row gets one plain word:
 
-- ``unfamiliar``: the model has not learnt what happens at such rows. Fewer than 1 % of the
-  reference rows are as uncertain in the mean. More data of this kind would help.
+- ``unfamiliar``: the model has not learnt such rows. Fewer than 1 % of the reference rows have as
+  much knowledge uncertainty. More data of this kind would help.
 - ``noisy``: familiar, but targets scatter here: the data standard deviation is over 1.5 times that
   of the median reference row. More data would not help.
 - ``trust``: neither.
@@ -46,10 +46,10 @@ UNFAMILIAR = 0.01
 NOISY = 1.5
 """A familiar row is noisy when its data standard deviation exceeds the median by this factor."""
 FEWEST = 20
-"""Rows from which a model may be trusted at all; one that learnt from fewer calls all unfamiliar.
+"""A model that learnt from fewer rows calls every row unfamiliar.
 
-Of 2 to 15 rows of a smooth function with noise, the 90 % intervals of an ensemble's trusted rows
-held between 0 and 83 % of new targets on average; of 20 rows 90 %.
+With 2 to 15 rows of a smooth function with noise, the 90 % intervals of an ensemble's trusted rows
+held between 0 and 83 % of new targets on average; with 20 rows, 90 %.
 """
 WORDS = ("trust", "noisy", "unfamiliar")
 
@@ -58,7 +58,7 @@ _KEPT = 2000
 
 @dataclass(frozen=True)
 class Reference:
-    """What uncertainty is usual, in units of the standardised targets.
+    """The uncertainty of reference rows, in units of the standardised targets.
 
     Attributes:
         knowledge: Knowledge variance of reference rows, sorted, ``(n,)``; at most 2000 quantiles.
@@ -70,7 +70,7 @@ class Reference:
 
     @classmethod
     def of(cls, knowledge: FloatArray, data: FloatArray) -> Self:
-        """From the variances of reference rows, each ``(n,)``."""
+        """Make the record from the variances of reference rows, each ``(n,)``."""
         ordered = np.sort(knowledge)
         if len(ordered) > _KEPT:
             ordered = ordered[np.linspace(0, len(ordered) - 1, _KEPT).round().astype(int)]
@@ -78,18 +78,18 @@ class Reference:
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether the model has knowledge uncertainty at all; a single Gaussian has none."""
+        """Tell if the model has knowledge uncertainty; a single Gaussian has none."""
         return bool(self.knowledge[-1] > 0)
 
     @property
     def is_enough(self) -> bool:
-        """Whether there are rows enough for a row to be trusted or called noisy."""
+        """Tell if there are rows enough to call a row trusted or noisy."""
         return len(self.knowledge) >= FEWEST  # of few rows all are reference rows
 
     def familiarity(self, knowledge: FloatArray) -> FloatArray:
-        """Share of reference rows at least as uncertain: 1 is ordinary, towards 0 is unheard of.
+        """Compute the share of reference rows that are at least as uncertain: 1 is ordinary.
 
-        A conformal p-value; nan where the model has no knowledge uncertainty.
+        It is a conformal p-value; nan where the model has no knowledge uncertainty.
         """
         if not self.has_knowledge:
             return np.full(len(knowledge), np.nan)
@@ -99,9 +99,9 @@ class Reference:
 
     @property
     def limit(self) -> float:
-        """Knowledge variance above which a row is unfamiliar.
+        """Return the knowledge variance above which a row is unfamiliar.
 
-        With few reference rows the smallest score is not below 1 %: beyond all of them counts then.
+        With few reference rows no score is below 1 %; the limit is then the largest of them.
         """
         if not self.has_knowledge:
             return math.inf
@@ -120,7 +120,7 @@ class Reference:
         Args:
             knowledge: Knowledge variance of the rows, ``(n,)``.
             data: Their data variance.
-            unseen: Which of them have what training never had.
+            unseen: True for rows with what training never had.
         """
         unfamiliar = ~(knowledge <= self.limit) | unseen  # nan is unfamiliar
         noisy = np.sqrt(data) > NOISY * self.data
@@ -128,19 +128,19 @@ class Reference:
 
 
 def conformal_scores(y: FloatArray, mean: FloatArray, std: FloatArray) -> FloatArray:
-    """Normalised scores, sorted for each target column, shape ``(n, K)``."""
+    """Compute normalised scores, sorted for each target column, shape ``(n, K)``."""
     return np.sort(np.abs(y - mean) / std, axis=0)
 
 
 def conformal_rank(n: int, coverage: float) -> int | None:
-    """Which of n sorted scores reaches a coverage, from 1; None where they are too few."""
+    """Return the rank, from 1, of the score that reaches a coverage; None if n is too small."""
     # 1e-9: the product of (n + 1) and a decimal coverage must not exceed its own integer.
     rank = max(math.ceil((n + 1) * coverage - 1e-9), 1)
     return None if rank > n else rank
 
 
 def conformal_quantile(scores: FloatArray, coverage: float) -> FloatArray:
-    """The exact finite-sample quantile of sorted scores, one per target column.
+    """Return the exact finite-sample quantile of sorted scores, one per target column.
 
     Example:
         >>> conformal_quantile(np.arange(1.0, 20.0)[:, None], coverage=0.9)

@@ -16,7 +16,7 @@ __all__ = ["DeepEnsembleRegressor", "EvidentialRegressor", "GaussianRegressor"]
 class GaussianRegressor(BaseRegressor):
     """One network that predicts a Gaussian, by likelihood.
 
-    It knows how noisy targets are, not what it does not know: knowledge uncertainty is zero.
+    It learns the noise of the targets only: knowledge uncertainty is zero.
 
     Args:
         hidden: Width of each hidden layer.
@@ -67,7 +67,7 @@ class DeepEnsembleRegressor(BaseRegressor):
     n_members: int = field(default=10, kw_only=False)
 
     def check_parameters(self) -> None:
-        """Refuse settings that cannot work."""
+        """Refuse parameters that cannot work."""
         super().check_parameters()
         if self.n_members < 2:
             raise ValueError(
@@ -84,8 +84,8 @@ class DeepEnsembleRegressor(BaseRegressor):
 class EvidentialRegressor(BaseRegressor):
     """Deep Evidential Regression (Amini et al., 2020): evidence from the predictive's likelihood.
 
-    It needs no out-of-domain inputs, but nothing teaches it what is out of domain either: its
-    knowledge uncertainty follows the errors it made in training.
+    It needs no out-of-domain inputs, and learns nothing about them: its knowledge uncertainty
+    follows the errors in training.
 
     Args:
         coefficient: Weight of the penalty on evidence for wrong predictions.
@@ -103,7 +103,7 @@ class EvidentialRegressor(BaseRegressor):
     coefficient: float = 0.01
 
     def check_parameters(self) -> None:
-        """Refuse settings that cannot work."""
+        """Refuse parameters that cannot work."""
         super().check_parameters()
         if not self.coefficient >= 0:
             raise ValueError(f"`coefficient` must not be negative; got {self.coefficient}.")

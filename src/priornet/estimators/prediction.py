@@ -1,4 +1,4 @@
-"""What a model predicts for rows: one record, of which all ``predict`` methods are views."""
+"""The prediction for rows: one record, of which all ``predict`` methods are views."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PredictionError(ArithmeticError):
 
     Attributes:
         row: The first such row, counted from 0.
-        n_wrong: How many there are.
+        n_wrong: Number of such rows.
     """
 
     def __init__(self, row: int, n_wrong: int) -> None:
@@ -110,7 +110,7 @@ def is_scored(names: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model predicts for rows, after one pass of preprocessing and networks.
+    """A model's prediction for rows, after one pass of preprocessing and networks.
 
     Each part is computed when it is first read. Parts per target have the units and the shape of
     the targets: ``(N,)`` where they were a vector, else ``(N, K)``.
@@ -120,7 +120,7 @@ class Prediction:
         targets: The target columns.
         reference: Uncertainty of the reference rows.
         calibration_scores: Conformal scores of the held-out rows, sorted, ``(n, K)``.
-        unseen: What the rows hold that training never had.
+        unseen: Values in the rows that training never had.
         index: That of the frame with the inputs; None where they were no frame.
         coverage: Coverage of the interval from ``lower`` to ``upper``.
         method: Method of that interval: see :meth:`interval`.
@@ -137,57 +137,57 @@ class Prediction:
 
     @cached_property
     def belief(self) -> Any:
-        """Belief about the targets: Normal-Wishart, ensemble or Gaussian, event shape ``(K,)``."""
+        """Return the belief about the targets, event shape ``(K,)``."""
         return in_units(self.standard_belief, self.targets)
 
     @cached_property
     def predictive(self) -> Any:
-        """Distribution of the targets, event shape ``(K,)``."""
+        """Return the distribution of the targets, event shape ``(K,)``."""
         return self.belief.predictive()
 
     @property
     def distribution(self) -> Distribution:
-        """The predictive; of event shape ``()``, with quantiles, for targets given as a vector."""
+        """Return the predictive; with event shape ``()`` for targets given as a vector."""
         return self.predictive.univariate() if self.targets.is_vector else self.predictive
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of the predictive."""
+        """Return the mean of the predictive."""
         return self.targets.shaped(self.predictive.mean)
 
     @property
     def std(self) -> FloatArray:
-        """Standard deviation of the predictive."""
+        """Return the standard deviation of the predictive."""
         return self.targets.shaped(self.predictive.variance.sqrt())
 
     @property
     def lower(self) -> FloatArray:
-        """Lower end of the interval."""
+        """Return the lower end of the interval."""
         return self._bounds[0]
 
     @property
     def upper(self) -> FloatArray:
-        """Upper end of the interval."""
+        """Return the upper end of the interval."""
         return self._bounds[1]
 
     @property
     def total(self) -> FloatArray:
-        """Total uncertainty as a standard deviation: total² = data² + knowledge²."""
+        """Compute total uncertainty as a standard deviation: total² = data² + knowledge²."""
         return self._deviation(self.standard_belief.total_covariance())
 
     @property
     def data(self) -> FloatArray:
-        """Data uncertainty as a standard deviation."""
+        """Compute data uncertainty as a standard deviation."""
         return self._deviation(self.standard_belief.data_covariance())
 
     @property
     def knowledge(self) -> FloatArray:
-        """Knowledge uncertainty as a standard deviation."""
+        """Compute knowledge uncertainty as a standard deviation."""
         return self._deviation(self.standard_belief.knowledge_covariance())
 
     @cached_property
     def uncertainty(self) -> RowUncertainty:
-        """Every measure of uncertainty, entropies included.
+        """Compute every measure of uncertainty, entropies included.
 
         They are measured before the belief is moved to units of the targets: far from zero, members
         would lose the digits in which they differ.
@@ -208,12 +208,12 @@ class Prediction:
 
     @property
     def in_domain(self) -> FloatArray:
-        """In-domain score of each row, ``(N,)``; nan for models without knowledge uncertainty."""
+        """Compute the in-domain score of each row; nan for models without knowledge uncertainty."""
         return self.reference.familiarity(self._row_variances[0])
 
     @cached_property
     def verdict(self) -> NDArray[np.object_]:
-        """Word for each row, ``(N,)``: see :mod:`priornet.estimators.held_out`."""
+        """Return a word for each row: see :mod:`priornet.estimators.held_out`."""
         words = self.reference.words(*self._row_variances, self.unseen.rows)
         return words if self.reference.is_enough else np.full_like(words, WORDS[2])
 
@@ -223,7 +223,7 @@ class Prediction:
         Args:
             coverage: Probability that a target lies between its bounds, between 0 and 1.
             method: ``"predictive"`` for quantiles of the predictive, ``"conformal"`` for its
-                standard deviation times what the held-out rows needed.
+                standard deviation times the factor that the held-out rows needed.
         """
         if not 0 < coverage < 1:
             raise ValueError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
@@ -275,7 +275,7 @@ class Prediction:
         return pd.DataFrame(columns, index=self.index)
 
     def unseen_notice(self) -> str:
-        """Name the first rows with what training never had, and their columns; there is one."""
+        """Name the first rows with values that training never had, and their columns."""
         columns, rows = self.unseen.columns, np.flatnonzero(self.unseen.rows)
         shown = [
             f"row {i if self.index is None else self.index[i]} ({columns[i]})"
@@ -311,7 +311,7 @@ class RowUncertainty:
 
     Attributes:
         total_entropy: Entropy of the predictive; None where it has no closed form (an ensemble's).
-        data_entropy: What more data would not remove.
+        data_entropy: The part that more data would not remove.
         mutual_information: Knowledge uncertainty in nats; None where it has no closed form.
         epkl: Expected pairwise KL, an upper bound of the mutual information.
         total_variance: Variance of the predictive.
@@ -338,10 +338,10 @@ class RowUncertainty:
         return {name: value for name, value in values.items() if value is not None}
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
-        """One row per input, one column per measure (and target); measures of None are left out.
+        """Return one row per input, and one column per measure (and target); None is left out.
 
         Args:
-            index: Of the frame; by default that of the inputs where they were one, else positions.
+            index: Index of the frame; by default that of the inputs, or positions.
         """
         import pandas as pd
 

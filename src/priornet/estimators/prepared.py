@@ -56,7 +56,7 @@ _CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; mos
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers to train on, and to calibrate on."""
+    """Numbers of the training rows and of the calibration rows."""
 
     train: Tensor
     calibration: Tensor
@@ -65,7 +65,7 @@ class Split:
 def split_rows(
     n_rows: int, calibration_fraction: float | Auto, rng: np.random.RandomState
 ) -> Split:
-    """Hold out calibration rows: by default a tenth, at most 1000, none of fewer than 100 rows."""
+    """Hold out calibration rows: by default a tenth, at most 1000; none of fewer than 100."""
     least, most = _CALIBRATION
     if calibration_fraction == "auto":
         n_held = min(n_rows // 10, most) if n_rows >= least else 0
@@ -110,8 +110,8 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
     table = check_inputs(model, X)
     values, names, is_vector = check_targets(y, table)
     weight = check_weight(sample_weight, values)
-    rows = np.arange(len(values))  # of the table as it was given
-    if weight is not None and not weight.all():  # a row without weight is no row
+    rows = np.arange(len(values))  # their numbers in X
+    if weight is not None and not weight.all():  # a row of weight 0 does not count
         kept = np.flatnonzero(weight)
         table, values, weight = take_rows(table, kept), values[kept], weight[kept]
         rows = kept
@@ -141,7 +141,7 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
 
 
 def is_table(X: object) -> bool:
-    """Whether these are named columns of any kind, not one array of numbers."""
+    """Tell if this is a table with columns of any kind, not one array of numbers."""
     module = type(X).__module__.partition(".")[0]
     # One kind of sparse matrix is a dict too.
     return module in ("pandas", "pyarrow") or (isinstance(X, dict) and module != "scipy")
@@ -153,9 +153,9 @@ def check_inputs(
     """Return inputs in the form that the preprocessor takes; of a table, the columns it knows.
 
     Args:
-        estimator: Who asks; gets ``n_features_in_`` and ``feature_names_in_`` in a fit.
+        estimator: The estimator; it gets ``n_features_in_`` and ``feature_names_in_`` in a fit.
         X: An array of numbers (nan is a missing value), or a table.
-        known: What training learnt of the columns; None in a fit.
+        known: Preprocessing of the training; None in a fit.
     """
     table = unmasked(X)
     if not is_table(table):
@@ -178,7 +178,7 @@ def known_columns(X: Any, known: TablePreprocessor) -> Any:
 
     Args:
         X: A table, or anything else, which stays as it is.
-        known: What training learnt; it will name the columns that are not there.
+        known: Preprocessing of the training; it will name the columns that are missing.
     """
     names, given = known.feature_names_in_, column_names(X) if is_table(X) else None
     if names is None or given is None or given == names:
@@ -188,7 +188,7 @@ def known_columns(X: Any, known: TablePreprocessor) -> Any:
 
 
 def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
-    """Targets ``(N, K)``, their names, and whether they came as a vector."""
+    """Return targets ``(N, K)``, their names, and True if they were a vector."""
     if y is None:
         raise ValueError(
             "this estimator requires y to be passed, but the target y is None; give the targets."
@@ -215,7 +215,7 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
 
 
 def _check_cells(y: Any, names: tuple[str, ...]) -> None:
-    """Refuse masked targets, and moments and durations, which NumPy counts in units of its own."""
+    """Refuse masked targets, and dates and durations, which NumPy counts in its own units."""
     if np.ma.is_masked(y):
         row = int(np.nonzero(np.ma.getmaskarray(y))[0][0])
         raise ValueError(
@@ -243,7 +243,7 @@ def _target_names(y: Any) -> tuple[str, ...]:
 
 
 def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
-    """Weights per row, checked; None where there are none."""
+    """Check weights per row; None stays None."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
@@ -255,10 +255,10 @@ def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
 def merge_equal_rows(
     X: FloatArray, y: FloatArray, weight: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
-    """Distinct rows in a fixed order, each with the weight of all its copies and its first place.
+    """Return distinct rows in a fixed order, with the weight of all copies and the first place.
 
-    A few rows, trained on for long, turn the last digit of a sum into the fifth of a prediction. So
-    that weight 2 and a repeated row agree, both are brought to one form first.
+    Long training on few rows turns the last digit of a sum into the fifth digit of a prediction.
+    Weight 2 and a repeated row therefore get one form first, so that they agree.
     """
     rows = np.concatenate([X, y], axis=1)
     distinct, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
@@ -269,11 +269,11 @@ def merge_equal_rows(
 
 
 def row_names(X: Any, rows: NDArray[np.int64]) -> Callable[[int], object]:
-    """What the user calls some rows of a table: by a frame's index, else by position from 0.
+    """Return a function that names rows: by a frame's index, else by position from 0.
 
     Args:
         X: The table as it was given.
-        rows: Positions in it of the rows at work.
+        rows: Positions in it of the rows in use.
     """
     index = row_index(X)
     return lambda row: rows[row] if index is None else index[rows[row]]
@@ -285,11 +285,11 @@ def row_index(X: Any) -> Any:
 
 
 def chosen_device(device: Any) -> torch.device:
-    """Find the device that a name stands for, and see that it can be used here.
+    """Find the device that a name stands for, and check that it can be used here.
 
     Args:
-        device: ``"auto"`` for the GPU where there is one and the processor elsewhere, or a name
-            that torch knows, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+        device: ``"auto"`` for the GPU if there is one, else the processor, or a name that torch
+            knows, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
     """
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -317,7 +317,7 @@ def fit_preprocessor(
     """Learn columns from training rows, and summarise them over all rows.
 
     Args:
-        table: All rows, which messages count.
+        table: All rows; summaries count them all.
         weight: Weight per row, or None.
         train: The rows to learn from.
     """
@@ -340,13 +340,13 @@ def standardised(
     rng: np.random.RandomState,
     device: Any,
 ) -> Prepared:
-    """Checked rows and targets ``(N, K)`` in the units of a preprocessor and of target columns."""
+    """Standardise checked rows and targets ``(N, K)``."""
     # Tables of a few rows afford double precision: weighting and repeating a row then agree.
     dtype = torch.float64 if len(values) < SMALL else torch.float32
     if len(values) < FEWEST:
         warn_user(
-            f"{len(values)} rows to learn from are fewer than {FEWEST}: nothing that the model "
-            "says can be trusted, and it calls every row unfamiliar.",
+            f"{len(values)} rows to learn from are fewer than {FEWEST}: no prediction of the model "
+            "can be trusted, and it calls every row unfamiliar.",
             TableWarning,
         )
     shift, scale = columns.scaling

@@ -1,4 +1,4 @@
-"""Prior networks by reverse KL: towards the data inside, to the prior outside."""
+"""Prior networks, trained by reverse KL."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ class PriorNetRegressor(BaseRegressor):
     r"""A Normal-Wishart Prior Network: reverse KL with out-of-domain inputs, Eqs. (8) to (11).
 
     Where there is data, a target counts :math:`\hat\beta` times against the prior; on out-of-domain
-    inputs the network returns to the prior. Those are drawn from a factor analysis of the training
-    inputs with three times its covariance, unless ``fit`` is given some.
-    The first steps teach it inside from outside and no target yet: on small tables the best epoch
-    is one of the first, and must know that much.
+    inputs the network returns to the prior. These are drawn from a factor analysis of the training
+    inputs with three times its covariance, unless ``fit`` gets others.
+    The first steps learn to tell in-domain from out-of-domain inputs, and no target yet: on small
+    tables the best epoch is one of the first.
 
     Args:
-        beta: How often each target counts, :math:`\hat\beta`.
-        gamma: Weight of the loss out of domain.
+        beta: Count of each target against the prior, :math:`\hat\beta`.
+        gamma: Weight of the out-of-domain loss.
         prior_belief: Belief :math:`\kappa_0` of the prior; ``"auto"`` trains two networks side by
             side, with 0.003 and with 0.0001, and keeps the second where its validation NLL is
             clearly better: on tables with little noise.
         prior_excess: Its degrees of freedom in excess, :math:`\nu_0 - K - 1`; ``"auto"`` for as
             much as its belief.
-        prior_match: Which moment of the prior is the targets': see
+        prior_match: Moment of the prior that follows the targets: see
             :func:`~priornet.priors.semi_informative_prior`.
         ood_spread: Factor on the covariance of generated out-of-domain inputs; the paper has 3.
-        ood_ramp: Share of the epochs over which ``gamma`` grows from 0. A ramp loses what is
-            outside on small tables, where the best epoch is one of the first.
-        warm_up: Share of the epochs in which no target is learnt, only where there was data.
+        ood_ramp: Share of the epochs over which ``gamma`` grows from 0. On small tables, where the
+            best epoch is one of the first, a ramp weakens the detection of out-of-domain rows.
+        warm_up: Share of the epochs in which no target is learnt, only which inputs are in-domain.
         hidden: Width of each hidden layer. This and the rest: see
             :class:`~priornet.GaussianRegressor`.
 
     Note:
         The paper has :math:`\hat\beta` = 100, :math:`\gamma` = 0.5 and ``prior_match="precision"``.
-        At 100 the targets outweigh the out-of-domain inputs, and what was learnt outside did not
-        reach far on the tables that these defaults were chosen on; and small tables are over-fitted
-        less when each target counts less. Belief and excess of the prior also keep data variance
-        above some :math:`(\kappa_0 + d_0) / \hat\beta` of the targets', which helps small tables
-        and hurts those without noise; hence two beliefs to choose from.
+        At 100 the targets outweighed the out-of-domain inputs on the tables on which we chose these
+        defaults, and small tables were overfitted more. Belief and excess of the prior also keep
+        the data variance above some :math:`(\kappa_0 + d_0) / \hat\beta` times that of the
+        targets. That helps small tables and hurts tables without noise; hence the two beliefs.
 
     Example:
         >>> import numpy as np
@@ -83,10 +82,10 @@ class PriorNetRegressor(BaseRegressor):
 
         Args:
             X: Inputs, shape ``(N, D)``: an array of numbers, or a table whose columns may be
-                numbers, text, categories or dates, with holes.
+                numbers, text, categories or dates, with missing values.
             y: Targets, shape ``(N,)`` or ``(N, K)``; K columns get a full covariance.
             sample_weight: Weight per row; 2 counts as two equal rows.
-            X_ood: Inputs from outside the domain, with the same columns; by default generated.
+            X_ood: Out-of-domain inputs with the same columns; by default generated.
         """
         self._X_ood = X_ood
         try:
@@ -95,7 +94,7 @@ class PriorNetRegressor(BaseRegressor):
             del self._X_ood
 
     def check_parameters(self) -> None:
-        """Refuse settings that cannot work."""
+        """Refuse parameters that cannot work."""
         super().check_parameters()
         for name in ("beta", "prior_belief", "prior_excess"):
             value = getattr(self, name)
@@ -110,21 +109,21 @@ class PriorNetRegressor(BaseRegressor):
         train = prepared.split.train
         priors = self._priors(prepared.targets[train])
         prior = stack_priors(priors)
-        # One seed: they differ in their prior alone, and hold out the same rows.
+        # One seed for both: they differ in their prior alone, and hold out the same rows.
         seeds = network_seeds(prepared.rng, 1) * len(priors)
-        outside = self._outside(prepared)
-        n_in, n_out = len(prepared.inputs), len(outside)
-        # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
+        ood = self._ood_inputs(prepared)
+        n_in, n_out = len(prepared.inputs), len(ood)
+        # A column beside the targets is 1 for in-domain rows and 0 for out-of-domain rows.
         inside = torch.cat(
             [prepared.targets.new_ones(n_in, 1), prepared.targets.new_zeros(n_out, 1)]
         )
         blank = prepared.targets.new_zeros(n_out, prepared.targets.shape[1])
         data = Rows(
-            torch.cat([prepared.inputs, outside]),
+            torch.cat([prepared.inputs, ood]),
             torch.cat([torch.cat([prepared.targets, blank]), inside], -1),
             torch.cat([prepared.weight, prepared.weight.new_ones(n_out)]),
         )
-        # What may be said of a row inside without its target: that of all, seen beta times.
+        # The goal of an in-domain row during the warm-up: all targets, counted beta times.
         of_all = semi_informative_prior(
             prepared.targets[train], self.beta, self.beta, self.prior_match
         )
@@ -142,7 +141,7 @@ class PriorNetRegressor(BaseRegressor):
         return fitted if len(priors) == 1 else _better(fitted, len(train))
 
     def _priors(self, targets: Tensor) -> list[NormalWishart]:
-        """The prior, or those to choose from."""
+        """Return the prior, or the priors to choose from."""
         beliefs = _BELIEFS if self.prior_belief == "auto" else (self.prior_belief,)
         excesses = beliefs if self.prior_excess == "auto" else [self.prior_excess] * len(beliefs)
         return [
@@ -150,12 +149,12 @@ class PriorNetRegressor(BaseRegressor):
             for belief, excess in zip(beliefs, excesses, strict=True)
         ]
 
-    def _outside(self, prepared: Prepared) -> Tensor:
-        """Out-of-domain inputs, preprocessed."""
+    def _ood_inputs(self, prepared: Prepared) -> Tensor:
+        """Return preprocessed out-of-domain inputs."""
         if self._X_ood is not None:
             X_ood = check_inputs(self, self._X_ood, known=prepared.preprocessor)
-            outside = torch.from_numpy(prepared.preprocessor.transform(X_ood))
-            return outside.to(prepared.inputs)
+            ood = torch.from_numpy(prepared.preprocessor.transform(X_ood))
+            return ood.to(prepared.inputs)
         train = prepared.split.train
         generator = FactorAnalysisGenerator(spread=self.ood_spread).fit(
             prepared.inputs[train].cpu().numpy(),
@@ -167,7 +166,7 @@ class PriorNetRegressor(BaseRegressor):
 
 
 def _better(fitted: Fitted, n_rows: int) -> Fitted:
-    """The first of two networks, unless the other is better by more than validation may err."""
+    """Choose the first of two networks, unless the other is better beyond validation noise."""
     found = fitted.training["validation_loss"] or (0.0, 0.0)
     first, other = (math.inf if math.isnan(loss) else loss for loss in found)  # diverged
     n_held = max(n_rows - fitted.training["n_rows"], 1)

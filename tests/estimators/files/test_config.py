@@ -1,10 +1,11 @@
-"""Junk in any field of a saved configuration is refused with the names of file and field."""
+"""Wrong values in any field of a saved configuration are refused, with file and field."""
 
 from __future__ import annotations
 
 import functools
 import json
 import math
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,13 @@ import priornet
 from priornet import DistilledRegressor, GaussianRegressor, PriorNetRegressor
 from priornet.distill import TransferSet
 from priornet.estimators import ModelError
-from priornet.estimators.files.config import read_config
+from priornet.estimators.files.config import (
+    describe_hint,
+    fits_hint,
+    is_number,
+    read_config,
+    shown_value,
+)
 
 HUGE = 10**400  # JSON may hold it, a float cannot
 JUNK = (None, True, -1, 0.5, HUGE, math.nan, math.inf, "x", [], [None], ["x", "x"], [[1]], {"x": 1})
@@ -22,7 +29,7 @@ JUNK = (None, True, -1, 0.5, HUGE, math.nan, math.inf, "x", [], [None], ["x", "x
 
 @functools.cache
 def config_text():
-    """A student has every kind of field."""
+    """Save a student: it has every kind of field."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], 60)})
     student = DistilledRegressor(
@@ -37,7 +44,7 @@ def config_text():
     ).fit(X, pd.Series(rng.normal(size=60), name="price"))
     from priornet.estimators.files.persistence import _config
 
-    return json.dumps({"format": 1, **_config(student)})  # whose fields may change unsigned
+    return json.dumps({"format": 1, **_config(student)})  # format 1 has no digest
 
 
 def read(path):
@@ -45,7 +52,7 @@ def read(path):
 
 
 def spoiled(tmp_path, field, value):
-    """The file with another value in a field, or without it."""
+    """Write the file with another value in a field, or without it."""
     config = json.loads(config_text())
     *way, last = field.split(".")
     part = config
@@ -155,7 +162,7 @@ def test_edges_of_ramps_rise(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "[" * 100_000, '{"format": 1', '{"format": NaN}'])
-def test_what_is_no_json_of_ours_is_refused(text, tmp_path):
+def test_text_that_is_no_configuration_is_refused(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ModelError, match=r"config\.json"):
         read(tmp_path / "config.json")
@@ -178,3 +185,69 @@ def test_settings_that_a_fit_takes_come_back(settings, tmp_path):
     again = priornet.load(tmp_path / "model")
     given = {**model.get_params(), "device": "cpu", "hidden": (4,)}
     assert again.get_params() == given
+
+
+# -- values against type hints --------------------------------------------------------------------
+
+GOOD = [
+    (3, int),
+    (3, float),
+    (0.5, float),
+    (True, bool),
+    ("x", str),
+    (None, int | None),
+    ("auto", int | Literal["auto"]),
+    ([8, 4], tuple[int, ...]),
+    ([], tuple[int, ...]),
+    ([0.1, 2], tuple[float, float]),
+]
+BAD = [
+    (True, int),
+    (1.0, int),
+    (-1, int),
+    (10**400, int),
+    (True, float),
+    (-0.5, float),
+    (math.nan, float),
+    (math.inf, float),
+    (10**400, float),
+    (1, bool),
+    (3, str),
+    (None, int),
+    ("other", int | Literal["auto"]),
+    (1, Literal[True]),
+    ([8, True], tuple[int, ...]),
+    ((8, 4), tuple[int, ...]),
+    ([0.1], tuple[float, float]),
+    ([0.1, 1, 2], tuple[float, float]),
+    (8, tuple[int, ...]),
+]
+
+
+@pytest.mark.parametrize(("value", "hint"), GOOD)
+def test_values_that_suit(value: object, hint: Any):
+    assert fits_hint(value, hint)
+
+
+@pytest.mark.parametrize(("value", "hint"), BAD)
+def test_values_that_do_not_suit(value: object, hint: Any):
+    assert not fits_hint(value, hint)
+
+
+def test_hints_in_words():
+    assert describe_hint(float | Literal["auto"] | None) == (
+        'a finite number, not negative or "auto" or null'
+    )
+    assert describe_hint(tuple[int, ...]).startswith("a list of which each is a whole number")
+
+
+def test_numbers_may_be_negative():
+    assert is_number(-1.5)
+    assert not is_number("1")
+    assert not is_number(True)
+
+
+def test_long_values_are_cut():
+    assert len(shown_value(10**400)) < 30
+    assert len(shown_value(["x"] * 100)) < 70
+    assert shown_value("x") == "'x'"

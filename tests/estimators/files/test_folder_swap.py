@@ -78,7 +78,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
-    """What was found after each kill, by the way of saving."""
+    """Kill saves at every step, and collect what a reader finds after each."""
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path_factory.mktemp("killed"))],
         capture_output=True,
@@ -107,7 +107,7 @@ def test_a_kill_at_any_step_leaves_a_model(way, killed):
 
 @pytest.fixture
 def pair(tmp_path):
-    """A new folder beside an old one."""
+    """Make a new folder beside an old one."""
     path = tmp_path / "model"
     path.mkdir()
     (path / "old").touch()
@@ -119,7 +119,7 @@ def pair(tmp_path):
 
 
 def names(folder):
-    """Of what others see in it."""
+    """List the names that other programs see."""
     own = (path.name for path in folder.iterdir())
     return sorted(name for name in own if not re.match(r"\.priornet-[0-9a-f]{8}-", name))
 

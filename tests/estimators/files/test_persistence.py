@@ -56,7 +56,7 @@ def fitted(name: str):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A model to spoil."""
+    """Save a model to damage."""
     fitted("ensemble").save(tmp_path / "model")
     return tmp_path / "model"
 
@@ -113,9 +113,9 @@ def test_the_folder_holds_weights_and_plain_json(folder):
 
 def test_files_are_as_readable_as_the_users_other_files(folder):
     (folder.parent / "other").touch()
-    usual = (folder.parent / "other").stat().st_mode & 0o777
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {usual}
-    assert folder.stat().st_mode & 0o444 == usual & 0o444
+    common = (folder.parent / "other").stat().st_mode & 0o777
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {common}
+    assert folder.stat().st_mode & 0o444 == common & 0o444
 
 
 def test_saving_over_a_model_replaces_it(folder):
@@ -160,7 +160,7 @@ def test_a_link_leads_to_the_new_model(folder):
 
 
 def test_a_model_that_was_set_aside_is_found_with_a_warning(folder):
-    """As a save leaves it that was killed on a system that cannot exchange folders."""
+    """Copy the state after a killed save on a system that cannot exchange folders."""
     expected = priornet.load(folder).predict(table()[0])
     folder.rename(folder.with_name(".priornet-old-model"))
     with pytest.warns(UserWarning, match=r"saving to .*model was interrupted") as caught:
@@ -318,7 +318,7 @@ SPOILED = {
         lambda f: spoil_config(f, lambda c: c["network"].update(head="x")),
         '"network.head"',
     ),
-    "strange field": (
+    "unknown field": (
         lambda f: spoil_config(f, lambda c: c["network"].update(x=1)),
         "a field 'x' that this version does not know",
     ),
@@ -402,7 +402,7 @@ def test_finite_weights_that_overflow_are_refused_in_any_format(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["ensemble", "student"])
 def test_a_model_of_the_first_format_predicts_what_it_did(name, tmp_path):
-    """Written before there were digests; ``predictions.json`` says what it predicted then."""
+    """Compare with ``predictions.json``; the model was written before there were digests."""
     kept = json.loads((FIRST_FORMAT / "predictions.json").read_text())
     rows = pd.DataFrame(kept["rows"]).astype({"size": float})
     with pytest.warns(UserWarning, match=rf"format_1/{name} was saved without a digest") as caught:
@@ -478,7 +478,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_model_may_be_loaded_before_a_fork(tmp_path):
-    """As web servers do; threads that the parent started would be missing in the child."""
+    """Load and fork, as web servers do: the child lacks threads that the parent started."""
     X = np.random.default_rng(0).standard_normal((50, 2))
     model = GaussianRegressor(hidden=(64, 64), epochs=1, random_state=0).fit(X, X[:, 0])
     model.save(tmp_path / "m")

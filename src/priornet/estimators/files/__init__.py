@@ -1,3 +1,3 @@
-"""Models on disk: folders of plain JSON and tensors, and what is checked when one is read."""
+"""Models on disk: folders of plain JSON and tensors, checked when they are read."""
 
 __all__: list[str] = []

@@ -1,18 +1,21 @@
-"""The ``config.json`` of a saved model, looked at field by field before anything is made of it.
+"""The ``config.json`` of a saved model: every field is checked before it is used.
 
-It ends with a digest of all its text, and holds the digest of the weights: a file that changed, or
-that belongs to other weights, is found. The first format had neither.
+It ends with a digest of all its text, and holds the digest of the weights, so that a changed file,
+or one of other weights, is found. The first format had neither. Values are checked against the type
+hints of the fields: JSON has lists instead of tuples, and whole numbers that no float can hold.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator
+import math
+import types
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,6 @@ from numpy.typing import NDArray
 from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.factory import ESTIMATORS
-from priornet.estimators.files.hints import describe_hint, fits_hint, is_number, shown_value
 from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import Scaling, TargetColumns
@@ -28,9 +30,17 @@ from priornet.tables.target_columns import Scaling, TargetColumns
 __all__ = ["LARGEST", "ModelError", "SavedConfig", "config_text", "read_config", "sha256"]
 
 FORMAT = 2
-LARGEST = 1 << 28  # bytes; a longer file is not ours
+LARGEST = 1 << 28  # bytes; no model has a longer file
 _MOST_NETWORKS = 1 << 20
-_LONGEST = 500  # characters of a message, whatever stands in the file
+_LARGEST_NUMBER = 1e308  # compared, not converted: a whole number may be too large for a float
+_HINT_WORDS = {
+    int: "a whole number, not negative",
+    float: "a finite number, not negative",
+    bool: "true or false",
+    str: "a text",
+    type(None): "null",
+}
+_LONGEST = 500  # characters of a message
 _DIGEST, _WEIGHTS_DIGEST = "sha256", "weights_sha256"
 _FIELDS = {
     "format",
@@ -48,49 +58,42 @@ _FIELDS = {
 
 
 class ModelError(ValueError):
-    """A folder that does not hold a model this version can read."""
+    """A folder without a model that this version can read."""
 
 
 @dataclass(frozen=True)
 class SavedConfig:
-    """What a configuration says, checked.
-
-    Attributes:
-        model: With its parameters, not fitted yet.
-        preprocessor: Of its inputs.
-        feature_names: As scikit-learn keeps them; None where there were none.
-        network: Which networks it has.
-        n_networks: How many.
-        targets: What it predicts.
-        reference_data: Usual data standard deviation.
-        training: What happened in training.
-        weights_digest: SHA-256 of the file of weights; None in the first format.
-    """
+    """A checked configuration."""
 
     model: BaseRegressor
+    """The estimator with its parameters, not fitted yet."""
     preprocessor: TablePreprocessor
     feature_names: list[str] | None
+    """Names as scikit-learn keeps them, if there are any."""
     network: Network
     n_networks: int
     targets: TargetColumns
     reference_data: float
+    """Median data standard deviation of the reference rows."""
     training: dict[str, Any]
+    """Summary of the training."""
     weights_digest: str | None = None
+    """SHA-256 of the file of weights; None in the first format."""
 
 
 def config_text(state: dict[str, Any], weights: bytes) -> str:
-    """Write a configuration as text that nobody can change unnoticed.
+    """Write a configuration as text with digests, so that a change of it is found.
 
     Args:
-        state: What it says, ready for JSON.
-        weights: The file of weights that it belongs to.
+        state: Fields, ready for JSON.
+        weights: Content of the file of weights.
     """
     state = {"format": FORMAT, **state, _WEIGHTS_DIGEST: sha256(weights)}
     return _with_digest(json.dumps(state, indent=2, allow_nan=False))
 
 
 def sha256(content: bytes) -> str:
-    """Digest of a file's bytes, as text."""
+    """Compute the digest of a file's bytes, as text."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -99,7 +102,7 @@ def read_config(content: bytes, path: Path) -> SavedConfig:
 
     Args:
         content: The bytes of the file.
-        path: Where they are from.
+        path: The file, for messages.
 
     Raises:
         ModelError: It is damaged, or from a newer version; the message names file and field.
@@ -145,7 +148,7 @@ def _read_json(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its fields, each of which may stand there once."""
+    """Make a dictionary of fields, and refuse a field that stands there twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
@@ -294,7 +297,7 @@ def _targets(state: Any, n_targets: int) -> TargetColumns:
     return TargetColumns(tuple(names), is_vector, Scaling(shift, scale))
 
 
-# -- looking at values ----------------------------------------------------------------------------
+# -- checking values -----------------------------------------------------------------------------
 
 
 def _get(state: dict[str, Any], key: str, prefix: str = "") -> Any:
@@ -309,7 +312,7 @@ def _expect(is_true: bool, otherwise: str) -> None:
 
 @contextmanager
 def _field(name: str) -> Generator[None]:
-    """Say in which field a part of the library found something wrong."""
+    """Name the field in errors of other modules."""
     try:
         yield
     except ModelError:
@@ -326,7 +329,7 @@ def _field(name: str) -> Generator[None]:
 
 
 def _values(place: str, state: dict[str, Any], cls: type) -> dict[str, Any]:
-    """Fields of a dataclass; those that are absent keep their defaults."""
+    """Check fields of a dataclass; absent fields keep their defaults."""
     hints = get_type_hints(cls)
     known = {field.name for field in fields(cls)}
     for key in state:
@@ -336,7 +339,7 @@ def _values(place: str, state: dict[str, Any], cls: type) -> dict[str, Any]:
 
 
 def _value(place: str, value: Any, hint: Any) -> Any:
-    """A value that suits a hint; lists are tuples."""
+    """Check a value against a type hint, and make lists tuples."""
     _expect(
         fits_hint(value, hint),
         f'"{place}" is {shown_value(value)}; it should be {describe_hint(hint)}.',
@@ -358,7 +361,7 @@ def _texts(state: Any, place: str) -> None:
 
 
 def _plain(state: Any, place: str) -> dict[str, Any]:
-    """An object of whatever, in which every number is finite."""
+    """Check that this is an object in which every number is finite."""
     _expect(isinstance(state, dict), f'"{place}" is {shown_value(state)}; it should be an object.')
     waiting: list[tuple[str, Any]] = [(place, state)]
     while waiting:
@@ -370,3 +373,54 @@ def _plain(state: Any, place: str) -> dict[str, Any]:
         elif isinstance(value, float):
             _expect(is_number(value), f'"{name}" is {value}; it should be a finite number.')
     return state
+
+
+def is_number(value: object) -> bool:
+    """Tell if a value is a finite number, neither true nor false."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return (isinstance(value, int) or math.isfinite(value)) and abs(value) <= _LARGEST_NUMBER
+
+
+def fits_hint(value: object, hint: Any) -> bool:
+    """Tell if a value read from JSON suits a type hint; numbers must not be negative.
+
+    Knows int, float, bool, str, None, Literal, unions, and tuples, which are lists in JSON.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits_hint(value, one) for one in arguments)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in arguments)
+    if origin is tuple:
+        return isinstance(value, list) and _fit_each(cast(Any, value), arguments)
+    if hint is float:
+        return is_number(value) and cast(float, value) >= 0
+    if hint is int:
+        return is_number(value) and isinstance(value, int) and value >= 0
+    return isinstance(value, hint)
+
+
+def _fit_each(values: Sequence[Any], hints: tuple[Any, ...]) -> bool:
+    if len(hints) == 2 and hints[1] is Ellipsis:
+        hints = (hints[0],) * len(values)
+    pairs = zip(values, hints, strict=False)
+    return len(values) == len(hints) and all(fits_hint(value, one) for value, one in pairs)
+
+
+def describe_hint(hint: Any) -> str:
+    """Describe a type hint in words."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(describe_hint(one) for one in arguments)
+    if origin is Literal:
+        return " or ".join(f'"{one}"' for one in arguments)
+    if origin is tuple:
+        return f"a list of which each is {describe_hint(arguments[0])}"
+    return _HINT_WORDS.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def shown_value(value: object) -> str:
+    """Return a value as text for a message, cut if it is long."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < 1e18 else f"{str(value)[:20]}"
+    return text if len(text) <= 60 else f"{text[:60]}..."

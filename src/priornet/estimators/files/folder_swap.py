@@ -1,9 +1,9 @@
-"""Putting a folder in the place of another, so that a kill at any moment leaves one of them there.
+"""Replace a folder by another, so that a kill at any moment leaves one of the two.
 
-Linux can exchange two folders in one step. Elsewhere, and on file systems that cannot, the old one
-is set aside under a name that follows from its own: whoever finds nothing in its place looks there.
-Only this module makes folders of that name, so that removing one removes nothing of others.
-A reader opens the files of one folder together, whatever takes its place meanwhile.
+Linux can exchange two folders in one step. On other systems, and on file systems that cannot, the
+old folder is set aside under a name that follows from its own, and readers look there too. Only
+this module makes folders of that name, so it may remove them. A reader opens all files of one
+folder together, even if another folder replaces it meanwhile.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 @contextmanager
 def whole_folder(path: Path) -> Generator[Path]:
-    """Lend a new folder that takes its place when it is filled, and not after an error.
+    """Open a new folder that takes its place when it is filled, and not after an error.
 
-    It and its files get the permissions of what they replace.
+    It and its files get the permissions of those they replace.
 
     Args:
         path: The place, no symbolic link.
@@ -38,7 +38,7 @@ def whole_folder(path: Path) -> Generator[Path]:
         fresh.mkdir()
         yield fresh
         for file in (*fresh.iterdir(), fresh):
-            sync(file)  # on the disk before the name says so
+            sync(file)  # on the disk before the name is
             with suppress(FileNotFoundError):
                 copy_mode(file, (path / file.relative_to(fresh)).stat())
         replace_folder(fresh, path)
@@ -46,10 +46,10 @@ def whole_folder(path: Path) -> Generator[Path]:
 
 
 def replace_folder(fresh: Path, path: Path) -> None:
-    """Move a folder into the place of another, which is left in its stead; or into an empty place.
+    """Move a folder into the place of another one, or into an empty place.
 
     Args:
-        fresh: The new one, in a :func:`~priornet.writing.workplace`, which removes what is left.
+        fresh: The new one, in a :func:`~priornet.writing.workplace`, which removes the old one.
         path: The place, no symbolic link.
     """
     try:
@@ -59,13 +59,13 @@ def replace_folder(fresh: Path, path: Path) -> None:
             raise
         if not _exchange(fresh, path):
             _replace_in_two_steps(fresh, path)
-    _discard(_aside(path))  # what an interrupted save left
+    _discard(_aside(path))  # left by an interrupted save
 
 
 def found_folder(path: Path) -> Path:
-    """Where the folder of a path is: there, or set aside by a replacement that was interrupted.
+    """Find the folder of a path: there, or set aside by an interrupted replacement.
 
-    Earlier versions set it aside as ``.NAME.old``, a name that others use too.
+    Earlier versions set it aside as ``.NAME.old``, a name that other programs use too.
     """
     if path.exists():
         return path
@@ -76,9 +76,9 @@ def found_folder(path: Path) -> Path:
 
 @contextmanager
 def open_together(folder: Path, names: Iterable[str]) -> Generator[tuple[BinaryIO, ...]]:
-    """Open files of one folder, for reading, even where it is replaced between the first and last.
+    """Open files of one folder, even if it is replaced between the first and the last.
 
-    The names are looked up in the folder itself, not by its path, where the system can do so.
+    The names are looked up in the folder itself, not by its path, if the system can do so.
 
     Raises:
         OSError: A file cannot be opened; the error carries its path.
@@ -103,7 +103,7 @@ def open_together(folder: Path, names: Iterable[str]) -> Generator[tuple[BinaryI
 
 
 def state_of(folder: Path, names: Iterable[str]) -> tuple[Any, ...]:
-    """Tell a folder and its files from others: two equal states, and nothing was replaced."""
+    """Return the state of a folder and its files; equal states mean that nothing was replaced."""
 
     def one(path: Path) -> tuple[int, ...] | None:
         try:
@@ -132,14 +132,14 @@ def _replace_in_two_steps(fresh: Path, path: Path) -> None:
 
 
 def _discard(aside: Path) -> None:
-    """Delete a folder that was set aside; while it has that name it is whole."""
+    """Delete a folder that was set aside; under that name it is always whole."""
     if os.path.isdir(aside):  # also false where the name is too long
         with workplace(aside) as place, suppress(FileNotFoundError):  # another save was faster
             aside.rename(place / aside.name)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; False where the system cannot."""
+    """Exchange two folders in one step; return False if the system cannot."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -152,7 +152,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _renameat2() -> Any:
-    """The system's call, or None: only Linux has it, and Python does not offer it."""
+    """Return the system's call; only Linux has it, and Python does not offer it."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):  # another system, an old library, Windows

@@ -1,8 +1,8 @@
 """Models on disk: a folder with ``weights.safetensors`` and ``config.json``, nothing to execute.
 
-Whatever is read is checked before it is used: an unknown class, another tensor shape, a damaged or
-a newer file is refused with the reason. Weights are plain numbers and the rest is JSON, so reading
-a model from a stranger is safe.
+Everything is checked before it is used: an unknown class, another tensor shape, a damaged or a
+newer file is refused with the reason. Weights are plain numbers and the rest is JSON, so reading a
+model from an unknown source is safe.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _WAY_OUT = "restore the folder from a copy, or save the model again"
 def save(model: BaseRegressor, path: Path) -> None:
     """Write a fitted model; an existing one is replaced in one step, or left alone.
 
-    Killed at any moment, it leaves the old model or the new one for :func:`load` to find.
+    After a kill at any moment, :func:`load` finds the old model or the new one.
 
     Args:
         model: Fitted.
@@ -130,7 +130,7 @@ def _config(model: BaseRegressor) -> dict[str, Any]:
 
 
 def _without_nan(value: Any) -> Any:
-    """Put null for losses that are no numbers, which JSON cannot hold."""
+    """Replace losses that are no numbers by null: JSON has neither nan nor infinity."""
     if isinstance(value, dict):
         return {name: _without_nan(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -139,7 +139,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def _parameters(model: BaseRegressor) -> dict[str, Any]:
-    """Constructor arguments as JSON; a generator and a teacher are not kept."""
+    """Return constructor arguments for JSON, without a generator and a teacher."""
     parameters = model.get_params(deep=False)
     if not isinstance(parameters["random_state"], (int, np.integer, type(None))):
         parameters["random_state"] = None
@@ -157,12 +157,12 @@ def _parameters(model: BaseRegressor) -> dict[str, Any]:
 
 
 def load(path: str | Path) -> BaseRegressor:
-    """Rebuild a model from the folder that ``save`` wrote; it predicts the same, bit for bit.
+    """Read a model from the folder that ``save`` wrote; it predicts the same, bit for bit.
 
-    A folder that is replaced meanwhile gives the old model or the new one. A digest in it tells
-    whether anything changed since it was saved; the first format had none, which a warning says.
-    Where a save was killed on a system that cannot exchange folders, the old model may lie beside
-    its place; it is found there, with a warning.
+    A folder that is replaced meanwhile gives the old model or the new one. A digest shows if
+    anything changed since it was saved; the first format had none, and a warning says so. After a
+    killed save, on a system that cannot exchange folders, the old model may lie beside its place;
+    it is found there, with a warning.
 
     Args:
         path: The folder.
@@ -186,7 +186,7 @@ def load(path: str | Path) -> BaseRegressor:
 
 
 def _read_patiently(path: Path) -> tuple[Path, SavedConfig, BaseRegressor]:
-    """Read a folder, again while others take its place before it is read; and say which it was."""
+    """Read a folder, again if another one takes its place meanwhile; return the folder too."""
     pauses = iter(_PAUSES)
     while True:
         folder = found_folder(path)
@@ -201,7 +201,7 @@ def _read_patiently(path: Path) -> tuple[Path, SavedConfig, BaseRegressor]:
 
 
 def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
-    """Read what lies at a path now."""
+    """Read the folder that is at a path now."""
     if not folder.is_dir():
         found = "is a file" if folder.exists() else "does not exist"
         raise ModelError(f"no model at {folder}: it {found}; a model is a folder.")
@@ -230,7 +230,7 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
 
 
 def _content(file: BinaryIO, path: Path, largest: int) -> bytes:
-    """Read a file whole, if it is one, and no longer than it may be."""
+    """Read a whole file; refuse other things than files, and files that are too large."""
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode):
         raise ModelError(f"no model at {path.parent}: {path.name} is not a file.")
@@ -250,7 +250,7 @@ def _tensors_of(weights: bytes) -> dict[str, Tensor]:
 
 
 def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
-    """Bring configuration and tensors together."""
+    """Build the estimator from its configuration and its tensors."""
     model, network = config.model, config.network
     # Checked before anything of that size is made: a false number must not fill the memory.
     shape = (config.n_networks, network.n_weights)
@@ -272,7 +272,7 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
 
 
 def _check_predictions(fitted: Fitted) -> None:
-    """Refuse finite weights whose predictions are not, at and around the mean of training."""
+    """Refuse finite weights with infinite predictions, at and around the mean of training."""
     rows = torch.tensor([[deviations] for deviations in _PROBED])
     try:
         belief = fitted.standard_belief(rows.expand(-1, fitted.network.n_inputs))
@@ -296,7 +296,7 @@ def _check_predictions(fitted: Fitted) -> None:
 def _sorted(
     tensors: dict[str, Tensor], name: str, shape: tuple[int | None, ...]
 ) -> NDArray[np.float64]:
-    """Numbers that are sorted, and not negative."""
+    """Return a tensor as an array, and check that it is sorted and not negative."""
     values = _tensor(tensors, name, (torch.float64,), shape).numpy()
     if (values < 0).any():
         raise ModelError(f'tensor "{name}" has negative numbers.')
