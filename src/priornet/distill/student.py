@@ -113,22 +113,12 @@ def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, fl
 
 
 def prefers_likelihood(n_rows: int, has_weights: bool) -> bool:
-    """Choose EnD2's default target: the members' likelihood, or the Normal-Wishart fitted to them.
-
-    Args:
-        n_rows: Rows around which the teacher is asked.
-        has_weights: The student starts from members.
-    """
+    """Tell if EnD2 learns the likelihood by default; ``has_weights`` if it starts from members."""
     return has_weights and n_rows <= _LIKELIHOOD_UP_TO
 
 
 def default_rate(by_likelihood: bool, has_weights: bool) -> float:
-    """Choose Adam's first learning rate, before :func:`learning_rates`.
-
-    Args:
-        by_likelihood: The student learns the members' likelihood, as EnD2.
-        has_weights: The student starts from members.
-    """
+    """Choose Adam's first learning rate, before :func:`learning_rates`."""
     return _LIKELIHOOD_RATE if by_likelihood and has_weights else _DEFAULT_RATE
 
 
@@ -177,9 +167,9 @@ def train_student(
 
     Args:
         settings: Its settings.
-        problem: The teacher, and the inputs around which it was asked.
-        drawn: The inputs at which it was asked.
-        answers: Its answers there.
+        problem: The problem that was asked.
+        drawn: The inputs, from :meth:`DistillationProblem.ask`.
+        answers: The answers there, from the same call.
         seed: Of the weights and of the order of the inputs.
     """
     packed, kept = _pack(settings, problem, answers)

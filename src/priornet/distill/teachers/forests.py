@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.distill.teacher import Teacher
 from priornet.distill.teachers.scikit_learn import (
+    ScikitLearnTeacher,
     as_targets,
-    model_names,
     quiet_about_names,
     rows_for,
 )
@@ -29,7 +28,7 @@ class PureLeavesWarning(UserWarning):
     """Trees grown to leaves of one target know nothing of its noise."""
 
 
-class ForestTeacher(Teacher):
+class ForestTeacher(ScikitLearnTeacher):
     """A random forest, extremely randomised trees, or bagged decision trees of scikit-learn.
 
     A leaf's variance is that of the training targets in it. Trees grown to pure leaves have none:
@@ -68,11 +67,6 @@ class ForestTeacher(Teacher):
         self._means = [tree.tree_.value[:, :, 0] for tree in model.estimators_]  # (nodes, K)
         self._variances = self._from_trees() if X is None else self._from_rows(X, as_targets(y))
         self._set_floor(min_variance)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns with which it was fitted."""
-        return model_names(self.model)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Look up the leaves of each tree."""

@@ -19,8 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from priornet.distill.teacher import Teacher
-from priornet.distill.teachers.scikit_learn import model_names, quiet_about_names, rows_for
+from priornet.distill.teachers.scikit_learn import ScikitLearnTeacher, quiet_about_names, rows_for
 
 __all__ = ["GaussianProcessTeacher"]
 
@@ -29,7 +28,7 @@ FloatArray = NDArray[np.float64]
 _AT_ONCE = 1024  # inputs; a chunk of the kernel is this by the training rows
 
 
-class GaussianProcessTeacher(Teacher):
+class GaussianProcessTeacher(ScikitLearnTeacher):
     """A fitted ``GaussianProcessRegressor`` of scikit-learn, with any kernel.
 
     Data uncertainty is the given noise: its ``alpha`` and the white part of its kernel.
@@ -73,11 +72,6 @@ class GaussianProcessTeacher(Teacher):
         shape = (n_members, len(self._scale))
         self._draws = rng.standard_normal((*shape, int(kept.sum())))
         self._rest = rng.standard_normal(shape)
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns with which it was fitted."""
-        return model_names(self.model)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Compute the drawn functions, and the noise."""

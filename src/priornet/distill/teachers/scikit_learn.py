@@ -15,6 +15,7 @@ from priornet.tables.raw import as_matrix, num_rows, take_rows, without_arrow
 
 __all__ = [
     "RegressorsTeacher",
+    "ScikitLearnTeacher",
     "as_targets",
     "call",
     "model_names",
@@ -60,7 +61,18 @@ def quiet_about_names() -> Generator[None]:
         yield
 
 
-class RegressorsTeacher(Teacher):
+class ScikitLearnTeacher(Teacher):
+    """A teacher that reads its columns as a model of scikit-learn does."""
+
+    model: Any
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns with which the model was fitted."""
+        return model_names(self.model)
+
+
+class RegressorsTeacher(ScikitLearnTeacher):
     """A list of fitted regressors, or a ``BaggingRegressor`` of any kind.
 
     Members share a model of the noise: gradient boosting, with a gamma likelihood, of the squared
@@ -91,6 +103,7 @@ class RegressorsTeacher(Teacher):
         self.members: list[Any] = list(getattr(regressors, "estimators_", regressors))
         if not self.members:
             raise TypeError("`regressors` must be a filled list of fitted regressors.")
+        self.model = self.members[0] if self._bag is None else self._bag
         if num_rows(table) != len(targets):
             raise ValueError(
                 f"`X` and `y` must have as many rows; got {num_rows(table)} and {len(targets)}."
@@ -109,11 +122,6 @@ class RegressorsTeacher(Teacher):
             _fit_noise(rows, np.maximum(square[:, k], self._floor[k]), seed)
             for k in range(targets.shape[1])
         ]
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the columns with which they were fitted."""
-        return model_names(self.members[0] if self._bag is None else self._bag)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Predict each member's mean, and the common variance."""

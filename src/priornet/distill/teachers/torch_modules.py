@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -60,13 +60,16 @@ class ModulesTeacher(Teacher):
 
     def gaussians(self, X: Any) -> tuple[Tensor, Tensor]:
         """Ask every member."""
-        answers = [self._member(module, X) for module in self.modules]
-        means, covariances = zip(*answers, strict=True)
+        means, covariances = zip(*self._members(X), strict=True)
         for parts in (means, covariances):
             shapes = {tuple(part.shape) for part in parts}
             if len(shapes) > 1:
                 raise TeacherError(f"the members' outputs differ in shape: {sorted(shapes)}.")
         return torch.stack(means), torch.stack(covariances)
+
+    def _members(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
+        for module in self.modules:
+            yield self._ask(module, X)
 
     def answers(self, images: Tensor) -> Answers:
         """Ask every member about images, and check the answers of every pixel.
@@ -82,7 +85,7 @@ class ModulesTeacher(Teacher):
         return sum(_module_bytes(module) for module in self.modules)
 
     @torch.no_grad()
-    def _member(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
+    def _ask(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
         first = next(iter(module.parameters()), torch.zeros(()))
         inputs = self._tensor(X)
         # Integers are kept: embeddings take nothing else.
@@ -150,18 +153,16 @@ class DropoutTeacher(ModulesTeacher):
         self.n_members, self.seed = n_members, seed
         self._layers()
 
-    def gaussians(self, X: Any) -> tuple[Tensor, Tensor]:
+    def _members(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Ask the network once for each set of masks."""
-        answers: list[tuple[Tensor, Tensor]] = []
         for member in range(self.n_members):
             with ExitStack() as hooks:
                 for i, layer in enumerate(self._layers()):
                     seed = hash((self.seed, member, i)) % 2**63
                     hook = layer.register_forward_hook(_Mask(seed))
                     hooks.callback(hook.remove)
-                answers.append(self._member(self.modules[0], X))
-        means, covariances = zip(*answers, strict=True)
-        return torch.stack(means), torch.stack(covariances)
+                answer = self._ask(self.modules[0], X)
+            yield answer
 
     def _layers(self) -> list[Any]:
         layers = [m for m in self.modules[0].modules() if isinstance(m, _ANY)]
