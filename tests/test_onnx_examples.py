@@ -61,12 +61,10 @@ def assert_scores(exported, command):
     )
     scored = pd.read_csv(io.StringIO(done.stdout))
     expected = outputs_of(model, rows, {"coverage": 0.9, "interval": "predictive"})
-    found = {
-        name: scored[name].to_numpy()
-        if len(values.shape) == 1
-        else scored[[f"{name}_{k}" for k in range(values.shape[1])]].to_numpy()
-        for name, values in expected.items()
-    }
+    found: dict[str, Any] = {}
+    for name in expected:
+        of_target = [column for column in scored if column.startswith(f"{name}_")]
+        found[name] = scored[name if name in scored else of_target].to_numpy()
     comparison = Comparison()
     comparison.add(expected, found)
     assert comparison.n_rows == 40

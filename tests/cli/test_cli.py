@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -52,7 +53,7 @@ def test_a_command_imports_no_other():
 
 @pytest.mark.parametrize("arguments", [(), ("reproduce",)])
 def test_lines_of_the_list_are_those_of_the_commands(arguments):
-    group = get_command(app)
+    group: Any = get_command(app)
     for name in arguments:
         group = group.commands[name].load()
     for name, command in group.commands.items():

@@ -4,6 +4,7 @@ import base64
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -23,7 +24,7 @@ def call(*arguments):
 def short():
     """The smoke presets, shorter still."""
     with pytest.MonkeyPatch.context() as patch:
-        few = {"epochs": 1, "student_epochs": 1, "n_members": 2}
+        few: Any = {"epochs": 1, "student_epochs": 1, "n_members": 2}
         tiny = studies.CurveConfig(n_train=64, n_out=8, n_test=32, n_curve=11, **few)
         patch.setitem(studies.CURVE_PRESETS, "smoke", tiny)
         patch.setitem(studies.TABLE_PRESETS, "smoke", studies.TableConfig(**few))

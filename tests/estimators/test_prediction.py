@@ -58,7 +58,7 @@ def test_a_table_has_the_columns_of_the_command(name, targets, tmp_path):
 
 
 def test_a_table_takes_a_prefix_where_a_name_is_taken():
-    X = TABLE[INPUTS].rename(columns={"size": "total"})
+    X = pd.DataFrame(TABLE[INPUTS]).rename(columns={"size": "total"})
     model = MAKERS["single"]().fit(X, TABLE[ONE])
     found = model.predict_table(X)
     assert all(name.startswith("priornet_") for name in found)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, load
-from priornet.distill import FaithfulnessWarning, TeacherError
+from priornet.distill import TeacherError
 from priornet.evaluation import distil_file
 from priornet.messages import InputError
 
@@ -58,7 +58,7 @@ def test_a_teacher_that_fails_is_blamed_not_the_file(source):
         distil_file(DistilledRegressor(broken, **QUICK), source)
 
 
-@pytest.mark.filterwarnings("ignore", category=FaithfulnessWarning)
+@pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")
 def test_a_model_trained_on_an_array_has_no_columns_to_read(source):
     ensemble = DeepEnsembleRegressor(2, hidden=(4,), epochs=1, random_state=0)
     ensemble.fit(FRAME.to_numpy(), FRAME["a"])

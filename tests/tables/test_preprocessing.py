@@ -142,25 +142,27 @@ def test_missing_value_is_imputed_where_training_had_none_and_counted():
     rows, tally = transformed(prep, {"a": [NAN, 1.0], "b": ["x", None]})
     assert rows[0, 0] * prep.columns_[0].scale == pytest.approx(2 - 3)
     np.testing.assert_array_equal(rows[:, 1:], [[1, 0], [0, 0]])
-    assert tally == Tally(2, {"a": 1, "b": 1}, {}, unseen=2)
+    assert tally == Tally(2, Counter({"a": 1, "b": 1}), unseen=2)
     plain = TablePreprocessor().fit(np.array([[1.0], [2.0], [6.0]]))
     found, tally = transformed(plain, [[NAN], [1.0]])
     np.testing.assert_array_equal(found[0], rows[0, 0])
-    assert tally == Tally(2, {"0": 1}, {}, unseen=1)
+    assert tally == Tally(2, Counter({"0": 1}), unseen=1)
 
 
 def test_unknown_labels_are_all_zeros_and_counted():
     prep = TablePreprocessor().fit({"b": ["x", "y"]})
     rows, tally = transformed(prep, {"b": ["new", "x", "newer"]})
     np.testing.assert_array_equal(rows, [[0, 0], [1, 0], [0, 0]])
-    assert tally == Tally(3, {}, {"b": 2}, unseen=2)
+    assert tally == Tally(3, unknown=Counter({"b": 2}), unseen=2)
 
 
 def test_tallies_are_added():
     both = Tally(2, Counter({"a": 1}), Counter(), Counter({"d": 1}), bare=1, unseen=2)
     more = Counter({"a": 1, "b": 2})
     both.merge(Tally(3, more, Counter({"c": 4}), Counter(), bare=1, unseen=3))
-    assert both == Tally(5, {"a": 2, "b": 2}, {"c": 4}, {"d": 1}, bare=2, unseen=5)
+    assert both == Tally(
+        5, Counter({"a": 2, "b": 2}), Counter({"c": 4}), Counter({"d": 1}), bare=2, unseen=5
+    )
 
 
 def test_rare_labels_are_pooled_and_unknown_ones_join_them():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -41,7 +42,7 @@ def marked(y):
     return batch(torch.cat([y * has_target, has_target], -1))
 
 
-def test_mseen_rows_cost_nothing(y):
+def test_masked_rows_cost_nothing(y):
     mask = torch.tensor([True, False, True]).expand(SHAPE)
     gaussian = Gaussian(torch.zeros(*SHAPE, 1), torch.ones(*SHAPE, 1, 1))
     for loss, prediction in (
@@ -99,7 +100,8 @@ def test_a_student_is_annealed(start, y):
         seen.append(temperature)
         return columns
 
-    loss = objectives.student(SimpleNamespace(loss=spied), start)
+    answers: Any = SimpleNamespace(loss=spied)
+    loss = objectives.student(answers, start)
     for share in (0.0, 0.5, 0.9):
         loss(None, batch(y), share)
     assert_close(seen[0], start)

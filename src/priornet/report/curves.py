@@ -7,7 +7,7 @@ standard deviations, the training points ``train``, and the edge of the training
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from matplotlib.artist import Artist
@@ -57,7 +57,7 @@ def add_key(
     results: dict[str, Any],
     *,
     variants: Mapping[str, str] | None = None,
-    more: list[Artist] | None = None,
+    more: Sequence[Artist] | None = None,
 ) -> None:
     """Add one legend for all panels: colours and lines.
 
