@@ -51,7 +51,7 @@ PAPER_LEVEL = {unit: level for level, units in enumerate(PAPER_LAYERS) for unit 
 # imports: both packages load their names lazily, and name the extra of a package that is missing.
 SHARED = {"priornet._lazy"}
 # What is still to be opened; only removals here.
-PRIVATE_STILL = {"priornet.estimators.fitted.stack_belief"}
+PRIVATE_STILL: set[str] = set()
 
 # Third-party packages that only some modules may import.
 HOMES = {

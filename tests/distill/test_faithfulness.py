@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 
-from priornet.distill.answers import join_ensembles
 from priornet.distill.faithfulness import (
     Agreement,
     Faithfulness,
@@ -19,6 +18,7 @@ from priornet.distill.faithfulness import (
     problems,
     worst_place,
 )
+from priornet.distill.teacher import join_ensembles
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 
 GENERATOR = torch.Generator().manual_seed(0)

@@ -7,8 +7,8 @@ from sklearn.ensemble import RandomForestRegressor
 
 from priornet import DistilledRegressor
 from priornet.distill import TeacherError, as_teacher, ask_all
-from priornet.distill.answers import Answers
 from priornet.distill.problem import teacher_scaling
+from priornet.distill.teacher import Answers
 from priornet.distributions import GaussianEnsemble
 
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -47,7 +47,7 @@ def model_columns(model: Any) -> list[str]:
 
 def load_model(path: Path) -> Any:
     """A model from its folder; what there is to say about that goes to standard error."""
-    from priornet.estimators.files.folder_swap import found_folder
+    from priornet.writing import found_folder
 
     if not found_folder(path).is_dir():
         found = "it is a file, not a model folder" if path.exists() else "no such folder"

@@ -62,7 +62,7 @@ def _start(path: Path) -> bytes:
 def _is_model(path: Path) -> bool:
     if not (path / "config.json").is_file():
         return False  # without the seconds that torch takes
-    from priornet.estimators.files.persistence import is_model
+    from priornet.estimators.persistence import is_model
 
     return is_model(path)
 

@@ -73,7 +73,7 @@ def check_outputs(
 
 def check_model_folder(path: Path, inputs: Inputs = (), *, quiet: bool = False) -> None:
     """Refuse a folder for a model where neither nothing nor a model is; say what is replaced."""
-    from priornet.estimators.files.persistence import CONFIG, WEIGHTS
+    from priornet.estimators.persistence import CONFIG, WEIGHTS
 
     if str(path) == "-":
         raise InputError("-: a model cannot go to standard output; name a folder.")

@@ -1,12 +1,24 @@
 """Distillation: teachers, transfer sets, and students that learn the teachers' answers."""
 
-from priornet.distill.answers import AgreementWarning, Answers, ask, ask_all
 from priornet.distill.faithfulness import Agreement, Faithfulness, FaithfulnessWarning, compare
-from priornet.distill.initialisation import start_as_average, start_as_member, start_as_members
 from priornet.distill.problem import DistillationProblem
-from priornet.distill.student import StudentSettings, train_student
+from priornet.distill.student import (
+    StudentSettings,
+    start_as_average,
+    start_as_member,
+    start_as_members,
+    train_student,
+)
 from priornet.distill.targets import Targets, targets_for
-from priornet.distill.teacher import FunctionTeacher, Teacher, TeacherError
+from priornet.distill.teacher import (
+    AgreementWarning,
+    Answers,
+    FunctionTeacher,
+    Teacher,
+    TeacherError,
+    ask,
+    ask_all,
+)
 from priornet.distill.teachers import (
     CatBoostTeacher,
     DropoutTeacher,

@@ -12,25 +12,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from priornet.distill.answers import Answers, ask_all, join_ensembles
 from priornet.distill.problem import Model
-from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
+from priornet.distill.teacher import (
+    Answers,
+    Teacher,
+    TeacherError,
+    ask_all,
+    columns_by_name,
+    join_ensembles,
+)
 from priornet.distill.transfer import Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.metrics.ranking import spearman
 from priornet.tables.raw import num_rows, read_table, take_rows
 from priornet.tables.values import Numbers
-
-__all__ = [
-    "Agreement",
-    "Faithfulness",
-    "FaithfulnessWarning",
-    "agreement",
-    "compare",
-    "problems",
-    "rows_per_second",
-    "worst_place",
-]
 
 FloatArray = NDArray[np.float64]
 

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from priornet.distill.answers import Answers, ask
-from priornet.distill.teacher import AnswerKind, Teacher, TeacherError
+from priornet.distill.teacher import AnswerKind, Answers, Teacher, TeacherError, ask
 from priornet.distill.transfer import Drawn, Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
@@ -24,8 +23,6 @@ from priornet.tables.target_columns import (
     TargetColumns,
     clip_targets,
 )
-
-__all__ = ["DistillationProblem", "Model", "teacher_scaling"]
 
 _ASKED_AT_ONCE = 1 << 14  # inputs at which a model is asked in one go
 

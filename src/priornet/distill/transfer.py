@@ -24,8 +24,6 @@ from priornet.tables.factor_analysis import FactorAnalysisGenerator
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 
-__all__ = ["Drawn", "Questions", "TransferSet", "draw_inputs"]
-
 _MOST_DISTANCES = 200_000_000  # of a search for neighbours; more rows look among fewer others
 _LEAST_OTHERS = 1000
 

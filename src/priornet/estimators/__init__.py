@@ -3,14 +3,14 @@
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
 from priornet.estimators.factory import make_estimator
-from priornet.estimators.files.persistence import ModelError, load
-from priornet.estimators.likelihood_regressors import (
+from priornet.estimators.persistence import ModelError, load
+from priornet.estimators.prediction import Prediction, PredictionError, RowUncertainty
+from priornet.estimators.regressors import (
     DeepEnsembleRegressor,
     EvidentialRegressor,
     GaussianRegressor,
+    PriorNetRegressor,
 )
-from priornet.estimators.prediction import Prediction, PredictionError, RowUncertainty
-from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 
 __all__ = [

@@ -19,8 +19,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from priornet.estimators.fitted import Fitted
-from priornet.estimators.prediction import Prediction, RowUncertainty
+from priornet.estimators.prediction import Fitted, Prediction, RowUncertainty
 from priornet.estimators.prepared import (
     Prepared,
     check_inputs,
@@ -47,8 +46,6 @@ from priornet.training.stack_training import (
 if TYPE_CHECKING:
     import pandas as pd
     from torch.distributions import Distribution
-
-__all__ = ["BaseRegressor", "check_count"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -289,7 +286,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The folder holds ``weights.safetensors`` and ``config.json``, nothing that executes. It is
         written whole or not at all.
         """
-        from priornet.estimators.files.persistence import save
+        from priornet.estimators.persistence import save
 
         check_is_fitted(self)
         save(self, Path(path))

@@ -37,8 +37,7 @@ from priornet.distill.student import (
 )
 from priornet.distributions import GaussianEnsemble
 from priornet.estimators.base_regressor import BaseRegressor, check_count
-from priornet.estimators.fitted import Fitted
-from priornet.estimators.likelihood_regressors import DeepEnsembleRegressor
+from priornet.estimators.prediction import Fitted
 from priornet.estimators.prepared import (
     Prepared,
     Split,
@@ -52,6 +51,7 @@ from priornet.estimators.prepared import (
     split_rows,
     standardised,
 )
+from priornet.estimators.regressors import DeepEnsembleRegressor
 from priornet.messages import warn_user
 from priornet.methods import Objective
 from priornet.tables.column_summaries import column_notes, warn_of_columns
@@ -59,8 +59,6 @@ from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 from priornet.tables.target_columns import TargetColumns
 from priornet.training.stack_training import Auto, network_seeds
-
-__all__ = ["DistilledRegressor", "checked_teacher"]
 
 _MOST_COMPARED = 2000  # rows; more say nothing new about a student
 

@@ -6,15 +6,13 @@ from typing import Any
 
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.distilled import DistilledRegressor
-from priornet.estimators.likelihood_regressors import (
+from priornet.estimators.regressors import (
     DeepEnsembleRegressor,
     EvidentialRegressor,
     GaussianRegressor,
+    PriorNetRegressor,
 )
-from priornet.estimators.prior_net import PriorNetRegressor
 from priornet.methods import METHODS
-
-__all__ = ["ESTIMATORS", "make_estimator"]
 
 ESTIMATORS: dict[str, type[BaseRegressor]] = {
     kind.__name__: kind

@@ -28,17 +28,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FEWEST",
-    "NOISY",
-    "UNFAMILIAR",
-    "WORDS",
-    "Reference",
-    "conformal_quantile",
-    "conformal_rank",
-    "conformal_scores",
-]
-
 FloatArray = NDArray[np.float64]
 
 UNFAMILIAR = 0.01

@@ -34,22 +34,6 @@ from priornet.tables.target_columns import (
 )
 from priornet.training.stack_training import SMALL, Auto
 
-__all__ = [
-    "Prepared",
-    "Split",
-    "check_inputs",
-    "check_targets",
-    "check_weight",
-    "chosen_device",
-    "fit_preprocessor",
-    "known_columns",
-    "prepare_table",
-    "row_index",
-    "row_names",
-    "split_rows",
-    "standardised",
-]
-
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 _CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; most of them
 

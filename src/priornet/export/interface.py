@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from priornet._lazy import need_for
 from priornet._version import __version__
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import conformal_quantile
+from priornet.estimators.prediction import Fitted
 from priornet.messages import InputError
 from priornet.tables.encoding import RawColumn, as_labels, as_numbers
 from priornet.tables.preprocessing import TablePreprocessor

@@ -23,8 +23,8 @@ from priornet.distributions.mixture import (
     _step,  # pyright: ignore[reportPrivateUsage]
 )
 from priornet.estimators.base_regressor import BaseRegressor
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import NOISY, WORDS
+from priornet.estimators.prediction import Fitted
 from priornet.export.interface import (
     Interval,
     describe_columns,

@@ -10,9 +10,12 @@ from torch import nn
 
 from priornet.distill.teacher import FunctionTeacher, Teacher
 from priornet.distill.teachers.catboost import CatBoostTeacher
-from priornet.distill.teachers.forests import ForestTeacher, PureLeavesWarning
 from priornet.distill.teachers.gaussian_process import GaussianProcessTeacher
-from priornet.distill.teachers.scikit_learn import RegressorsTeacher
+from priornet.distill.teachers.scikit_learn import (
+    ForestTeacher,
+    PureLeavesWarning,
+    RegressorsTeacher,
+)
 from priornet.distill.teachers.stored import StoredTeacher
 from priornet.distill.teachers.torch_modules import DropoutTeacher, ModulesTeacher
 

@@ -12,8 +12,6 @@ from priornet._lazy import need_for
 from priornet.distill.teacher import Teacher, TeacherError, columns_by_name
 from priornet.tables.raw import as_matrix
 
-__all__ = ["CatBoostTeacher"]
-
 
 class CatBoostTeacher(Teacher):
     """CatBoost regressors trained with the loss ``RMSEWithUncertainty``.

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from priornet.distill.teachers.scikit_learn import ScikitLearnTeacher, quiet_about_names, rows_for
 
-__all__ = ["GaussianProcessTeacher"]
-
 FloatArray = NDArray[np.float64]
 
 _AT_ONCE = 1024  # inputs; a chunk of the kernel is this by the training rows

@@ -19,8 +19,6 @@ from priornet.distill.teacher import Teacher, TeacherError
 from priornet.tables.raw import column_names, num_rows
 from priornet.tables.values import is_missing
 
-__all__ = ["StoredTeacher"]
-
 _ANSWER = re.compile(r"(mean|variance|covariance)_(\d+)(?:_(\d+))?(?:_(\d+))?")
 
 

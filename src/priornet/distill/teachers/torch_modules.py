@@ -12,12 +12,9 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.modules import dropout
 
-from priornet.distill.answers import Answers, checked
-from priornet.distill.teacher import Teacher, TeacherError
+from priornet.distill.teacher import Answers, Teacher, TeacherError, checked
 from priornet.distributions import Gaussian
 from priornet.tables.raw import as_matrix, copy_table
-
-__all__ = ["DropoutTeacher", "ModulesTeacher"]
 
 _BATCH = 4096
 _CHANNELWISE = (dropout.Dropout1d, dropout.Dropout2d, dropout.Dropout3d)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.estimators.base_regressor import BaseRegressor
-from priornet.estimators.fitted import Fitted
 from priornet.estimators.held_out import NOISY, WORDS, Reference
+from priornet.estimators.prediction import Fitted
 from priornet.export.interface import Interval, fitted_part, input_names, interval_of, origin
 from priornet.export.onnx.beliefs import MEASURES, add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, Value, check_opset, unlike

@@ -21,11 +21,10 @@ from safetensors.torch import load_file
 
 import priornet
 from _models import change_tensor, make_first_format, sign
-from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor, writing
 from priornet.distill import TransferSet
-from priornet.estimators import ModelError
-from priornet.estimators.files import folder_swap, persistence
-from priornet.estimators.files.folder_swap import open_together
+from priornet.estimators import ModelError, persistence
+from priornet.writing import open_together
 
 FIRST_FORMAT = Path(__file__).parent / "format_1"
 QUICK = {"hidden": (8,), "epochs": 3, "random_state": 0}
@@ -141,7 +140,7 @@ def test_an_interrupted_save_leaves_the_old_model(folder, moment, monkeypatch):
         raise KeyboardInterrupt
 
     is_early = moment == "weights"
-    place, name = (persistence, "_tensors") if is_early else (folder_swap, "replace_folder")
+    place, name = (persistence, "_tensors") if is_early else (writing, "replace_folder")
     monkeypatch.setattr(place, name, fail)
     with pytest.raises(KeyboardInterrupt):
         fitted("single").save(folder)

@@ -15,7 +15,7 @@ import priornet
 from priornet import DistilledRegressor, GaussianRegressor, PriorNetRegressor
 from priornet.distill import TransferSet
 from priornet.estimators import ModelError
-from priornet.estimators.files.config import (
+from priornet.estimators.config import (
     describe_hint,
     fits_hint,
     is_number,
@@ -42,7 +42,7 @@ def config_text():
         transfer=TransferSet(),
         random_state=0,
     ).fit(X, pd.Series(rng.normal(size=60), name="price"))
-    from priornet.estimators.files.persistence import _config
+    from priornet.estimators.persistence import _config
 
     return json.dumps({"format": 1, **_config(student)})  # format 1 has no digest
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from priornet._version import __version__
 from priornet.estimators.base_regressor import BaseRegressor
-from priornet.estimators.files.config import (
+from priornet.estimators.config import (
     LARGEST,
     ModelError,
     SavedConfig,
@@ -32,19 +32,16 @@ from priornet.estimators.files.config import (
     read_config,
     sha256,
 )
-from priornet.estimators.files.folder_swap import (
+from priornet.estimators.held_out import Reference
+from priornet.estimators.prediction import Fitted, in_units
+from priornet.messages import warn_user
+from priornet.uncertainty import uncertainty
+from priornet.writing import (
     found_folder,
     open_together,
     state_of,
     whole_folder,
 )
-from priornet.estimators.fitted import Fitted
-from priornet.estimators.held_out import Reference
-from priornet.estimators.prediction import in_units
-from priornet.messages import warn_user
-from priornet.uncertainty import uncertainty
-
-__all__ = ["ModelError", "is_model", "load", "save"]
 
 CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 

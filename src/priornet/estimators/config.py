@@ -27,8 +27,6 @@ from priornet.nn.architecture import Network
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.target_columns import Scaling, TargetColumns
 
-__all__ = ["LARGEST", "ModelError", "SavedConfig", "config_text", "read_config", "sha256"]
-
 FORMAT = 2
 LARGEST = 1 << 28  # bytes; no model has a longer file
 _MOST_NETWORKS = 1 << 20
