@@ -39,12 +39,10 @@ from priornet.depth import DepthImages, open_depth, pack
 from priornet.evaluation.results import provenance, write_results
 from priornet.training.threads import available_cores
 from priornet_paper.depth import config_for
-from priornet_paper.depth.augmentation import augmentation_for
-from priornet_paper.depth.batches import TrainingSet, epoch_seed, half_resolution
-from priornet_paper.depth.config import Config
+from priornet_paper.depth.batches import TrainingSet, augmentation_for, epoch_seed, half_resolution
+from priornet_paper.depth.config import Config, Recipe, recipes
+from priornet_paper.depth.machine import Share, make_fabric
 from priornet_paper.depth.methods import Batch, build, objective_for
-from priornet_paper.depth.presets import Recipe, recipes
-from priornet_paper.depth.sharing import Share, make_fabric
 from priornet_paper.depth.train import Training, train
 from priornet_paper.depth.trainee import Trainee
 

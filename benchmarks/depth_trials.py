@@ -25,11 +25,9 @@ from typing import Any, NamedTuple
 
 from priornet.evaluation.results import provenance, summary, write_results
 from priornet_paper.depth import config_for, with_changes
-from priornet_paper.depth.config import STUDENTS, Config
-from priornet_paper.depth.experiment import with_needs
-from priornet_paper.depth.orders import Order, Task
-from priornet_paper.depth.presets import Recipe
-from priornet_paper.depth.sources import Sources, find_sources, named_paths
+from priornet_paper.depth.config import STUDENTS, Config, Recipe
+from priornet_paper.depth.data import Sources, find_sources, named_paths
+from priornet_paper.depth.tasks import Order, Task, with_needs
 from priornet_paper.depth.work import Workshop
 from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs

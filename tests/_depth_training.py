@@ -15,10 +15,9 @@ from torch import nn
 
 from priornet.nn import Head
 from priornet_paper.depth.batches import TrainingSet
-from priornet_paper.depth.config import Config
+from priornet_paper.depth.config import PRESETS, Config, Recipe, recipes
+from priornet_paper.depth.machine import make_fabric
 from priornet_paper.depth.methods import objective_for
-from priornet_paper.depth.presets import PRESETS, Recipe, recipes
-from priornet_paper.depth.sharing import make_fabric
 from priornet_paper.depth.train import Training, train
 from priornet_paper.depth.trainee import Trainee
 

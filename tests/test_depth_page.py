@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from _depth_files import write_pairs
 from priornet.cli import app
 from priornet.evaluation.results import read_results
-from priornet_paper.depth.sources import digest
+from priornet_paper.depth.data import digest
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "depth.md").read_text()

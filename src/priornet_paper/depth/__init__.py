@@ -1,7 +1,15 @@
 """Depth from images: the second half of the paper, on real photographs."""
 
-from priornet_paper.depth.config import DATASETS, METHODS, Config
-from priornet_paper.depth.presets import PRESETS, Recipe, config_for, recipes, with_changes
+from priornet_paper.depth.config import (
+    DATASETS,
+    METHODS,
+    PRESETS,
+    Config,
+    Recipe,
+    config_for,
+    recipes,
+    with_changes,
+)
 
 __all__ = [
     "DATASETS",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from priornet_paper.depth.options import OptionError, Options, plan
 
 if TYPE_CHECKING:
-    from priornet_paper.depth.orders import Event
+    from priornet_paper.depth.tasks import Event
 
 _PAUSE = 15.0  # seconds between two lines about one network
 _INTERRUPTED = 130  # as shells count an interruption by the user

@@ -32,7 +32,7 @@ from priornet_paper.depth.options import OptionError, Options, plan
 from priornet_paper.runs.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
-    from priornet_paper.depth.orders import Event
+    from priornet_paper.depth.tasks import Event
 
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
 _DEFAULTS = {MISSING: inspect.Parameter.empty, (): None}  # as Typer wants them
@@ -208,8 +208,8 @@ def depth_maps(
     Photographs have owners: figures that show them go to a folder of their
     own.
     """
-    from priornet_paper.depth.experiment import file_name
-    from priornet_paper.depth.files import NoMaps
+    from priornet_paper.depth.maps import NoMaps
+    from priornet_paper.depth.run import file_name
 
     files = [results / file_name(name, preset) for name in ("nyu", "kitti")]
     found = [path for path in files if path.exists()]
@@ -230,7 +230,7 @@ def depth_maps(
 
 
 def _named(foreign: Sequence[str]) -> dict[str, Path]:
-    from priornet_paper.depth.sources import named_paths
+    from priornet_paper.depth.data import named_paths
 
     try:
         return named_paths(foreign)
@@ -260,8 +260,7 @@ def _draw(
 ) -> None:
     """Draw all figures of one set's models, without and with photographs."""
     from priornet.report import write_figure
-    from priornet_paper.depth.charts import draw_sets
-    from priornet_paper.depth.files import read_maps
+    from priornet_paper.depth.maps import draw_sets, read_maps
 
     drawn = draw_sets(read_maps(path, data, others))
     pairs = list(zip(folders, drawn, strict=True))

@@ -26,9 +26,7 @@ from priornet.nn import DenseDepth, Head, make_head, stack_head
 from priornet.nn.dense_depth import EfficientNetLite0
 from priornet.priors import semi_informative_prior
 from priornet.training import linear_ramp, objectives, temperature
-from priornet_paper.depth.presets import Recipe
-
-__all__ = ["Batch", "Objective", "Scale", "build", "ensemble_of", "objective_for"]
+from priornet_paper.depth.config import Recipe
 
 
 class Batch(NamedTuple):

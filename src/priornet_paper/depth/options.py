@@ -15,11 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from priornet.methods import METHODS
-from priornet_paper.depth.config import Config
-from priornet_paper.depth.presets import Recipe, config_for, in_options, recipes, with_changes
+from priornet_paper.depth.config import (
+    Config,
+    Recipe,
+    config_for,
+    in_options,
+    recipes,
+    with_changes,
+)
 
 if TYPE_CHECKING:
-    from priornet_paper.depth.orders import Event, Order
+    from priornet_paper.depth.tasks import Event, Order
 
 SPELLINGS = {
     **{method.spelling: method.key for method in METHODS.values()},
@@ -120,7 +126,7 @@ class Options:
     @property
     def path(self) -> Path:
         """Return the path of the results file."""
-        from priornet_paper.depth.experiment import file_name
+        from priornet_paper.depth.run import file_name
 
         return self.out / file_name(self.dataset, self.preset)
 
@@ -136,9 +142,9 @@ class Options:
 
     def order(self, config: Config) -> Order:
         """Find the images, and describe the run for its processes."""
-        from priornet_paper.depth.orders import Order
-        from priornet_paper.depth.sharing import fabric_options
-        from priornet_paper.depth.sources import find_sources, named_paths
+        from priornet_paper.depth.data import find_sources, named_paths
+        from priornet_paper.depth.machine import fabric_options
+        from priornet_paper.depth.tasks import Order
 
         weights, others = (
             None if self.weights == "none" else self.weights,
@@ -182,12 +188,12 @@ class Plan:
     recipes: list[Recipe]
 
     def run(self, report: Callable[[Event], object]) -> dict[str, Any] | None:
-        """Run it, as :func:`priornet_paper.depth.experiment.run`.
+        """Run it, as :func:`priornet_paper.depth.run.run`.
 
         Raises:
             OptionError: It cannot be run; the message is one line.
         """
-        from priornet_paper.depth.experiment import run
+        from priornet_paper.depth.run import run
 
         options = self.options
         with _refusing():

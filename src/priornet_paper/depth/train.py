@@ -27,13 +27,9 @@ from torch import Tensor, nn
 from priornet.nn import DenseDepth, TensorFile
 from priornet.training import Graphed, cosine, on_stream
 from priornet_paper.depth.batches import TrainingSet, epoch_seed
-from priornet_paper.depth.checkpoint import Checkpoints
-from priornet_paper.depth.machine import is_out_of_memory
+from priornet_paper.depth.machine import Share, is_out_of_memory, shared
 from priornet_paper.depth.methods import Batch
-from priornet_paper.depth.sharing import Share, shared
-from priornet_paper.depth.trainee import Compute, Trainee, precision_of
-
-__all__ = ["Step", "Tick", "Training", "rate_at", "train"]
+from priornet_paper.depth.trainee import Checkpoints, Compute, Trainee, precision_of
 
 
 class Tick(NamedTuple):
@@ -81,7 +77,7 @@ def train(
     """Train networks, from the last checkpoints that they have of one epoch.
 
     Args:
-        fabric: From :func:`~priornet_paper.depth.sharing.make_fabric`, launched.
+        fabric: From :func:`~priornet_paper.depth.machine.make_fabric`, launched.
         trainees: One network, or several that are to see the same images for as many epochs.
         data: Training images.
         training: Seed and callbacks.

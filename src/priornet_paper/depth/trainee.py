@@ -1,8 +1,14 @@
-"""One network on its way: what it learns, its optimiser, its average, what a checkpoint keeps."""
+"""One network in training: its objective, optimiser, weight average and checkpoints.
+
+A checkpoint file holds the tensors (weights, their averages, the optimiser's moments) and all other
+state of one epoch. A process may be killed at any moment; a file damaged later is reported, and the
+one before it is used.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from priornet.nn import TensorFile, read_tensors, write_tensors
 from priornet.training import WeightAverage
-from priornet_paper.depth.checkpoint import Checkpoints
 from priornet_paper.depth.methods import Batch, Objective
-
-__all__ = ["Compute", "Trainee", "precision_of"]
 
 
 class Compute(NamedTuple):
@@ -187,3 +191,74 @@ def _parameter_groups(
         {"params": members, "lr": own, "highest": own, "weight_decay": decay}
         for (own, decay), members in groups.items()
     ]
+
+
+_KEPT = 2  # the newest, and one to fall back on
+
+
+class Checkpoints:
+    """The checkpoints of one training.
+
+    Args:
+        folder: Where they lie.
+        fingerprint: Of all that the training depends on; checkpoints with another are passed over.
+        message: Called with a line on every file that could not be used.
+    """
+
+    def __init__(self, folder: Path, fingerprint: str, message: Callable[[str], object]) -> None:
+        self.folder, self.fingerprint, self.message = folder, fingerprint, message
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._writing: Future[None] | None = None
+
+    def path(self, epoch: int) -> Path:
+        """Name the checkpoint after so many epochs."""
+        return self.folder / f"epoch-{epoch:04d}.safetensors"
+
+    def whole(self) -> Iterator[TensorFile]:
+        """Read the undamaged checkpoints of this training, the newest first."""
+        for path in self._files():
+            try:
+                found = read_tensors(path)
+            except (OSError, ValueError) as error:
+                self.message(f"{str(error).rstrip('.')}; going back to the epoch before it.")
+                continue
+            if found.state.get("fingerprint") == self.fingerprint:
+                yield found
+            else:
+                self.message(f"{path}: of other settings or other data; it is not used.")
+
+    def epochs(self) -> list[int]:
+        """List the epochs after which training can go on, the newest first; 0 without any."""
+        return [int(found.state["epoch"]) for found in self.whole()] or [0]
+
+    def save(self, epoch: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Keep the state after an epoch; a thread writes the file while training goes on."""
+        self.wait()
+        # Copies: training will overwrite the originals.
+        own = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+        whole = {**state, "epoch": epoch, "fingerprint": self.fingerprint}
+        self._writing = self._writer.submit(self._write, epoch, own, whole)
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on disk; raise its failure, such as a full disk."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self) -> None:
+        """Wait, and write no more."""
+        try:
+            self.wait()
+        finally:
+            self._writer.shutdown()
+
+    def _write(self, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        write_tensors(self.path(epoch), tensors, state)
+        # Later epochs come from a run with other settings and do not count.
+        own = [path for path in self._files() if path <= self.path(epoch)]
+        for old in own[_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        """List the files, the newest first."""
+        return sorted(self.folder.glob("epoch-*.safetensors"), reverse=True)

@@ -25,27 +25,23 @@ from priornet.depth import depth_record
 from priornet.distill import start_as_member
 from priornet.evaluation import provenance, provenance_of
 from priornet.nn import DenseDepth, TensorFile, read_tensors, write_tensors
-from priornet_paper.depth.checkpoint import Checkpoints
-from priornet_paper.depth.config import STUDENTS
+from priornet_paper.depth.config import STUDENTS, Recipe
+from priornet_paper.depth.data import Sets
 from priornet_paper.depth.machine import (
     NotEnoughMemory,
     fitting_batch,
     free_memory,
     getting_the_gpu,
     is_out_of_memory,
+    make_fabric,
 )
 from priornet_paper.depth.methods import Objective, Scale, build, objective_for
-from priornet_paper.depth.orders import Event, Order, Task
-from priornet_paper.depth.presets import Recipe
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.scoring import Predict, Scoring
-from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.sharing import make_fabric
+from priornet_paper.depth.score import Predict, Scoring
+from priornet_paper.depth.tasks import Event, Order, Task
 from priornet_paper.depth.train import Tick, Training, train
-from priornet_paper.depth.trainee import Trainee
+from priornet_paper.depth.trainee import Checkpoints, Trainee
 from priornet_paper.runs.store import Store, fingerprint
-
-__all__ = ["Parts", "Workshop"]
 
 _MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
 

@@ -14,8 +14,13 @@ from matplotlib.patches import Patch
 
 from priornet.methods import COLOURS, LABELS
 from priornet.report import TEXT, tidy, write_figure
-from priornet_paper.depth.charts import draw_correlations, draw_detection, draw_gammas
-from priornet_paper.depth.figures import draw_calibration, draw_likelihoods
+from priornet_paper.depth.figures import (
+    draw_calibration,
+    draw_correlations,
+    draw_detection,
+    draw_gammas,
+    draw_likelihoods,
+)
 from priornet_paper.page.depth_tables import gammas_of, methods_of
 from priornet_paper.page.numbers import (
     DEPTH_METHODS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from _depth_files import write_pairs, write_split
-from priornet_paper.depth.orders import Order
-from priornet_paper.depth.presets import PRESETS
-from priornet_paper.depth.sources import find_sources
+from priornet_paper.depth.config import PRESETS
+from priornet_paper.depth.data import find_sources
+from priornet_paper.depth.tasks import Order
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ def test_an_interrupted_run_says_how_to_go_on(smoke, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("priornet_paper.depth.experiment.run", interrupted)
+    monkeypatch.setattr("priornet_paper.depth.run.run", interrupted)
     done = smoke("--methods", "single")
     assert done.exit_code == 130
     assert done.stderr == "Interrupted. What is finished is kept; the same command goes on.\n"

@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from priornet.methods import COLOURS
 from priornet_paper.depth.figures import (
     draw_calibration,
+    draw_correlations,
+    draw_detection,
+    draw_gammas,
     draw_likelihoods,
     line_of,
     plot_calibration,
+    plot_dots,
     plot_likelihood,
     plot_likelihood_tail,
 )
@@ -167,3 +172,99 @@ def test_nothing_to_draw_is_an_error():
         draw_calibration({"DD": {"rmse": 1.0}})
     with pytest.raises(ValueError, match='no method has a "nll_histogram"; got: DD'):
         draw_likelihoods({"DD": {"rmse": 1.0}})
+
+
+SYMBOLS = {"total_variance": "V[y]", "epkl": "K"}
+
+
+def data(line):
+    return np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+
+
+def bars_of(axes):
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def test_bars_grow_from_chance_in_the_methods_colour():
+    values = {
+        "ENSM": {"total_variance": [0.2, 0.4], "epkl": [0.9, 0.9]},
+        "Single": {"total_variance": [0.7]},
+    }
+    printed = {"NYU against KITTI": {"ENSM": {"epkl": 0.779}}}
+    figure = draw_detection({"NYU against KITTI": values}, printed, SYMBOLS)
+    ax = figure.axes[0]
+    bars = bars_of(ax)
+    tops = {round(bar.get_y() + bar.get_height(), 6): to_hex(bar.get_facecolor()) for bar in bars}
+    assert set(tops) == {0.3, 0.9, 0.7}
+    assert tops[0.7] == COLOURS["Single"].lower()
+    assert all(bar.get_y() == 0.5 for bar in bars)
+    drawn = [data(line) for line in ax.lines]
+    assert any(np.array_equal(y, [0.2, 0.4]) and x[0] < 0.5 for x, y in drawn)
+    assert [y.tolist() for _, y in drawn].count([0.779]) == 1
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["V[y]", "K"]
+
+
+def test_failed_seeds_are_left_out():
+    figure = draw_detection({"a": {"DER": {"epkl": [np.nan, 0.8]}}}, {}, SYMBOLS)
+    (bar,) = bars_of(figure.axes[0])
+    assert bar.get_height() == pytest.approx(0.3)
+
+
+def test_three_pairs_leave_no_empty_panel():
+    values = {"ENSM": {"epkl": [0.6]}}
+    figure = draw_detection(dict.fromkeys("abc", values), {}, SYMBOLS)
+    assert [ax.get_visible() for ax in figure.axes] == [True, True, True, False]
+
+
+def test_weights_stand_in_order_with_the_mean_of_their_seeds():
+    sets = {"NYU": {"δ1": {0.05: [0.6, 0.8], 0.0: [0.8, 0.8], 0.01: [0.75]}}}
+    figure = draw_gammas(sets, {"NYU": {"δ1": {0.05: 0.556, 0.0: 0.852}}})
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "0.01", "0.05"]
+    lines = [data(line) for line in ax.lines]
+    assert any(x.tolist() == [0, 1, 2] and np.allclose(y, [0.8, 0.75, 0.7]) for x, y in lines)
+    assert any(x.tolist() == [0, 2] and y.tolist() == [0.852, 0.556] for x, y in lines)
+
+
+def test_a_score_that_one_set_lacks_leaves_its_panel_empty():
+    sets = {"NYU": {"δ1": {0.0: [0.8]}}, "KITTI": {"δ1": {0.0: [0.9]}, "NLL": {0.0: [1.0]}}}
+    figure = draw_gammas(sets, {})
+    assert len(figure.axes) == 4
+
+
+def test_dots_are_means_between_their_seeds():
+    ax = plot_dots({"EnD2": {"epkl": [-0.5, -0.1]}}, SYMBOLS)
+    lines = [data(line) for line in ax.lines]
+    assert any(x.tolist() == [-0.5, -0.1] and y.tolist() == [1.0, 1.0] for x, y in lines)
+    assert any(x.tolist() == pytest.approx([-0.3]) and len(x) == 1 for x, _ in lines)
+
+
+def test_correlations_have_a_panel_for_each_set_and_partner():
+    values = {"EnD2": {"epkl": [0.2]}}
+    rows = {
+        "with predicted depth": {"NYU": values, "KITTI": values},
+        "with the rmse": {"NYU": values},
+    }
+    figure = draw_correlations(rows, SYMBOLS)
+    titles = [ax.get_title() for ax in figure.axes]
+    assert titles[:2] == ["NYU: with predicted depth", "KITTI: with predicted depth"]
+    assert titles[2] == "NYU: with the rmse"
+
+
+def test_no_sets_to_draw_are_an_error():
+    with pytest.raises(ValueError, match="at least one pair"):
+        draw_detection({}, {}, SYMBOLS)
+    with pytest.raises(ValueError, match="at least one set"):
+        draw_gammas({}, {})
+    with pytest.raises(ValueError, match="at least one set"):
+        draw_correlations({"with the rmse": {}}, SYMBOLS)
+
+
+def test_key_of_a_narrow_figure_has_several_rows():
+    methods = ("Single", "ENSM", "EnD2", "NWPN", "DER", "EnD", "MD-EnD")
+    values = {name: {"epkl": [0.2]} for name in methods}
+    figure = draw_correlations({"with the rmse": {"NYU": values}}, SYMBOLS)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width

@@ -136,7 +136,7 @@ def test_a_gpu_that_others_hold_is_one_line(call, tmp_path, monkeypatch, kind):
         def launch(self):
             raise kind(BUSY)
 
-    monkeypatch.setattr("priornet_paper.depth.sharing._fabric_class", lambda: Busy)
+    monkeypatch.setattr("priornet_paper.depth.machine._fabric_class", lambda: Busy)
     code, _, err = call("--methods", "DD")
     assert code == 1
     assert err.startswith("Error: the GPU is not available now (CUDA error: CUDA-capable device(s)")
@@ -150,7 +150,7 @@ def test_nothing_but_the_necessary_is_imported():
     forbidden = ("pandas", "pyarrow", "plotly", "matplotlib", "typer", "rich", "h5py", "lmdb")
     code = (
         "import sys\n"
-        "import priornet_paper.depth.experiment, priornet_paper.depth.__main__\n"
+        "import priornet_paper.depth.run, priornet_paper.depth.__main__\n"
         "import priornet.depth.images.opening, priornet_paper.depth.train\n"
         f"print(*(m for m in {forbidden} if m in sys.modules))"
     )

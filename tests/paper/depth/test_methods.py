@@ -11,9 +11,8 @@ from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.losses.depth import dense_depth
 from priornet.priors import semi_informative_prior
-from priornet_paper.depth.config import METHODS
+from priornet_paper.depth.config import METHODS, Recipe
 from priornet_paper.depth.methods import Batch, Scale, ensemble_of, objective_for
-from priornet_paper.depth.presets import Recipe
 
 SCALE = Scale(mean=3.0, std=2.0)
 SIZE = (2, 12, 16)  # images, height, width of predictions

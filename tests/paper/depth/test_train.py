@@ -16,7 +16,7 @@ from _depth_training import TINY, run_tiny
 from priornet.nn import DenseDepth
 from priornet_paper.depth import methods
 from priornet_paper.depth import train as loop
-from priornet_paper.depth.sharing import make_fabric
+from priornet_paper.depth.machine import make_fabric
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")

@@ -16,13 +16,10 @@ from priornet.depth import open_depth, pack
 from priornet.nn.weights import read_tensors, write_tensors
 from priornet_paper.depth import methods, work
 from priornet_paper.depth import train as loop
-from priornet_paper.depth.config import METHODS
-from priornet_paper.depth.experiment import scores_of, with_needs
+from priornet_paper.depth.config import METHODS, config_for, recipes
+from priornet_paper.depth.data import Sets, Sources
 from priornet_paper.depth.machine import NotEnoughMemory
-from priornet_paper.depth.orders import Order, Task
-from priornet_paper.depth.presets import config_for, recipes
-from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.sources import Sources
+from priornet_paper.depth.tasks import Order, Task, scores_of, with_needs
 from priornet_paper.depth.work import Parts, Workshop
 from priornet_paper.runs import store
 

@@ -13,22 +13,12 @@ from _depth_files import write_pairs, write_split
 from priornet.depth import DepthError, open_depth
 from priornet.evaluation.results import provenance, read_results
 from priornet_paper.depth import work
-from priornet_paper.depth.experiment import (
-    file_name,
-    finished,
-    merged,
-    scores_of,
-    together,
-    with_needs,
-)
-from priornet_paper.depth.experiment import (
-    train_and_score as run,
-)
-from priornet_paper.depth.orders import Task
-from priornet_paper.depth.presets import recipes
+from priornet_paper.depth.config import recipes
+from priornet_paper.depth.data import Sets, Sources
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.sources import Sources
+from priornet_paper.depth.run import file_name, finished, merged
+from priornet_paper.depth.run import train_and_score as run
+from priornet_paper.depth.tasks import Task, scores_of, together, with_needs
 
 
 def whole(*arguments, **options):

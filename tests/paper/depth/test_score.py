@@ -1,7 +1,9 @@
-"""Scores of a depth model: against arithmetic on all pixels; histograms against the pixels."""
+"""Scores of a depth model: against arithmetic on all pixels, in parts of any size."""
 
 import json
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,13 @@ from scipy import stats
 
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.metrics import depth_metrics
+from priornet_paper.depth.measures import QUANTILES
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.scores import (
-    QUANTILES,
-    Histogram,
+from priornet_paper.depth.score import (
     Scorer,
-    likelihood_histogram,
+    Scoring,
+    evaluate,
+    measure,
     over_seeds,
     point,
 )
@@ -311,68 +314,146 @@ def test_nothing_scored_is_an_error():
         Scorer(NYU).result()
 
 
-def share_histogram():
-    """Return a thousand bins for probabilities."""
-    return Histogram(0.0, 1.0, 1000)
+def ensemble(images):
+    """Predict bright pixels far; two members disagree where there is much red."""
+    far = 1 + 4 * images.mean(1)[..., ::2, ::2]
+    red = images[:, 0, ::2, ::2]
+    loc = torch.stack([far - red, far + red]).unsqueeze(-1)
+    tril = torch.ones(*loc.shape, 1)
+    return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
 
 
-def heavy_tails(n=200_000):
-    """Draw negative log-likelihoods with a heavy tail, as Gaussians have."""
+@pytest.fixture
+def scoring(generator):
+    def pictures(n):
+        return torch.randint(0, 256, (n, 3, 24, 32), generator=generator, dtype=torch.uint8)
+
+    own, ood = pictures(9), pictures(7)
+    depth = 1 + own.float().mean(1) / 60
+    sets = SimpleNamespace(test=(own, depth), foreign={"lsun_bedroom": ood}.__getitem__)
+    messages = []
+    cpu = torch.device("cpu")
+    made = Scoring(sets, PROTOCOLS["nyu"], ["lsun_bedroom"], cpu, 0, messages.append)  # pyright: ignore[reportArgumentType] (what it needs of sets)
+    return made, messages
+
+
+def small(n_most):
+    """Make the same model on a GPU with room for so many images."""
+
+    def predict(images):
+        if len(images) > n_most:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return ensemble(images)
+
+    return predict
+
+
+def test_little_memory_changes_no_score(scoring):
+    scoring, messages = scoring
+    whole = scoring.result(ensemble, teacher=ensemble)
+    assert messages == []
+    parts = scoring.result(small(4), teacher=small(4))
+    assert messages[0] == "16 images at a time do not fit in memory; going on with 8."
+    assert parts["rmse"] == pytest.approx(whole["rmse"], rel=1e-5)
+    assert parts["ood_auc"]["lsun_bedroom"] == pytest.approx(whole["ood_auc"]["lsun_bedroom"])
+    assert parts["agreement"].keys() == whole["agreement"].keys()
+    assert "epkl" in parts["agreement"]
+
+
+def test_maps_are_of_the_first_images(scoring):
+    scoring, _ = scoring
+    maps = scoring.maps(small(4), "nyu")
+    names = ("prediction", "total_variance", "epkl")
+    assert maps.keys() == {f"{s}/{name}" for s in ("nyu", "lsun_bedroom") for name in names}
+    whole = replace(scoring).maps(ensemble, "nyu")
+    for name, values in maps.items():
+        assert values.shape == (6, 12, 16)
+        assert values.dtype == torch.float32
+        torch.testing.assert_close(values, whole[name])
+
+
+def test_members_are_scored_by_themselves(scoring):
+    scoring, messages = scoring
+
+    def member(place, n_most=16):
+        def predict(images):
+            both = small(n_most)(images)
+            loc, tril = both.means[place], both.precision_tril[place]
+            return Gaussian(loc, precision_tril=tril, validate_args=False)
+
+        return predict
+
+    first, second = (scoring.result(member(place)) for place in (0, 1))
+    found = scoring.members([member(0), member(1, n_most=4)])
+    assert messages[0].endswith("going on with 8.")
+    assert set(found) == {f"delta{i}" for i in (1, 2, 3)} | {
+        "rel",
+        "rmse",
+        "log10",
+        "rmse_log10",
+        "nll",
+    }
+    for name, value in found.items():
+        assert value == pytest.approx((first[name] + second[name]) / 2, rel=1e-5), name
+    assert first["rmse"] != second["rmse"]
+
+
+NYU = PROTOCOLS["nyu"]
+
+
+def images(n=5):
     generator = torch.Generator().manual_seed(0)
-    z = torch.randn(n, generator=generator)
-    return 0.5 * z.square() - 1 + torch.exp(3 * torch.randn(n, generator=generator)) * 0.01
+    return torch.randint(0, 256, (n, 3, 48, 64), dtype=torch.uint8, generator=generator)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.5, 0.9, 0.99, 0.999])
-def test_quantiles_are_those_of_the_values_to_the_width_of_a_bin(share):
-    values, bins = heavy_tails(), likelihood_histogram()
-    bins.add(values, torch.ones_like(values, dtype=torch.bool))
-    ordered = np.sort(values.double().numpy())
-    around = ordered[[math.floor(share * len(ordered)) - 1, math.ceil(share * len(ordered))]]
-    width = 4e-4 * np.sqrt(1 + around**2)
-    assert around[0] - width[0] <= bins.quantile(share) <= around[1] + width[1]
+def bright_is_far(some):
+    """Predict depth from the red channel, more certain where it is green."""
+    assert some.dtype == torch.float32
+    assert 0 <= some.min() <= some.max() <= 1
+    loc, variance = 1 + 5 * some[:, 0, ::2, ::2], 0.1 + some[:, 1, ::2, ::2]
+    return Gaussian(loc[..., None], variance=variance[..., None])
 
 
-def test_share_up_to_a_value_is_counted():
-    values, bins = heavy_tails(), likelihood_histogram()
-    bins.add(values, torch.ones_like(values, dtype=torch.bool))
-    levels = torch.tensor([-2.0, -0.9, 0.0, 1.0, 8.0])
-    counted = [(values <= level).double().mean().item() for level in levels]
-    # The density is at most 6 per nat and a bin 4e-4 nats wide, so at most 2.4e-3 share it.
-    assert bins.share_up_to(levels).tolist() == pytest.approx(counted, abs=2.5e-3)
-    assert bins.share_up_to(torch.tensor([-math.inf, math.inf])).tolist() == [0, 1]
+@pytest.mark.parametrize("batch", [1, 2, 5, 8])
+def test_the_size_of_batches_changes_nothing(batch):
+    depth = 1 + torch.rand(5, 48, 64, generator=torch.Generator().manual_seed(1))
+    result = evaluate(bright_is_far, images(), depth, NYU, batch=batch).result()
+    whole = evaluate(bright_is_far, images(), depth, NYU, batch=99).result()
+    assert result["n_images"] == 5
+    for name in ("rmse", "nll"):
+        assert result[name] == pytest.approx(whole[name], rel=1e-6)
 
 
-def test_edges_belong_to_the_bin_below():
-    bins = Histogram(0.0, 1.0, 4)
-    values = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0])
-    bins.add(values, torch.ones(5, dtype=torch.bool))
-    assert bins.shares().tolist() == [0, 0.4, 0.6, 0.8, 1.0]
-    assert bins.edges().tolist() == [0, 0.25, 0.5, 0.75, 1]
+def test_mirrored_images_are_shown_mirrored():
+    """Use a model of single pixels: it predicts the same of both, once mirrored back."""
+    depth = torch.ones(5, 48, 64)
+
+    def symmetric(some):
+        return 1 + 5 * some[:, 0].unfold(-1, 2, 2).mean(-1).unfold(-2, 2, 2).mean(-1)
+
+    result = evaluate(symmetric, images(), depth, NYU).result()
+    assert result["rmse"] == pytest.approx(result["not_mirrored"]["rmse"], rel=1e-6)
+    assert "not_mirrored" not in evaluate(symmetric, images(), depth, NYU, mirrored=False).result()
 
 
-def test_only_what_counts_is_counted_in_any_order():
-    values = heavy_tails(1000)
-    counts = torch.arange(1000) % 3 == 0
-    whole, parts = likelihood_histogram(), likelihood_histogram()
-    whole.add(values[counts], torch.ones(int(counts.sum()), dtype=torch.bool))
-    for rows in (slice(600, 1000), slice(0, 600)):
-        parts.add(values[rows].reshape(20, -1), counts[rows].reshape(20, -1))
-    assert torch.equal(whole.shares(), parts.shares())
+def test_foreign_images_are_measured_as_own_ones_are():
+    depth = torch.ones(5, 48, 64)
+    own = evaluate(bright_is_far, images(), depth, NYU).per_image()
+    for name, value in measure(bright_is_far, images(), NYU, batch=2).per_image().items():
+        torch.testing.assert_close(value, own[name])
 
 
-def test_what_is_beyond_the_ends_or_no_number_is_not_lost():
-    bins = share_histogram()
-    values = torch.tensor([-1.0, 2.0, math.inf, -math.inf, math.nan, math.nan])
-    bins.add(values, torch.tensor([True] * 5 + [False]))
-    assert bins.shares()[[1, -2]].tolist() == [0.5, 0.5]
-    assert bins.n_not_numbers == 1
-
-
-def test_nothing_counted_is_an_error():
-    with pytest.raises(ValueError, match="nothing has been counted"):
-        share_histogram().shares()
-    bins = share_histogram()
-    bins.add(torch.ones(3), torch.zeros(3, dtype=torch.bool))
-    with pytest.raises(ValueError, match="nothing has been counted"):
-        bins.quantile(0.5)
+@pytest.mark.parametrize(
+    ("given", "depth", "message"),
+    [
+        (
+            images().float(),
+            torch.ones(5, 48, 64),
+            r"bytes of shape \(N, 3, H, W\); got torch.float",
+        ),
+        (images(), torch.ones(4, 48, 64), "5 images need as many depth maps; got 4"),
+    ],
+)
+def test_bad_input_is_named(given, depth, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(bright_is_far, given, depth, NYU)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from priornet.nn.weights import read_tensors, write_tensors
-from priornet_paper.depth.checkpoint import Checkpoints
+from priornet_paper.depth.trainee import Checkpoints
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ Only correlations need pixels side by side: one in 64 is kept for them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,15 +19,23 @@ from priornet.checks import lifted
 from priornet.distributions import Normal
 from priornet.evaluation import summary
 from priornet.metrics import DepthErrors, depth_errors
-from priornet_paper.depth.measures import ImageMeasures, correlation
+from priornet_paper.depth.data import Sets
+from priornet_paper.depth.machine import in_smaller_batches
+from priornet_paper.depth.measures import (
+    Histogram,
+    ImageMeasures,
+    Likelihoods,
+    agreement,
+    area,
+    correlation,
+    ood_auc,
+    pixel_measures,
+    rounded,
+)
 from priornet_paper.depth.protocol import Protocol, nearest
-
-QUANTILES = (0.5, 0.9, 0.99, 0.999)
-"""Quantiles of the negative log-likelihoods of all pixels."""
 
 _CURVES = ("predictive_quantiles", "predictive_intervals", "normal_intervals")
 _LEVELS = 50  # steps of the calibration curves that are written
-_SHOWN = (-4.0, 8.0, 120)  # nats, and bins between, of the histograms that are written
 
 
 class Scorer:
@@ -54,7 +63,7 @@ class Scorer:
         self.measures = ImageMeasures(protocol, information_draws=information_draws)
         self._plain: list[DepthErrors] = []
         self._mirrored: list[DepthErrors] = []
-        self._densities = {name: _Likelihoods() for name in ("nll", "nll_moment_matched")}
+        self._densities = {name: Likelihoods() for name in ("nll", "nll_moment_matched")}
         self._curves = {name: Histogram(0.0, 1.0, 1000) for name in _CURVES}
 
     @torch.no_grad()
@@ -132,7 +141,7 @@ class Scorer:
             for name, density in self._densities.items():
                 found |= density.result(name)
             found["calibration"] = self._calibration()
-            found["c_auc"] = {name: _area(curve) for name, curve in self._curves.items()}
+            found["c_auc"] = {name: area(curve) for name, curve in self._curves.items()}
             found |= self._correlations()
         return finite(found)
 
@@ -140,7 +149,7 @@ class Scorer:
         curves = {name: curve.shares() for name, curve in self._curves.items()}
         levels = torch.linspace(0, 1, _LEVELS + 1, dtype=torch.float64)
         curves = {name: curve[:: (len(curve) - 1) // _LEVELS] for name, curve in curves.items()}
-        return {name: _rounded(curve) for name, curve in {"expected": levels, **curves}.items()}
+        return {name: rounded(curve) for name, curve in {"expected": levels, **curves}.items()}
 
     def _correlations(self) -> dict[str, Any]:
         images, pixels = self.per_image(), self.measures.pixels()
@@ -202,133 +211,197 @@ def _numbers(scores: dict[str, Tensor]) -> dict[str, float]:
     return {name: float(value) for name, value in scores.items()}
 
 
-def _rounded(shares: Tensor) -> list[float]:
-    """Round shares to seven places: a pixel in ten millions."""
-    return [round(share, 7) for share in shares.tolist()]
+Predict = Callable[[Tensor], Any]
+"""Images ``(B, 3, H, W)`` in [0, 1] to a belief in metres, or to depths, ``(B, h, w)``."""
+
+_BATCH = 16
+_PLAIN = ("delta1", "delta2", "delta3", "rel", "rmse", "log10", "rmse_log10", "nll")
+_SHOWN = 6  # images of each set whose maps are kept for figures
 
 
-# -- millions of pixels in bins -------------------------------------------------------------------
-
-
-class Histogram:
-    r"""Counts of values in many equal bins, open below and closed above, kept on their device.
-
-    The memory is that of the bins, and the order of adding changes nothing: counts are integers.
+@torch.no_grad()
+def evaluate(
+    predict: Predict,
+    images: Tensor,
+    depth: Tensor,
+    protocol: Protocol,
+    *,
+    batch: int = _BATCH,
+    device: torch.device | str | None = None,
+    mirrored: bool = True,
+    information_draws: int = 0,
+) -> Scorer:
+    """Score a model on the test images of its own set.
 
     Args:
-        low: Lower end of the first bin; smaller values are counted there.
-        high: Upper end of the last bin; larger values are counted there.
-        n_bins: Number of bins.
-        stretched: True for bins that are equal on the scale :math:`\operatorname{arsinh} x`, which
-            is linear near 0 and logarithmic far from it, and not on that of x.
+        predict: The model.
+        images: As bytes, ``(N, 3, H, W)``.
+        depth: In metres, ``(N, H, W)``; 0 is no measurement.
+        protocol: Defines what is compared.
+        batch: Images at a time.
+        device: Device of the model; that of the images when None.
+        mirrored: True averages predictions with those of the mirrored images.
+        information_draws: For ensembles; see :class:`ImageMeasures`.
     """
-
-    def __init__(self, low: float, high: float, n_bins: int, *, stretched: bool = False) -> None:
-        self.stretched = stretched
-        self._ends = self._scale(torch.tensor([low, high], dtype=torch.float64)).tolist()
-        self._n_bins = n_bins
-        self._counts: Tensor | None = None
-        self._not_numbers: Tensor | None = None
-
-    def _scale(self, value: Tensor) -> Tensor:
-        return torch.asinh(value) if self.stretched else value
-
-    def add(self, value: Tensor, counts: Tensor) -> None:
-        """Count values of any shape where ``counts`` is true; nothing waits for the device."""
-        if self._counts is None or self._not_numbers is None:
-            self._counts = torch.zeros(self._n_bins, dtype=torch.long, device=value.device)
-            self._not_numbers = torch.zeros((), dtype=torch.long, device=value.device)
-        low, high = self._ends
-        place = (self._scale(value) - low) * (self._n_bins / (high - low))
-        failed = value.isnan()
-        place = torch.where(failed, 0.0, place).ceil().clamp(1, self._n_bins).long() - 1
-        self._counts.scatter_add_(0, place.flatten(), (counts & ~failed).long().flatten())
-        self._not_numbers += (counts & failed).sum()
-
-    @property
-    def n_not_numbers(self) -> int:
-        """Count the values that were ``nan`` and so in no bin."""
-        return 0 if self._not_numbers is None else int(self._not_numbers)
-
-    def shares(self) -> Tensor:
-        """Return the share of values at or below each edge of a bin, ``(n_bins + 1,)``."""
-        if self._counts is None or not int(self._counts.sum()):
-            raise ValueError("nothing has been counted.")
-        below = torch.cat([self._counts.new_zeros(1), self._counts.cumsum(0)]).cpu().double()
-        return below / below[-1]
-
-    def edges(self) -> Tensor:
-        """Return the edges of the bins, ``(n_bins + 1,)``, in double precision."""
-        low, high = self._ends
-        edges = torch.linspace(low, high, self._n_bins + 1, dtype=torch.float64)
-        return torch.sinh(edges) if self.stretched else edges
-
-    def quantile(self, share: float) -> float:
-        """Return the value with this share of all at or below it, right to the width of its bin."""
-        below, edges = self.shares(), self.edges()
-        upper = int(torch.searchsorted(below, share).clamp(1, self._n_bins))
-        inside = (share - below[upper - 1]) / (below[upper] - below[upper - 1])
-        return float(torch.lerp(edges[upper - 1], edges[upper], inside.clamp(0, 1)))
-
-    def share_up_to(self, value: Tensor) -> Tensor:
-        """Return the share of all values at or below the given ones, right to a bin."""
-        low, high = self._ends
-        place = (self._scale(value.double()) - low) * (self._n_bins / (high - low))
-        place = place.clamp(0, self._n_bins)
-        left = place.floor().clamp(max=self._n_bins - 1).long()
-        below = self.shares()
-        return torch.lerp(below[left], below[left + 1], place - left)
+    if len(depth) != len(images):
+        raise ValueError(f"{len(images)} images need as many depth maps; got {len(depth)}.")
+    scorer = Scorer(protocol, information_draws=information_draws)
+    for rows, some in _batches(images, batch, device):
+        twin = predict(some.flip(-1)) if mirrored else None
+        scorer.add(predict(some), depth[rows].to(some.device), mirrored=twin)
+    return scorer
 
 
-def likelihood_histogram() -> Histogram:
-    r"""Make bins for NLLs x from -20 to 1e9 nats, :math:`4\cdot10^{-4}\sqrt{1+x^2}` wide.
+@torch.no_grad()
+def measure(
+    predict: Predict,
+    images: Tensor,
+    protocol: Protocol,
+    *,
+    batch: int = _BATCH,
+    device: torch.device | str | None = None,
+    information_draws: int = 0,
+    has_prediction: bool = False,
+) -> ImageMeasures:
+    """Measure a model's uncertainty about images of any set, over the same region as its own.
 
-    Quantiles are right to 0.0004 nats near 0, to 0.004 nats near 10, to 0.04 % of x far off.
+    Args:
+        predict: The model; it must predict a belief.
+        images: As bytes, prepared to the size of the model's own images, ``(N, 3, H, W)``.
+        protocol: That of the model's own set.
+        batch: Images at a time.
+        device: Device of the model; that of the images when None.
+        information_draws: For ensembles; see :class:`ImageMeasures`.
+        has_prediction: True keeps the predicted depth beside the measures of pixels.
     """
-    return Histogram(-20.0, 1e9, 2**16, stretched=True)
+    found = ImageMeasures(protocol, information_draws=information_draws)
+    for _, some in _batches(images, batch, device):
+        belief = predict(some)
+        found.add(belief, point(belief) if has_prediction else None)
+    return found
 
 
-def _area(curve: Histogram) -> float:
-    """Compute the area between a calibration curve and the diagonal, by the trapezoidal rule."""
-    return float(torch.trapezoid((curve.shares() - curve.edges()).abs(), curve.edges()))
+def _batches(
+    images: Tensor, batch: int, device: torch.device | str | None
+) -> Iterator[tuple[slice, Tensor]]:
+    """Yield images in [0, 1] on the device, with their places."""
+    if images.dim() != 4 or images.dtype != torch.uint8:
+        raise ValueError(
+            "`images` must be bytes of shape (N, 3, H, W); got "
+            f"{images.dtype} {tuple(images.shape)}."
+        )
+    for start in range(0, len(images), batch):
+        rows = slice(start, min(start + batch, len(images)))
+        yield rows, images[rows].to(device or images.device).float() / 255
 
 
-class _Likelihoods:
-    """Negative log-likelihoods: mean of each image, and all pixels in bins."""
+@dataclass(frozen=True)
+class Scoring:
+    """Images, protocol and device with which models are scored."""
 
-    def __init__(self) -> None:
-        self.means: list[Tensor] = []
-        self._sums: list[Tensor] = []
-        self._bins = likelihood_histogram()
+    sets: Sets
+    protocol: Protocol
+    ood: Sequence[str]
+    """Names of the out-of-domain sets."""
+    device: torch.device
+    information_draws: int
+    tell: Callable[[str], object]
+    """Called with one line if a batch does not fit in memory."""
 
-    def add(self, nll: Tensor, counts: Tensor) -> None:
-        """Add the pixels of ``(B, h, w)`` that count."""
-        total = torch.where(counts, nll, 0.0).sum((-2, -1))
-        n_pixels = counts.sum((-2, -1))
-        self.means.append(total / n_pixels)  # nan without a pixel
-        self._sums.append(torch.stack([total, n_pixels.to(total)]))
-        self._bins.add(nll, counts)
+    def result(
+        self, predict: Predict, *, has_belief: bool = True, teacher: Predict | None = None
+    ) -> dict[str, Any]:
+        """Compute all scores of a model.
 
-    def per_image(self) -> Tensor:
-        """Return the mean of each image, ``(N,)``; ``nan`` for one without a valid pixel."""
-        return torch.cat(self.means).cpu()
+        Args:
+            predict: The model.
+            has_belief: False for a model that predicts a depth and nothing else.
+            teacher: The ensemble that it learnt from, for a comparison.
+        """
+        scorer: Scorer = self._in_batches(
+            lambda batch: evaluate(
+                predict,
+                *self.sets.test,
+                self.protocol,
+                batch=batch,
+                device=self.device,
+                information_draws=self.information_draws,
+            )
+        )
+        result: dict[str, Any] = scorer.result()
+        if has_belief:
+            inside = scorer.measures.per_image()
+            result["ood_auc"] = {
+                name: finite(ood_auc(inside, self._measured(predict, images).per_image()))
+                for name, images in self._ood_images()
+            }
+        if teacher is not None:
+            maps = self._measured(teacher, self.sets.test[0], 0, has_prediction=True).pixels()
+            result["agreement"] = finite(agreement(scorer.measures.pixels(), maps))
+        return result
 
-    def result(self, name: str) -> dict[str, Any]:
-        """Return means, quantiles and the histogram."""
-        total, n_pixels = torch.cat(self._sums, 1).cpu().double()
-        seen = n_pixels > 0
-        edges = torch.linspace(_SHOWN[0], _SHOWN[1], _SHOWN[2] + 1, dtype=torch.float64)
-        below = self._bins.share_up_to(edges)
-        return {
-            name: float((total[seen] / n_pixels[seen]).mean()),
-            f"{name}_over_pixels": float(total.sum() / n_pixels.sum()),
-            f"{name}_quantiles": {f"{100 * q:g}": self._bins.quantile(q) for q in QUANTILES},
-            f"{name}_histogram": {
-                "from": _SHOWN[0],
-                "to": _SHOWN[1],
-                "shares": _rounded(below.diff()),
-                "below": float(below[0]),
-                "above": float(1 - below[-1]),
-            },
-            f"{name}_not_numbers": self._bins.n_not_numbers,
-        }
+    def members(self, predicts: Sequence[Predict]) -> dict[str, float | None]:
+        """Average the scores of several models: less a matter of chance than those of one.
+
+        Args:
+            predicts: Such as the members of an ensemble.
+        """
+        found = [self._in_batches(lambda n, one=one: self._plain(one, n)) for one in predicts]
+        means = {name: sum(scores[name] for scores in found) / len(found) for name in _PLAIN}
+        return finite(means)
+
+    def _plain(self, predict: Predict, batch: int) -> dict[str, float]:
+        scorer = evaluate(predict, *self.sets.test, self.protocol, batch=batch, device=self.device)
+        scores = scorer.result()
+        return {name: math.nan if scores[name] is None else scores[name] for name in _PLAIN}
+
+    def maps(self, predict: Predict, name: str) -> dict[str, Tensor]:
+        """Predict maps of the first images of every set, for figures.
+
+        Args:
+            predict: The model.
+            name: Name of its own set.
+        """
+        found: dict[str, Tensor] = {}
+        for called, images in [(name, self.sets.test[0]), *self._ood_images()]:
+
+            def shown(batch: int, images: Tensor = images[:_SHOWN]) -> dict[str, Tensor]:
+                parts = [self._shown(predict, some) for some in images.split(batch)]
+                return {what: torch.cat([part[what] for part in parts]) for what in parts[0]}
+
+            for what, values in self._in_batches(shown).items():
+                found[f"{called}/{what}"] = values
+        return found
+
+    @torch.no_grad()
+    def _shown(self, predict: Predict, images: Tensor) -> dict[str, Tensor]:
+        belief = predict(images.to(self.device).float() / 255)
+        whole = {"prediction": point(belief), **pixel_measures(belief)}
+        return {name: whole[name].float() for name in ("prediction", "total_variance", "epkl")}
+
+    def _ood_images(self) -> Iterator[tuple[str, Tensor]]:
+        return ((name, self.sets.foreign(name)) for name in self.ood)
+
+    def _measured(
+        self,
+        predict: Predict,
+        images: Tensor,
+        information_draws: int | None = None,
+        *,
+        has_prediction: bool = False,
+    ) -> ImageMeasures:
+        draws = self.information_draws if information_draws is None else information_draws
+        return self._in_batches(
+            lambda batch: measure(
+                predict,
+                images,
+                self.protocol,
+                batch=batch,
+                device=self.device,
+                information_draws=draws,
+                has_prediction=has_prediction,
+            )
+        )
+
+    def _in_batches(self, work: Callable[[int], Any]) -> Any:
+        return in_smaller_batches(work, _BATCH, self.tell)

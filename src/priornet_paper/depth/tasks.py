@@ -1,18 +1,17 @@
-"""What the processes of an experiment are told to do, and what they tell of it."""
+"""The tasks of an experiment in their order, the settings of its processes, and their events."""
 
 from __future__ import annotations
 
+import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from priornet_paper.depth.config import STUDENTS, Config
-from priornet_paper.depth.presets import Recipe
-from priornet_paper.depth.sources import Sources
-
-__all__ = ["Event", "Order", "Task"]
+from priornet_paper.depth.config import STUDENTS, Config, Recipe
+from priornet_paper.depth.data import Sources
 
 
 @dataclass(frozen=True)
@@ -94,3 +93,36 @@ class Event(NamedTuple):
     n_epochs: int = 0
     loss: float = math.nan
     remark: str = ""
+
+
+def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
+    """List the scores of the results, seed by seed: an unfinished run then has whole seeds."""
+    seeds = dict.fromkeys(seed for recipe in recipes for seed in recipe.config.seeds)
+    return [Task("score", r, seed) for seed in seeds for r in recipes if seed in r.config.seeds]
+
+
+def with_needs(scores: Sequence[Task]) -> list[Task]:
+    """List every task that some scores need, each once and after the tasks that it needs."""
+    found: dict[tuple[str, str], Task] = {}
+    for score in scores:
+        for task in (*(n for need in score.needs for n in (*need.needs, need)), score):
+            found.setdefault((task.kind, task.key), task)
+    return list(found.values())
+
+
+def together(tasks: Sequence[Task], n_groups: int = 1) -> list[Task]:
+    """Join the trainings of students that can share their teachers.
+
+    Args:
+        tasks: Each after the tasks that it needs.
+        n_groups: Number of trainings for the students of one ensemble.
+    """
+    by_teachers: dict[str, list[Task]] = {}
+    for task in tasks:
+        if task.kind == "train" and task.recipe.method in STUDENTS:
+            key = [task.seed, task.recipe.config.settings_shared_by_students(task.recipe.method)]
+            by_teachers.setdefault(json.dumps(key, sort_keys=True), []).append(task)
+    groups = [found[i::n_groups] for found in by_teachers.values() for i in range(n_groups)]
+    beside = {first: tuple(task.recipe for task in more) for first, *more in filter(None, groups)}
+    joined = {task for _, *more in filter(None, groups) for task in more}
+    return [task._replace(beside=beside.get(task, ())) for task in tasks if task not in joined]

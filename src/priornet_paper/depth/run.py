@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,28 +10,15 @@ from typing import Any, cast
 
 from priornet.depth import DepthError
 from priornet.evaluation import check_summaries, provenance_of
-from priornet_paper.depth.config import METHODS, STUDENTS, Config
-from priornet_paper.depth.orders import Event, Order, Task
-from priornet_paper.depth.presets import Recipe
+from priornet_paper.depth.config import METHODS, STUDENTS, Config, Recipe
+from priornet_paper.depth.data import Sets, same_digests
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.scores import over_seeds
-from priornet_paper.depth.sets import Sets
-from priornet_paper.depth.sources import same_digests
+from priornet_paper.depth.score import over_seeds
+from priornet_paper.depth.tasks import Event, Order, Task, scores_of, together, with_needs
 from priornet_paper.depth.work import Workshop
 from priornet_paper.runs.gpu_sharing import shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
 from priornet_paper.runs.store import merge_results, read_finished, write_merged
-
-__all__ = [
-    "file_name",
-    "finished",
-    "merged",
-    "run",
-    "scores_of",
-    "together",
-    "train_and_score",
-    "with_needs",
-]
 
 _GROUPS = ("methods", "variants")
 
@@ -90,42 +76,6 @@ def run(
     if not results:
         return results
     return write_merged(path, results, merged, message)
-
-
-# -- what there is to do --------------------------------------------------------------------------
-
-
-def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
-    """List the scores of the results, seed by seed: an unfinished run then has whole seeds."""
-    seeds = dict.fromkeys(seed for recipe in recipes for seed in recipe.config.seeds)
-    return [Task("score", r, seed) for seed in seeds for r in recipes if seed in r.config.seeds]
-
-
-def with_needs(scores: Sequence[Task]) -> list[Task]:
-    """List every task that some scores need, each once and after the tasks that it needs."""
-    found: dict[tuple[str, str], Task] = {}
-    for score in scores:
-        for task in (*(n for need in score.needs for n in (*need.needs, need)), score):
-            found.setdefault((task.kind, task.key), task)
-    return list(found.values())
-
-
-def together(tasks: Sequence[Task], n_groups: int = 1) -> list[Task]:
-    """Join the trainings of students that can share their teachers.
-
-    Args:
-        tasks: Each after the tasks that it needs.
-        n_groups: Number of trainings for the students of one ensemble.
-    """
-    by_teachers: dict[str, list[Task]] = {}
-    for task in tasks:
-        if task.kind == "train" and task.recipe.method in STUDENTS:
-            key = [task.seed, task.recipe.config.settings_shared_by_students(task.recipe.method)]
-            by_teachers.setdefault(json.dumps(key, sort_keys=True), []).append(task)
-    groups = [found[i::n_groups] for found in by_teachers.values() for i in range(n_groups)]
-    beside = {first: tuple(task.recipe for task in more) for first, *more in filter(None, groups)}
-    joined = {task for _, *more in filter(None, groups) for task in more}
-    return [task._replace(beside=beside.get(task, ())) for task in tasks if task not in joined]
 
 
 def train_and_score(
