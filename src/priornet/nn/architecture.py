@@ -14,8 +14,6 @@ from priornet.nn.heads import Head, stack_head
 from priornet.nn.ramps import Edges, RampedMLP, n_ramps
 from priornet.nn.stacked import StackedMLP
 
-__all__ = ["Network"]
-
 _KINDS = get_args(HeadKind)
 
 

@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["BoundedExp", "BoundedExps"]
-
 
 class BoundedExp:
     r"""Smooth map of the real line onto ``(low, high)``, an exponential in between.

@@ -26,15 +26,6 @@ from priornet.losses._kernels.autograd import Leaf
 from priornet.methods import HeadKind
 from priornet.nn.bounded_exp import BoundedExp, BoundedExps
 
-__all__ = [
-    "GaussianHead",
-    "GaussianMixtureHead",
-    "Head",
-    "NormalWishartHead",
-    "make_head",
-    "stack_head",
-]
-
 Covariance = Literal["full", "diagonal"]
 
 _FEW_OUTPUTS = 8  # for more outputs a GPU's matrix units are faster

@@ -18,8 +18,6 @@ from torch import Tensor
 from priornet.nn.heads import Head
 from priornet.nn.stacked import StackedMLP
 
-__all__ = ["Edges", "RampedMLP", "n_ramps", "quantile_edges"]
-
 Edges = tuple[tuple[float, ...], ...]
 """For each input the rising ends of its ramps; empty for an input without ramps."""
 

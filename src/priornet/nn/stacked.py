@@ -21,16 +21,6 @@ from torch.nn.functional import linear
 from priornet.distributions import GaussianEnsemble
 from priornet.nn.heads import Head
 
-__all__ = [
-    "MLP",
-    "Stack",
-    "StackedMLP",
-    "StackedModules",
-    "joint_belief",
-    "stack_belief",
-    "stack_outputs",
-]
-
 _ROWS_AT_ONCE = 1 << 11  # so many pass through the networks at once: their layers fit the cache
 
 

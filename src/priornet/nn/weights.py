@@ -20,16 +20,6 @@ from torch import Tensor, nn
 
 from priornet.writing import whole_path
 
-__all__ = [
-    "TensorFile",
-    "TensorFileError",
-    "fold_norm",
-    "load_weights",
-    "read_tensors",
-    "read_weights",
-    "write_tensors",
-]
-
 _COUNTER = "num_batches_tracked"  # of a batch normalisation: older files do not have it
 
 

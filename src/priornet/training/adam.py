@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["StackedAdam"]
-
 
 class StackedAdam:
     r"""Adam (Kingma and Ba, 2015) on the rows of a matrix of weights.

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-__all__ = ["WeightAverage"]
-
 
 class WeightAverage:
     """An exponential average, which forgets quickly while it is young.

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["Batch", "Batches", "Rows"]
-
 _CHUNK_BYTES = 1 << 25  # gathered at once: large enough to amortise, small enough to stay cheap
 
 

@@ -19,8 +19,6 @@ from priornet.training.replay import Replay, Steps
 from priornet.training.schedules import cosine
 from priornet.training.threads import at_most, flushed
 
-__all__ = ["History", "Loss", "Tick", "Validation", "fit"]
-
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
 

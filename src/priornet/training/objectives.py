@@ -18,14 +18,6 @@ from priornet.training.batches import Batch
 from priornet.training.loop import Loss
 from priornet.training.schedules import linear_ramp, temperature
 
-__all__ = [
-    "Answers",
-    "evidential",
-    "likelihood",
-    "prior_network",
-    "student",
-]
-
 
 def likelihood(prediction: Any, batch: Batch, _: Any = None) -> Tensor:
     """Compute the loss of a single network, and of each member of an ensemble."""

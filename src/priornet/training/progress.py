@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from priornet.training.loop import Tick
 
-__all__ = ["Report", "progress_bar"]
-
 Report = Callable[[Tick], None]
 
 

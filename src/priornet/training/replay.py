@@ -16,8 +16,6 @@ from torch import Tensor
 
 from priornet.training.batches import Batch, Batches
 
-__all__ = ["Graphed", "Replay", "Steps", "on_stream"]
-
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
 
 Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]

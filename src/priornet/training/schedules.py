@@ -11,8 +11,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["cosine", "linear_ramp", "temperature"]
-
 
 def cosine(share: float, final: float = 0.0) -> float:
     """Compute the factor of the learning rate: from 1 to ``final`` along half a cosine.

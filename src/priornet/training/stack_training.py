@@ -18,19 +18,6 @@ from priornet.training.batches import Batches, Rows
 from priornet.training.loop import History, Loss, fit
 from priornet.training.progress import progress_bar
 
-__all__ = [
-    "SMALL",
-    "Auto",
-    "Plan",
-    "StackRows",
-    "TrainingSettings",
-    "make_plan",
-    "network_seeds",
-    "predictive_nll",
-    "train_stack",
-    "validation_split",
-]
-
 Auto = Literal["auto"]
 
 _MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new

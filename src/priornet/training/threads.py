@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 import torch
 
-__all__ = ["at_most", "available_cores", "flushed"]
-
 
 def available_cores() -> int:
     """Count the cores that this process may use."""

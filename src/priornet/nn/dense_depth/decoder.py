@@ -15,8 +15,6 @@ from priornet.nn.dense_depth.efficientnet import EfficientNetLite0, packaged_wei
 from priornet.nn.dense_depth.joining import doubled_with
 from priornet.nn.heads import GaussianMixtureHead, Head
 
-__all__ = ["DenseDepth", "Encoder"]
-
 Encoder = Literal["densenet169", "efficientnet_lite0"]
 
 ENCODERS = {"densenet169": DenseNet169, "efficientnet_lite0": EfficientNetLite0}

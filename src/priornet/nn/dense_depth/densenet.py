@@ -13,8 +13,6 @@ from torch.nn.functional import relu
 from priornet.checks import values_visible
 from priornet.nn.weights import fold_norm, load_weights
 
-__all__ = ["DenseNet169"]
-
 _GROWTH = 32
 _LAYERS = (6, 12, 32, 32)
 # Files from before 2018 name the parts of a dense layer `norm.1.weight` and the like.

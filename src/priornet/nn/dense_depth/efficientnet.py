@@ -11,8 +11,6 @@ from torch.nn.functional import conv2d, pad, relu6
 
 from priornet.nn.weights import fold_norm, load_weights
 
-__all__ = ["EfficientNetLite0", "packaged_weights"]
-
 # Groups of blocks: number, kernel, stride of the first, expansion, output channels.
 _GROUPS = (
     (1, 3, 1, 1, 16),

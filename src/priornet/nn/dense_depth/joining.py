@@ -23,8 +23,6 @@ from torch.nn.functional import conv2d, interpolate, pad
 from priornet.checks import is_fusing, lifted, values_visible
 from priornet.messages import warn_user
 
-__all__ = ["doubled", "doubled_by_products", "doubled_with", "joined_by_kernel"]
-
 _HAS_TRITON = find_spec("triton") is not None
 
 

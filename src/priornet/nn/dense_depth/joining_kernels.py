@@ -12,8 +12,6 @@ import triton  # pyright: ignore[reportMissingImports] (comes with torch for GPU
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-__all__ = ["gather", "join"]
-
 # Of a program; the quickest of those tried on an H200.
 _PIXELS = 8  # neighbours in a row
 _CHANNELS = 128
