@@ -59,7 +59,7 @@ HOMES = {
     "plotly": ("priornet.report",),
     "sklearn": ("priornet.estimators", "priornet.tables", "priornet.distill", "priornet_paper"),
     "typer": ("priornet.cli", "priornet_paper"),
-    "rich": ("priornet.cli", "priornet.training.progress", "priornet_paper"),
+    "rich": ("priornet.cli", "priornet.training.stack_training", "priornet_paper"),
     "pandas": (
         *("priornet.tables", "priornet.estimators", "priornet.evaluation", "priornet.report"),
         *("priornet.cli", "priornet_paper"),
@@ -239,7 +239,7 @@ def violations(module: str, source: str, *, is_package: bool = False) -> list[st
             found.append((line, private(name) if in_paper else upward(unit, name)))
         else:
             found.append((line, misplaced(module, name, waits, runtime, extra)))
-    if unit not in ("cli", "__main__") and not in_paper and module != "priornet.training.threads":
+    if unit not in ("cli", "__main__") and not in_paper and module != "priornet.training.steps":
         touched = [(line, name) for line, name in scan.calls if name in GLOBAL_STATE]
         found += [(line, f"`{name}` changes global state") for line, name in touched]
     return [f"{line}: {reason}" for line, reason in found if reason]
@@ -373,7 +373,7 @@ def test_planted_violation_is_caught(module, source, reason):
         ("priornet_paper.synthetic.run", "from priornet import __version__, losses"),
         ("priornet.special.gamma", "import math\nimport torch\nfrom torch import Tensor"),
         ("priornet.report.curves", "from matplotlib.figure import Figure"),
-        ("priornet.training.progress", "from rich.progress import Progress"),
+        ("priornet.training.stack_training", "from rich.progress import Progress"),
         ("priornet_paper.commands", "import typer\nfrom priornet_paper.uci import run"),
         ("priornet_paper.page.figures", "from matplotlib.figure import Figure"),
         ("priornet_paper.synthetic.run", "torch.manual_seed(0)"),

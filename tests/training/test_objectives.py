@@ -1,4 +1,4 @@
-"""Losses of methods against :mod:`priornet.losses`."""
+"""Losses of methods against :mod:`priornet.losses`, and schedules at the points where they bend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from priornet import losses
 from priornet.distributions import Gaussian, NormalWishart
-from priornet.training import Batch, objectives
+from priornet.training import Batch, linear_ramp, objectives, temperature
 
 SHAPE = (2, 3)  # networks, rows
 
@@ -108,3 +108,15 @@ def test_a_student_is_annealed(start, y):
     assert_close(seen[1], 1 + (start - 1) / 2)
     assert seen[2] == 1.0  # a plain number: losses without temperature are faster
     assert isinstance(seen[2], float)
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0, 10), (0.2, 10), (0.35, 7.75), (0.5, 5.5), (0.8, 1), (1, 1)]
+)
+def test_temperature_holds_falls_and_rests(share, value):
+    assert temperature(share, 10.0) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("share", "until", "value"), [(0, 0.5, 0), (0.25, 0.5, 0.5), (0, 0, 1)])
+def test_ramp_rises_to_one(share, until, value):
+    assert linear_ramp(share, until) == value

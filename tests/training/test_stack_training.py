@@ -1,4 +1,4 @@
-"""Training of a stack: the losses of held-out rows that it reports."""
+"""Training of a stack: the losses of held-out rows that it reports, and its progress bar."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import torch
 from priornet import losses
 from priornet.nn import GaussianHead
 from priornet.nn.stacked import StackedMLP
-from priornet.training import Rows
+from priornet.training import Rows, Tick
 from priornet.training.stack_training import (
     Plan,
     StackRows,
     TrainingSettings,
+    progress_bar,
     train_stack,
     validation_split,
 )
@@ -66,3 +67,30 @@ def test_few_rows_hold_out_enough_to_stop_by(n_rows, n_held):
 
 def test_none_are_held_out_where_none_are_wanted():
     assert validation_split(torch.arange(30), 0.0, [0])[1] is None
+
+
+def test_the_bar_ends_at_the_best_validation_loss(capfd):
+    with progress_bar("ensemble") as report:
+        assert report is not None
+        report(Tick(1, 50, loss=1.25, best=1.25))
+        report(Tick(2, 50, loss=10.49, best=1.25))
+    shown = capfd.readouterr()
+    assert "best loss 1.2500" in shown.err
+    assert "10.49" not in shown.err
+    assert "2/2" in shown.err  # stopped early: nothing is left to do
+    assert shown.out == ""
+
+
+def test_without_validation_the_last_weights_are_kept_and_their_loss_is_shown(capfd):
+    with progress_bar("endd") as report:
+        assert report is not None
+        report(Tick(1, 1, loss=0.5, best=None))
+    shown = capfd.readouterr().err
+    assert "loss 0.5000" in shown
+    assert "best" not in shown
+
+
+def test_no_bar_where_none_is_wanted(capfd):
+    with progress_bar("ensemble", shown=False) as report:
+        assert report is None
+    assert capfd.readouterr() == ("", "")

@@ -1,13 +1,11 @@
 """Training of many networks at once: loop, batches, optimiser, schedules, averages, losses."""
 
 from priornet.training import objectives
-from priornet.training.adam import StackedAdam
-from priornet.training.averaging import WeightAverage
 from priornet.training.batches import Batch, Batches, Rows
 from priornet.training.loop import History, Loss, Tick, Validation, fit
-from priornet.training.replay import Graphed, on_stream
-from priornet.training.schedules import cosine, linear_ramp, temperature
-from priornet.training.threads import at_most, available_cores
+from priornet.training.objectives import linear_ramp, temperature
+from priornet.training.optimiser import StackedAdam, WeightAverage, cosine
+from priornet.training.steps import Graphed, at_most, available_cores, on_stream
 
 __all__ = [
     "Batch",

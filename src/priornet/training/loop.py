@@ -12,12 +12,9 @@ import torch
 from torch import Tensor
 
 from priornet.nn.stacked import Stack
-from priornet.training.adam import StackedAdam
-from priornet.training.averaging import WeightAverage
 from priornet.training.batches import Batch, Batches
-from priornet.training.replay import Replay, Steps
-from priornet.training.schedules import cosine
-from priornet.training.threads import at_most, flushed
+from priornet.training.optimiser import StackedAdam, WeightAverage, cosine
+from priornet.training.steps import Replay, Steps, at_most, flushed
 
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.

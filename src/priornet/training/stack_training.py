@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,10 +14,9 @@ from torch import Tensor
 
 from priornet.messages import warn_user
 from priornet.nn.stacked import Stack
-from priornet.training.adam import StackedAdam
 from priornet.training.batches import Batches, Rows
-from priornet.training.loop import History, Loss, fit
-from priornet.training.progress import progress_bar
+from priornet.training.loop import History, Loss, Tick, fit
+from priornet.training.optimiser import StackedAdam
 
 Auto = Literal["auto"]
 
@@ -209,3 +209,46 @@ def _validation(data: Rows, held: Sequence[Tensor], loss: Loss) -> Any:
         return (per_row * whole.weight).sum(-1) / whole.weight.sum(-1)
 
     return validation
+
+
+Report = Callable[[Tick], None]
+
+
+@contextmanager
+def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
+    """Show a bar on standard error, or nothing.
+
+    Args:
+        what: Name of the training.
+        shown: False shows nothing.
+
+    Returns:
+        The ``progress`` argument of :func:`priornet.training.fit`.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed:>4.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[loss]:<18}"),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=1, loss="")
+
+        def report(tick: Tick) -> None:
+            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=_loss(tick))
+
+        yield report
+        bar.update(task, total=bar.tasks[task].completed)  # early stopping: no epochs are left
+
+
+def _loss(tick: Tick) -> str:
+    """Format the loss of the weights kept so far, which are not those of the last epoch."""
+    return f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"
