@@ -23,7 +23,7 @@ hypothesis.settings.load_profile("priornet")
 # Tests about numbers, whose tensors follow --device where they do not say where they lie.
 NUMERICAL = (
     *("distributions", "losses", "special", "transforms"),
-    *("nn/test_contract.py", "nn/test_heads.py", "nn/test_bounded_exp.py"),
+    *("nn/test_contract.py", "nn/test_heads.py"),
     *("test_extremes.py", "test_precision.py", "test_priors.py"),
     *("test_uncertainty.py", "test_vectors.py"),
 )

@@ -26,7 +26,7 @@ from priornet.nn import (
     NormalWishartHead,
     StackedMLP,
 )
-from priornet.nn.ramps import RampedMLP
+from priornet.nn.architecture import RampedMLP
 
 
 @pytest.mark.parametrize("n_rows", [30, 3000, 40_000])

@@ -16,7 +16,7 @@ from priornet.distill.teacher import AnswerKind, Answers
 from priornet.distill.transfer import Drawn, TransferSet
 from priornet.methods import METHODS, HeadKind, Objective
 from priornet.nn import Network, Stack
-from priornet.nn.ramps import quantile_edges
+from priornet.nn.architecture import quantile_edges
 from priornet.training import Rows
 from priornet.training.objectives import student
 from priornet.training.stack_training import Auto, Plan, StackRows, TrainingSettings, train_stack
@@ -58,7 +58,7 @@ class StudentSize:
     hidden: tuple[int, ...]
     """Width of the hidden layers."""
     n_pieces: int
-    """Ramps per number, see :mod:`priornet.nn.ramps`; 0 for none."""
+    """Ramps per number, see :mod:`priornet.nn.architecture`; 0 for none."""
     n_transfer: int
     """Inputs at which the teacher is asked."""
     n_steps: int

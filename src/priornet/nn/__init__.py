@@ -1,15 +1,13 @@
 """Networks: bodies, heads that return distributions, and stacks of many networks."""
 
-from priornet.nn.architecture import Network
-from priornet.nn.bounded_exp import BoundedExp
+from priornet.nn.architecture import Network, make_head, stack_head
 from priornet.nn.dense_depth import DenseDepth
 from priornet.nn.heads import (
+    BoundedExp,
     GaussianHead,
     GaussianMixtureHead,
     Head,
     NormalWishartHead,
-    make_head,
-    stack_head,
 )
 from priornet.nn.stacked import (
     MLP,

@@ -9,7 +9,6 @@ precision 1, and the initial evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal, TypeGuard
 
 import torch
@@ -23,12 +22,88 @@ from priornet.distributions import (
     ProductNormalWishart,
 )
 from priornet.losses._kernels.autograd import Leaf
-from priornet.methods import HeadKind
-from priornet.nn.bounded_exp import BoundedExp, BoundedExps
 
 Covariance = Literal["full", "diagonal"]
 
 _FEW_OUTPUTS = 8  # for more outputs a GPU's matrix units are faster
+
+
+class BoundedExp:
+    r"""Smooth map of the real line onto ``(low, high)``, an exponential in between.
+
+    .. math:: \ln f(z) = \ln low + \ln(high/low)\;\sigma\!\left(\frac{4 (z -
+    z_0)}{\ln(high/low)}\right)
+
+    with :math:`z_0` such that :math:`f(0)` is ``initial``. Halfway (in logs) between the bounds
+    one unit of z is one e-fold; towards a bound the slope fades, so a network that runs away
+    saturates instead of overflowing, and for an ensemble of equal members the best value is
+    ``high``, not infinity.
+
+    Args:
+        low: Lower bound, positive.
+        high: Upper bound.
+        initial: Value at z = 0, strictly between the bounds.
+    """
+
+    def __init__(self, low: float, high: float, initial: float) -> None:
+        if not 0 < low < initial < high < math.inf:
+            raise ValueError(
+                f"bounds must satisfy 0 < low < initial < high; got low = {low:g}, initial = "
+                f"{initial:g}, high = {high:g}."
+            )
+        self.low, self.high, self.initial = low, high, initial
+        self._log_low, self._range = math.log(low), math.log(high / low)
+        share = math.log(initial / low) / self._range
+        self._shift = math.log(share / (1 - share))  # logit: f(0) = initial
+
+    @property
+    def constants(self) -> tuple[float, float, float, float]:
+        """Return slope and shift of the logit, range and lower end of the logarithm."""
+        return 4 / self._range, self._shift, self._range, self._log_low
+
+    def log(self, z: Tensor) -> Tensor:
+        """Compute the logarithm of the value."""
+        return self._log_low + self._range * torch.sigmoid(z * (4 / self._range) + self._shift)
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Compute the value."""
+        return torch.exp(self.log(z))
+
+
+class BoundedExps:
+    """Several such maps, a column each, in one pass: of small batches every operation costs time.
+
+    Args:
+        maps: One per column.
+    """
+
+    def __init__(self, *maps: BoundedExp) -> None:
+        self.maps = maps
+        self._cache: dict[tuple[torch.dtype, torch.device], tuple[Tensor, ...]] = {}
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Compute the values of columns, ``(*batch, n)`` both."""
+        if torch.compiler.is_compiling():  # a compiler fuses by itself, and must not see the cache
+            columns = zip(self.maps, z.unbind(-1), strict=True)
+            return torch.stack([one(column) for one, column in columns], -1)
+        slope, shift, log_range, log_low = self._constants(z)
+        share = torch.sigmoid(torch.addcmul(shift, z, slope))
+        return torch.exp(torch.addcmul(log_low, share, log_range))
+
+    def apply_(self, z: Tensor) -> Tensor:
+        """Write the values of columns over them, without a graph, and return the derivatives."""
+        slope, shift, log_range, log_low = self._constants(z)
+        share = torch.addcmul(shift, z, slope).sigmoid_()
+        values = torch.exp(torch.addcmul(log_low, share, log_range), out=z)
+        # The sigmoid's derivative times the value; slope times range is 4.
+        return torch.ops.aten.sigmoid_backward(values, share).mul_(4)
+
+    def _constants(self, z: Tensor) -> tuple[Tensor, ...]:
+        key = (z.dtype, z.device)
+        if key not in self._cache:
+            rows = [one.constants for one in self.maps]
+            self._cache[key] = tuple(z.new_tensor(row) for row in zip(*rows, strict=True))
+        return self._cache[key]
 
 
 def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> nn.Module:
@@ -216,7 +291,7 @@ class NormalWishartHead(Head):
 
     Before training it predicts ``semi_informative_prior(y, initial_belief, initial_excess)`` of
     standardised targets. Belief and excess are bounded exponentials
-    (:class:`~priornet.nn.bounded_exp.BoundedExp`): never zero, never infinite.
+    (:class:`BoundedExp`): never zero, never infinite.
 
     Args:
         in_features: Width of the features. This and others not listed: see :class:`GaussianHead`.
@@ -343,36 +418,3 @@ class GaussianMixtureHead(Head):
         members = raw.unflatten(-1, (self.n_members, -1)).movedim(-2, 0)
         loc, tril = split_gaussian(members, self.n_targets, self.covariance, self._inverse_scale)
         return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
-
-
-_HEADS: dict[HeadKind, type[Head]] = {
-    "gaussian": GaussianHead,
-    "normal-wishart": NormalWishartHead,
-    "mixture": GaussianMixtureHead,
-}
-
-
-def make_head(
-    kind: HeadKind, in_features: int, n_targets: int = 1, n_members: int = 1, **settings: Any
-) -> Head:
-    """Make the head of a method.
-
-    Args:
-        kind: Distribution that it predicts.
-        in_features: Width of the features.
-        n_targets: Target dimension K.
-        n_members: Gaussians of a mixture; other heads ignore it.
-        settings: More arguments of the head's class.
-    """
-    if kind == "mixture":
-        settings["n_members"] = n_members
-    make: Callable[..., Head] = _HEADS[kind]
-    return make(in_features, n_targets, **settings)
-
-
-def stack_head(
-    kind: HeadKind, in_features: int, n_targets: int = 1, n_members: int = 1, **settings: Any
-) -> Head:
-    """Make a head for a stack, which has its own weights: without memory or random numbers."""
-    with torch.device("meta"):
-        return make_head(kind, in_features, n_targets, n_members, **settings)

@@ -27,7 +27,7 @@ from priornet.export import (
 from priornet.export.onnx.graph import LEAST_OPSET, Graph
 from priornet.export.onnx.table_graph import no_number, perceptron, standing
 from priornet.nn import GaussianHead, StackedMLP
-from priornet.nn.ramps import RampedMLP
+from priornet.nn.architecture import RampedMLP
 
 KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
 

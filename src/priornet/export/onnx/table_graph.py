@@ -23,7 +23,7 @@ from priornet.export.onnx.beliefs import MEASURES, add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, Value, check_opset, unlike
 from priornet.export.onnx.raw_columns import ROWS, preprocess
 from priornet.nn import StackedMLP
-from priornet.nn.ramps import RampedMLP
+from priornet.nn.architecture import RampedMLP
 from priornet.writing import write_bytes
 
 __all__ = ["PREFIX", "no_number", "perceptron", "standing", "to_onnx"]
