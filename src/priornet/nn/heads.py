@@ -9,18 +9,14 @@ precision 1, and the initial evidence.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeGuard
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from priornet.checks import is_fusing, lifted
-from priornet.distributions import (
-    Gaussian,
-    GaussianEnsemble,
-    NormalWishart,
-    ProductNormalWishart,
-)
+from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart, ProductNormalWishart
 from priornet.losses._kernels.autograd import Leaf
 
 Covariance = Literal["full", "diagonal"]
@@ -52,18 +48,16 @@ class BoundedExp:
                 f"{initial:g}, high = {high:g}."
             )
         self.low, self.high, self.initial = low, high, initial
-        self._log_low, self._range = math.log(low), math.log(high / low)
-        share = math.log(initial / low) / self._range
-        self._shift = math.log(share / (1 - share))  # logit: f(0) = initial
-
-    @property
-    def constants(self) -> tuple[float, float, float, float]:
-        """Return slope and shift of the logit, range and lower end of the logarithm."""
-        return 4 / self._range, self._shift, self._range, self._log_low
+        log_range = math.log(high / low)
+        share = math.log(initial / low) / log_range
+        shift = math.log(share / (1 - share))  # logit: f(0) = initial
+        self.constants = (4 / log_range, shift, log_range, math.log(low))
+        """Slope and shift of the logit, range and lower end of the logarithm."""
 
     def log(self, z: Tensor) -> Tensor:
         """Compute the logarithm of the value."""
-        return self._log_low + self._range * torch.sigmoid(z * (4 / self._range) + self._shift)
+        slope, shift, log_range, log_low = self.constants
+        return log_low + log_range * torch.sigmoid(z * slope + shift)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Compute the value."""
@@ -106,16 +100,16 @@ class BoundedExps:
         return self._cache[key]
 
 
-def _projection(in_features: int, n_outputs: int, per_pixel: bool, init_gain: float) -> nn.Module:
-    layer = nn.Conv2d(in_features, n_outputs, 1) if per_pixel else nn.Linear(in_features, n_outputs)
+def with_first_weights(layer: nn.Linear | nn.Conv2d, gain: float) -> nn.Module:
+    """Scale the first weights of a layer, and set its bias to zero."""
     with torch.no_grad():
-        layer.weight.mul_(init_gain)
+        layer.weight.mul_(gain)
         assert layer.bias is not None
         layer.bias.zero_()
     return layer
 
 
-def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
+def _joins_sums(projection: nn.Module) -> bool:
     """Check if :func:`_projected_by_sums` is quicker: few outputs, and a compiler at work."""
     return (
         is_fusing()
@@ -126,7 +120,7 @@ def _joins_sums(projection: nn.Module) -> TypeGuard[nn.Conv2d]:
     )
 
 
-def _projected_by_sums(projection: nn.Conv2d, features: Tensor) -> Tensor:
+def _projected_by_sums(projection: Any, features: Tensor) -> Tensor:
     """Compute a 1x1 convolution, outputs last, as weighted sums over the channels of a pixel.
 
     A convolution reads its input from memory, and widens half precision to float32. A compiler
@@ -135,11 +129,6 @@ def _projected_by_sums(projection: nn.Conv2d, features: Tensor) -> Tensor:
     x, bias = features.movedim(-3, -1), projection.bias
     outputs = torch.stack([(x * row).sum(-1) for row in projection.weight.flatten(1)], -1)
     return outputs if bias is None else outputs + bias
-
-
-def _check_covariance(covariance: str) -> None:
-    if covariance not in ("full", "diagonal"):
-        raise ValueError(f'unknown covariance "{covariance}"; choose one of: full, diagonal.')
 
 
 def _check_count(name: str, value: int) -> None:
@@ -166,8 +155,12 @@ def _evidence_map(name: str, low: float, high: float, initial: float) -> Bounded
     return BoundedExp(low, high, initial)
 
 
-def _n_factor(k_dim: int, covariance: str) -> int:
-    return k_dim * (k_dim + 1) // 2 if covariance == "full" else k_dim
+def _n_gaussian(n_targets: int, covariance: str) -> int:
+    """Count the outputs for the parameters of a Gaussian."""
+    _check_count("n_targets", n_targets)
+    if covariance not in ("full", "diagonal"):
+        raise ValueError(f'unknown covariance "{covariance}"; choose one of: full, diagonal.')
+    return n_targets + (n_targets * (n_targets + 1) // 2 if covariance == "full" else n_targets)
 
 
 def split_gaussian(
@@ -178,7 +171,7 @@ def split_gaussian(
     The factor is :math:`C = \mathrm{diag}(s)\,U` with inverse scales s and U unit lower
     triangular: its free entries are pure numbers, whatever the units of the target.
     """
-    loc, scales, lower = raw.split([k_dim, k_dim, _n_factor(k_dim, covariance) - k_dim], -1)
+    loc, scales, lower = raw.split([k_dim, k_dim, raw.shape[-1] - 2 * k_dim], -1)
     s = inverse_scale(scales)
     if k_dim == 1:
         return loc, s.unsqueeze(-1)
@@ -204,7 +197,9 @@ class Head(nn.Module):
         super().__init__()
         self.per_pixel = per_pixel
         self.in_features, self.n_outputs, self.init_gain = in_features, n_outputs, init_gain
-        self.projection = _projection(in_features, n_outputs, per_pixel, init_gain)
+        sizes = in_features, n_outputs
+        layer = nn.Conv2d(*sizes, 1) if per_pixel else nn.Linear(*sizes)
+        self.projection: nn.Module = with_first_weights(layer, init_gain)
 
     def raw(self, features: Tensor) -> Tensor:
         """Compute unconstrained outputs ``(*batch, n)``."""
@@ -236,42 +231,36 @@ class Head(nn.Module):
         return self.distribution(self.raw(features))
 
 
+@dataclass(eq=False, repr=False)
 class GaussianHead(Head):
     """Features to a :class:`~priornet.distributions.Gaussian`.
-
-    Args:
-        in_features: Width of the features (channels, per pixel).
-        n_targets: Target dimension K.
-        covariance: Full, or independent coordinates.
-        per_pixel: Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``.
-        min_scale: Smallest standard deviation of a coordinate given the later ones.
-        max_scale: Largest such standard deviation.
-        init_gain: Scale of the initial weights; 0 starts at the prior exactly.
 
     Example:
         >>> GaussianHead(8, 2)(torch.randn(5, 8)).variance.shape
         torch.Size([5, 2])
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        n_targets: int = 1,
-        *,
-        covariance: Covariance = "full",
-        per_pixel: bool = False,
-        min_scale: float = 1e-4,
-        max_scale: float = 1e4,
-        init_gain: float = 0.0,
-    ) -> None:
-        _check_count("n_targets", n_targets)
-        _check_covariance(covariance)
-        n_outputs = n_targets + _n_factor(n_targets, covariance)
-        super().__init__(in_features, n_outputs, per_pixel, init_gain)
-        self.n_targets = n_targets
-        self.covariance: Covariance = covariance
-        self._inverse_scale = _inverse_scale(min_scale, max_scale)
-        if n_targets == 1:
+    in_features: int
+    """Width of the features (channels, per pixel)."""
+    n_targets: int = 1
+    """Target dimension K."""
+    _: KW_ONLY
+    covariance: Covariance = "full"
+    """Full, or independent coordinates."""
+    per_pixel: bool = False
+    """Features are images ``(B, C, H, W)``; the batch shape becomes ``(B, H, W)``."""
+    min_scale: float = 1e-4
+    """Smallest standard deviation of a coordinate given the later ones."""
+    max_scale: float = 1e4
+    """Largest such standard deviation."""
+    init_gain: float = 0.0
+    """Scale of the initial weights; 0 starts at the prior exactly."""
+
+    def __post_init__(self) -> None:
+        n_outputs = _n_gaussian(self.n_targets, self.covariance)
+        super().__init__(self.in_features, n_outputs, self.per_pixel, self.init_gain)
+        self._inverse_scale = _inverse_scale(self.min_scale, self.max_scale)
+        if self.n_targets == 1:
             self._columns = BoundedExps(self._inverse_scale)
 
     def _from_columns(self, loc: Tensor, columns: Tensor) -> Gaussian:
@@ -286,25 +275,13 @@ class GaussianHead(Head):
         return Gaussian(loc, precision_tril=tril, validate_args=False)
 
 
+@dataclass(eq=False, repr=False)
 class NormalWishartHead(Head):
     r"""Features to a Normal-Wishart, Eq. (3), or to a product of them for diagonal targets.
 
     Before training it predicts ``semi_informative_prior(y, initial_belief, initial_excess)`` of
-    standardised targets. Belief and excess are bounded exponentials
-    (:class:`BoundedExp`): never zero, never infinite.
-
-    Args:
-        in_features: Width of the features. This and others not listed: see :class:`GaussianHead`.
-        covariance: Full, or a product of K one-dimensional Normal-Wisharts.
-        tied_evidence: One output for both: excess = belief (the paper's public code ties them).
-        min_scale: Smallest value of the root of an inverse expected precision.
-        max_scale: Largest such value.
-        min_belief: Lower bound of the belief.
-        min_excess: Lower bound of the excess. A student of an ensemble does well with 1: members
-            that differ widely want less than 0, where variances do not exist.
-        max_evidence: Upper bound of belief and excess.
-        initial_belief: Belief before training.
-        initial_excess: Excess before training.
+    standardised targets. Belief and excess are bounded exponentials (:class:`BoundedExp`): never
+    zero, never infinite. Options without a description: see :class:`GaussianHead`.
 
     Note:
         The prior of Eq. (10) has belief 0.01, but starting there is slow: reverse KL with
@@ -318,40 +295,46 @@ class NormalWishartHead(Head):
         torch.Size([5])
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        n_targets: int = 1,
-        *,
-        covariance: Covariance = "full",
-        tied_evidence: bool = False,
-        per_pixel: bool = False,
-        min_scale: float = 1e-4,
-        max_scale: float = 1e4,
-        min_belief: float = 1e-4,
-        min_excess: float = 1e-4,
-        max_evidence: float = 1e6,
-        initial_belief: float = 10.0,
-        initial_excess: float = 10.0,
-        init_gain: float = 0.0,
-    ) -> None:
-        _check_count("n_targets", n_targets)
-        _check_covariance(covariance)
-        if tied_evidence and initial_belief != initial_excess:
+    in_features: int
+    n_targets: int = 1
+    _: KW_ONLY
+    covariance: Covariance = "full"
+    """Full, or a product of K one-dimensional Normal-Wisharts."""
+    tied_evidence: bool = False
+    """One output for both: excess = belief (the paper's public code ties them)."""
+    per_pixel: bool = False
+    min_scale: float = 1e-4
+    """Smallest value of the root of an inverse expected precision."""
+    max_scale: float = 1e4
+    """Largest such value."""
+    min_belief: float = 1e-4
+    """Lower bound of the belief."""
+    min_excess: float = 1e-4
+    """Lower bound of the excess. A student of an ensemble does well with 1: members that differ
+    widely want less than 0, where variances do not exist."""
+    max_evidence: float = 1e6
+    """Upper bound of belief and excess."""
+    initial_belief: float = 10.0
+    """Belief before training."""
+    initial_excess: float = 10.0
+    """Excess before training."""
+    init_gain: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._n_gaussian = _n_gaussian(self.n_targets, self.covariance)
+        if self.tied_evidence and self.initial_belief != self.initial_excess:
             raise ValueError(
                 "`tied_evidence` uses one number for both; `initial_belief` and `initial_excess` "
-                f"must agree, got {initial_belief:g} and {initial_excess:g}."
+                f"must agree, got {self.initial_belief:g} and {self.initial_excess:g}."
             )
-        n_per_kind = n_targets if covariance == "diagonal" else 1
-        n_evidence = n_per_kind * (1 if tied_evidence else 2)
-        n_gaussian = n_targets + _n_factor(n_targets, covariance)
-        super().__init__(in_features, n_gaussian + n_evidence, per_pixel, init_gain)
-        self.n_targets, self.covariance, self.tied_evidence = n_targets, covariance, tied_evidence
-        self._n_gaussian = n_gaussian
-        self._inverse_scale = _inverse_scale(min_scale, max_scale)
-        self._belief = _evidence_map("belief", min_belief, max_evidence, initial_belief)
-        self._excess = _evidence_map("excess", min_excess, max_evidence, initial_excess)
-        if n_targets == 1 and covariance == "full" and not tied_evidence:
+        n_per_kind = self.n_targets if self.covariance == "diagonal" else 1
+        n_outputs = self._n_gaussian + n_per_kind * (1 if self.tied_evidence else 2)
+        super().__init__(self.in_features, n_outputs, self.per_pixel, self.init_gain)
+        self._inverse_scale = _inverse_scale(self.min_scale, self.max_scale)
+        most = self.max_evidence
+        self._belief = _evidence_map("belief", self.min_belief, most, self.initial_belief)
+        self._excess = _evidence_map("excess", self.min_excess, most, self.initial_excess)
+        if self.n_targets == 1 and self.covariance == "full" and not self.tied_evidence:
             self._columns = BoundedExps(self._inverse_scale, self._belief, self._excess)
 
     def _from_columns(self, loc: Tensor, columns: Tensor) -> NormalWishart:
@@ -380,38 +363,33 @@ class NormalWishartHead(Head):
         )
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixtureHead(Head):
     """Features to M Gaussians, one per member of an ensemble to distil (MD-EnD).
 
-    Args:
-        in_features: Width of the features. This and others not listed: see :class:`GaussianHead`.
-        n_members: Number of Gaussians M.
+    Options without a description: see :class:`GaussianHead`.
 
     Example:
         >>> GaussianMixtureHead(8, 1, n_members=5)(torch.randn(3, 8)).n_members
         5
     """
 
-    def __init__(
-        self,
-        in_features: int,
-        n_targets: int = 1,
-        *,
-        n_members: int,
-        covariance: Covariance = "full",
-        per_pixel: bool = False,
-        min_scale: float = 1e-4,
-        max_scale: float = 1e4,
-        init_gain: float = 0.0,
-    ) -> None:
-        _check_count("n_targets", n_targets)
-        _check_covariance(covariance)
-        _check_count("n_members", n_members)
-        n_outputs = n_members * (n_targets + _n_factor(n_targets, covariance))
-        super().__init__(in_features, n_outputs, per_pixel, init_gain)
-        self.n_targets, self.n_members = n_targets, n_members
-        self.covariance: Covariance = covariance
-        self._inverse_scale = _inverse_scale(min_scale, max_scale)
+    in_features: int
+    n_targets: int = 1
+    _: KW_ONLY
+    n_members: int
+    """Number of Gaussians M."""
+    covariance: Covariance = "full"
+    per_pixel: bool = False
+    min_scale: float = 1e-4
+    max_scale: float = 1e4
+    init_gain: float = 0.0
+
+    def __post_init__(self) -> None:
+        n_outputs = self.n_members * _n_gaussian(self.n_targets, self.covariance)
+        _check_count("n_members", self.n_members)
+        super().__init__(self.in_features, n_outputs, self.per_pixel, self.init_gain)
+        self._inverse_scale = _inverse_scale(self.min_scale, self.max_scale)
 
     def distribution(self, raw: Tensor) -> GaussianEnsemble:
         """Make M Gaussians per element from unconstrained outputs ``(*batch, n)``."""

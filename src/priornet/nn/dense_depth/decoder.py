@@ -13,7 +13,7 @@ from torch.nn.functional import leaky_relu, pad
 from priornet.nn.dense_depth.densenet import DenseNet169
 from priornet.nn.dense_depth.efficientnet import EfficientNetLite0, packaged_weights
 from priornet.nn.dense_depth.joining import doubled_with
-from priornet.nn.heads import GaussianMixtureHead, Head
+from priornet.nn.heads import GaussianMixtureHead, Head, with_first_weights
 
 Encoder = Literal["densenet169", "efficientnet_lite0"]
 
@@ -174,12 +174,8 @@ def _split(head: Head) -> int:
             f"{type(head).__name__}."
         )
     n_members = head.n_members
-    projection = nn.Conv2d(n_members * head.in_features, head.n_outputs, 1, groups=n_members)
-    with torch.no_grad():
-        projection.weight.mul_(head.init_gain)
-        assert projection.bias is not None
-        projection.bias.zero_()
-    head.projection = projection
+    layer = nn.Conv2d(n_members * head.in_features, head.n_outputs, 1, groups=n_members)
+    head.projection = with_first_weights(layer, head.init_gain)
     return n_members
 
 
