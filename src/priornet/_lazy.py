@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names", "need_for"]
-
 _NAMES = {"PIL": "Pillow"}  # packages whose module has another name
 
 

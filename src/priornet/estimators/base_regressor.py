@@ -32,7 +32,7 @@ from priornet.methods import HeadKind
 from priornet.nn.architecture import Network
 from priornet.tables.column_summaries import ColumnSummary
 from priornet.tables.raw import column_names
-from priornet.tables.target_columns import FloatArray
+from priornet.tables.values import FloatArray
 from priornet.training import Loss, Rows
 from priornet.training.stack_training import (
     Auto,

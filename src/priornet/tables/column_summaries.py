@@ -15,27 +15,11 @@ from datetime import date
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priornet.messages import warn_user
 from priornet.tables.encoding import RawColumn
 from priornet.tables.learning import Dominant, Learned
 from priornet.tables.values import MISSING_WORDS, as_moments, parse_labels, shown
-
-__all__ = [
-    "ColumnSummary",
-    "ColumnWarning",
-    "Lookalike",
-    "TableWarning",
-    "column_notes",
-    "find_lookalike",
-    "outlier_notice",
-    "summarise",
-    "summary_lines",
-    "warn_of_columns",
-]
-
-FloatArray = NDArray[np.float64]
 
 _SHOWN = 5  # labels in a line, and warnings of one table
 _LISTED = 30  # columns by name

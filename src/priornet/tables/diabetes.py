@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TARGET", "load_diabetes"]
-
 TARGET = "progression"
 _NAMES = {
     "bp": "blood_pressure",

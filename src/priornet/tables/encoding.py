@@ -32,6 +32,8 @@ from priornet.tables.values import (
     MISSING_WORDS,
     CellError,
     Column,
+    FloatArray,
+    Mask,
     Numbers,
     Texts,
     as_moments,
@@ -40,21 +42,6 @@ from priornet.tables.values import (
     shown,
 )
 
-__all__ = [
-    "RawColumn",
-    "Tally",
-    "Unseen",
-    "as_labels",
-    "as_numbers",
-    "check_not_infinite",
-    "expect",
-    "means_missing",
-    "most_missing",
-    "read_column",
-]
-
-FloatArray = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Parser = Literal["number", "comma", "boolean", "date"]
 Role = Literal["value", "category", "missing"]
 

@@ -17,14 +17,11 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
 from priornet.tables.preprocessing import OutputColumn
-
-__all__ = ["FactorAnalysisGenerator"]
-
-FloatArray = NDArray[np.float64]
+from priornet.tables.values import FloatArray
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.tables.encoding import RawColumn, check_not_infinite
-from priornet.tables.values import Column, Numbers, Texts, parse_labels, shown
-
-__all__ = ["CLIPPED", "Dominant", "Learned", "find_dominant", "learn_column"]
-
-FloatArray = NDArray[np.float64]
+from priornet.tables.values import Column, FloatArray, Numbers, Texts, parse_labels, shown
 
 CLIPPED = 100.0
 """Training clips a value that is this many times as far from the median as the farthest other one.

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from priornet.tables.column_summaries import ColumnSummary, summarise
 from priornet.tables.encoding import (
-    Mask,
     RawColumn,
     Role,
     Unseen,
@@ -31,11 +30,7 @@ from priornet.tables.encoding import (
 )
 from priornet.tables.learning import CLIPPED, learn_column
 from priornet.tables.raw import read_table
-from priornet.tables.values import Column, Table
-
-__all__ = ["LIMIT", "OutputColumn", "TablePreprocessor"]
-
-FloatArray = NDArray[np.float64]
+from priornet.tables.values import Column, FloatArray, Mask, Table
 
 _FORMAT = 1
 _BLOCK = 8192  # rows that fit the cache, all columns together

@@ -27,23 +27,6 @@ from priornet.tables.values import (
     shown,
 )
 
-__all__ = [
-    "PANDAS_EXTENSIONS",
-    "as_frame",
-    "as_matrix",
-    "column_names",
-    "copy_table",
-    "iterate_batches",
-    "join_tables",
-    "num_rows",
-    "pick_columns",
-    "read_table",
-    "take_rows",
-    "unmasked",
-    "unnamed_indices",
-    "without_arrow",
-]
-
 PANDAS_EXTENSIONS = ("pandas.period", "pandas.interval")
 """Types of pandas that Arrow keeps under these names."""
 _TEXTS = ("string", "large_string", "string_view")  # types of Arrow

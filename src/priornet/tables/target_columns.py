@@ -12,19 +12,7 @@ from torch import Tensor
 
 from priornet.tables.column_summaries import outlier_notice
 from priornet.tables.learning import find_dominant
-
-__all__ = [
-    "LARGEST",
-    "SMALLEST",
-    "Scaling",
-    "TargetColumns",
-    "check_magnitude",
-    "clip_targets",
-    "target_notes",
-    "target_scaling",
-]
-
-FloatArray = NDArray[np.float64]
+from priornet.tables.values import FloatArray
 
 # Squares, and sums of squares over many rows, stay far from the ends of double precision.
 LARGEST, SMALLEST = 1e140, 1e-140

@@ -17,28 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MISSING_WORDS",
-    "CellError",
-    "Column",
-    "Numbers",
-    "Table",
-    "Texts",
-    "as_days",
-    "as_moments",
-    "days_of",
-    "decimals_among_thousands",
-    "from_objects",
-    "from_uniques",
-    "from_values",
-    "is_missing",
-    "label_of",
-    "labelled",
-    "parse_labels",
-    "shown",
-]
-
 FloatArray = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 class CellError(ValueError):
