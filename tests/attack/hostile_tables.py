@@ -20,7 +20,6 @@ import pandas as pd
 
 from attack.trial import Attack, Counts
 from priornet.cli.errors import InputError, blamed_on
-from priornet.tables.labelled import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import (
     TableError,
@@ -28,6 +27,7 @@ from priornet.tables.read import (
     check_columns,
     convert_known_numbers,
     located,
+    read_labelled,
 )
 
 __all__ = ["ATTACKS"]

@@ -23,10 +23,15 @@ import pyarrow.parquet as pq
 
 from attack.trial import Attack, Counts
 from priornet.cli.errors import InputError, blamed_on
-from priornet.tables.labelled import read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import as_frame
-from priornet.tables.read import TableError, TableReader, convert_known_numbers, located
+from priornet.tables.read import (
+    TableError,
+    TableReader,
+    convert_known_numbers,
+    located,
+    read_labelled,
+)
 
 __all__ = ["ATTACKS"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from attack.hostile_tables import ATTACKS
 from attack.trial import broken
-from priornet.tables.csv_blocks import CsvBlocks
+from priornet.tables.formats import CsvBlocks
 
 (ATTACK,) = ATTACKS
 

@@ -12,9 +12,8 @@ from priornet.cli.errors import InputError
 from priornet.cli.inputs import check_interval
 from priornet.cli.options import Interval
 from priornet.estimators import EvidentialRegressor, load
-from priornet.tables.labelled import read_features, read_labelled
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.read import TableReader, convert_known_numbers
+from priornet.tables.read import TableReader, convert_known_numbers, read_features, read_labelled
 
 N_ROWS = 60
 

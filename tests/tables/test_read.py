@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from priornet.tables import csv_blocks, read
+from priornet.tables import formats, read
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
 from priornet.tables.read import TableError, TableReader, convert_numbers, located, read_frame
@@ -117,7 +117,7 @@ def test_files_larger_than_a_block_come_in_several_batches(tmp_path):
 
 
 def test_rows_of_later_blocks_are_numbered_in_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_blocks, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(formats, "_BLOCK_BYTES", 64)
     content = b"a,b\n" + b"1,2\n" * 100
     with pytest.raises(TableError, match="row 101 has 1 values"):
         rows(write(tmp_path / "x.csv", content + b"3\n"))
@@ -280,7 +280,7 @@ def sizes(path):
 
 @pytest.fixture
 def budget(monkeypatch):
-    monkeypatch.setattr(read, "_BATCH_BYTES", 4 << 20)
+    monkeypatch.setattr(formats, "_BATCH_BYTES", 4 << 20)
     return 4 << 20
 
 
@@ -322,7 +322,7 @@ def test_many_columns_make_batches_of_fewer_rows(tmp_path, budget):
 def test_ordinary_tables_come_in_batches_of_many_rows(tmp_path):
     path = tmp_path / "x.parquet"
     rng = np.random.default_rng(0)
-    n_rows = 2 * read._BATCH_ROWS
+    n_rows = 2 * formats._BATCH_ROWS
     labels = rng.choice([f"label {i}" for i in range(1000)], n_rows)
     pq.write_table(pa.table({"x": rng.normal(size=n_rows), "t": labels}), path)
     assert [n for n, _ in sizes(path)] == [n_rows // 2, n_rows // 2]

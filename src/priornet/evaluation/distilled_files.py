@@ -24,16 +24,16 @@ from priornet.estimators.distilled import checked_teacher
 from priornet.evaluation.labelled_files import Tell
 from priornet.messages import InputError, blamed_on, called, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
-from priornet.tables.labelled import (
-    Labelled,
-    index_left_out,
-    read_features,
-    read_labelled,
-    rows_without_target,
-)
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import unnamed_indices
-from priornet.tables.read import check_present, located, read_frame
+from priornet.tables.read import (
+    Labelled,
+    check_present,
+    located,
+    read_features,
+    read_frame,
+    read_labelled,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ class FileDistillation:
     def notes(self) -> list[str]:
         """List sentences about rows and columns."""
         rows = self.rows.labelled
-        notes = [*rows_without_target(rows.n_left_out), *index_left_out(rows.index)]
+        notes = rows.notes
         if self.n_training == len(rows.features):
             few = f"fewer than {_FEWEST} would be held out"
             notes.append(f"Compared on the rows of the training: {few}.")

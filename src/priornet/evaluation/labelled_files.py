@@ -14,15 +14,8 @@ from priornet.estimators import BaseRegressor
 from priornet.evaluation.evaluate_model import Evaluation, evaluate
 from priornet.messages import InputError, blamed_on, called, counted, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
-from priornet.tables.labelled import (
-    Labelled,
-    index_left_out,
-    read_features,
-    read_labelled,
-    rows_without_target,
-)
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.read import located
+from priornet.tables.read import Labelled, located, read_features, read_labelled
 from priornet.tables.target_columns import target_notes
 
 __all__ = ["FileEvaluation", "FileFit", "evaluate_file", "fit_file"]
@@ -139,7 +132,7 @@ def fit_file(
     if held is not None:
         with blamed_on(source, held.features.index):
             evaluation = evaluate(model, held.features, held.y, coverage=coverage)
-    notes = [*rows_without_target(rows.n_left_out), *index_left_out(rows.index)]
+    notes = rows.notes
     if held is None and holdout > 0:
         few = counted(len(rows.targets))  # two or more
         notes.append(f"{few} are too few to hold some out: no evaluation.")
@@ -182,8 +175,7 @@ def evaluate_file(
     index = rows.features.index
     with blamed_on(source, index), located(called(source), index):
         evaluation = evaluate(model, rows.features, rows.y, others, coverage=coverage)
-    notes = tuple(rows_without_target(rows.n_left_out))
-    return FileEvaluation(evaluation, rows, notes)
+    return FileEvaluation(evaluation, rows, tuple(rows.notes))
 
 
 def _checked_columns(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:

@@ -1,6 +1,6 @@
 """Raw columns in, a matrix out. No network lives here.
 
-A column goes one way: ``read`` (a file becomes a frame; ``csv_blocks`` cuts CSV), ``raw`` (a table
+A column goes one way: ``read`` (a file becomes a frame; ``formats`` cuts CSV), ``raw`` (a table
 of any kind becomes columns), ``values`` (numbers or labels), ``learning`` (training learns the
 column; ``column_summaries`` describe it), ``encoding`` (the column that training learnt; later
 values are read as training read them) and ``preprocessing`` (all columns become the matrix).

@@ -1,4 +1,4 @@
-"""Tables in files: CSV and Parquet, whole or in batches.
+"""Table files: in batches, as a frame, or as features and targets.
 
 The ending of a name gives the format: ``.csv``, ``.tsv`` (tabs between the values), both also with
 ``.gz``, ``.parquet`` or ``.pq``; ``-`` stands for CSV on standard input or output. A CSV value is
@@ -16,41 +16,40 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from priornet.messages import InputError, first_line
-from priornet.tables.csv_blocks import CsvBlocks, CsvError
-from priornet.tables.raw import PANDAS_EXTENSIONS, as_frame
-from priornet.tables.values import MISSING_WORDS, CellError
+import numpy as np
+
+from priornet.messages import InputError, blamed_on, called, counted, first_line
+from priornet.tables.formats import CsvBlocks, CsvError, open_parquet, parquet_batches
+from priornet.tables.raw import as_frame, read_table, unnamed_indices
+from priornet.tables.values import (
+    MISSING_WORDS,
+    CellError,
+    FloatArray,
+    Texts,
+    decimals_among_thousands,
+    parse_labels,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from priornet.tables.encoding import RawColumn
 
-__all__ = [
-    "TableError",
-    "TableReader",
-    "check_columns",
-    "check_present",
-    "convert_known_numbers",
-    "convert_numbers",
-    "format_of",
-    "has_tabs",
-    "located",
-    "read_frame",
-]
+Format = Literal["csv", "tsv", "parquet"]
 
-_TSV = (".tsv", ".tsv.gz")
-_CSV, _PARQUET = (".csv", ".csv.gz", *_TSV), (".parquet", ".pq")
+_FORMATS: dict[str, Format] = {  # by the ending of the name
+    **{".csv": "csv", ".csv.gz": "csv", ".tsv": "tsv", ".tsv.gz": "tsv"},
+    **{".parquet": "parquet", ".pq": "parquet"},
+}
 _LONG_TEXT, _COPIES = 256, 4  # bytes of a long text, and its copies while a model learns
-_BATCH_ROWS = 65_536
-_BATCH_BYTES = 64 << 20
-_WIDTH = 9  # bytes of a number, or of a text without its letters, with its mask
 
 
 class TableError(InputError):
@@ -71,6 +70,203 @@ def located(path: str | Path, rows: int | Sequence[int] | pd.Index = 0) -> Gener
         row = rows + error.row + 1 if isinstance(rows, int) else rows[error.row]
         place = f'column "{error.column}", row {row}'
         raise TableError(f"{path}: {place}: {error.problem}") from error
+
+
+def format_of(path: str) -> Format:
+    """Return the format of a file by the ending of its name."""
+    if path == "-":
+        return "csv"
+    for ending, kind in _FORMATS.items():
+        if path.lower().endswith(ending):
+            return kind
+    raise TableError(
+        f"{path}: unknown kind of table; the name must end in {', '.join(_FORMATS)}, "
+        'or be "-" for CSV on standard input or output.'
+    )
+
+
+# -- batches of rows -------------------------------------------------------------------------------
+
+
+class TableReader:
+    """A file read in batches, in memory that does not grow with it.
+
+    A context manager; iterating gives Arrow batches, once.
+
+    Args:
+        path: File, or ``-``.
+
+    Attributes:
+        path: The file's name in messages.
+        names: The columns.
+        schema: Their Arrow types; text throughout for CSV.
+        is_text: True for CSV.
+        n_rows: Number of rows; None for CSV.
+        n_read: Number of rows read so far.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int | None = None
+    n_read: int = 0
+    schema: pa.Schema
+
+    def __init__(self, path: str | Path) -> None:
+        self._source, self.path = str(path), called(path)
+        if self._source != "-":
+            _check_file(self._source)
+        self._format = format_of(self._source)
+        self.is_text = self._format != "parquet"
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            with self._errors():
+                self._batches = self._open(stack)
+            self.names = tuple(self.schema.names)
+            if not self.names:
+                raise TableError(f"{self.path}: it has no columns.")
+            twice = [name for name, count in Counter(self.names).items() if count > 1]
+            if twice:
+                raise TableError(
+                    f'{self.path}: two columns are called "{twice[0]}"; rename one of them.'
+                )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            with self._errors():
+                batch = next(self._batches, None)
+            if batch is None:
+                break
+            self.n_read += batch.num_rows
+            if batch.num_rows:
+                yield batch
+        if self.n_read == 0:
+            raise TableError(f"{self.path}: it has a header but no rows.")
+
+    def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
+        """Open the file; set the schema and the number of rows, and return the batches."""
+        import pyarrow as pa
+
+        if not self.is_text:
+            if Path(self._source).stat().st_size == 0:
+                raise TableError(f"{self.path}: the file is empty.")
+            parquet = stack.enter_context(open_parquet(self._source))
+            self.schema, self.n_rows = parquet.schema_arrow, parquet.metadata.num_rows
+            return parquet_batches(parquet, self._source)
+        file: Any = sys.stdin.buffer
+        if self._source != "-":
+            unpack: Any = gzip.open if self._source.lower().endswith(".gz") else open
+            file = stack.enter_context(unpack(self._source, "rb"))
+        blocks = CsvBlocks(file, "\t" if self._format == "tsv" else None)
+        self.schema = pa.schema([(name, pa.string()) for name in blocks.names])
+        return blocks.batches()
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        """Turn errors of Arrow and of the system into one line that names the file."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except (TableError, MemoryError):
+            raise
+        except CsvError as error:
+            raise TableError(f"{self.path}: {error}") from error
+        except pa.ArrowException as error:
+            whole = "not a whole Parquet file"
+            raise TableError(f"{self.path}: {whole} ({first_line(error)}).") from error
+        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise TableError(f"{self.path}: {reason}.") from error
+
+
+def _check_file(path: str) -> None:
+    """Refuse a folder, and a file that cannot be read, before the name's ending is judged."""
+    if Path(path).is_dir():
+        raise TableError(f"{path}: it is a folder; name a file in it.")
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}.") from error
+
+
+def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
+    """Refuse a table without some of a model's columns."""
+    known = set(given)
+    missing = [name for name in wanted if name not in known]
+    if len(missing) == 1:
+        check_present(path, missing[0], given, "column")
+    if missing:
+        listing = ", ".join(f'"{name}"' for name in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise TableError(f"{path}: columns are missing that the model needs: {listing}{more}.")
+
+
+def check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
+    """Refuse a table without a column; ``what`` names the column's purpose."""
+    if name in given:
+        return
+    close = get_close_matches(name, list(given), 1)
+    hint = f'did you mean "{close[0]}"' if close else f"it has: {', '.join(list(given)[:10])}"
+    raise TableError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
+
+
+def convert_known_numbers(batch: Any, columns: Sequence[RawColumn]) -> Any:
+    """Turn text into numbers in the columns that a model knows as plain numbers.
+
+    All other text stays, so that the meaning of a cell depends on the model's column alone:
+    ``20200301`` among dates is a date, also where every row of the batch is spelled like it.
+
+    Args:
+        batch: Arrow table or batch, with all or some of the columns.
+        columns: The model's columns.
+    """
+    plain = [str(column.name) for column in columns if column.is_plain]
+    booleans = {str(column.name) for column in columns if column.parser == "boolean"}
+    return convert_numbers(batch, plain, booleans)
+
+
+def convert_numbers(batch: Any, names: Collection[str], booleans: Collection[str] = ()) -> Any:
+    """Turn text into numbers in the columns where every value spells one.
+
+    Args:
+        batch: Arrow table or batch.
+        names: Columns to look at.
+        booleans: Columns in which true and false, in any case, are 1 and 0.
+    """
+    import pyarrow as pa
+
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    words = pa.array(sorted(MISSING_WORDS))
+    wanted = set(names)
+    columns, fields = list(batch.columns), list(batch.schema)
+    for index, name in enumerate(batch.schema.names):
+        column = columns[index]
+        if name not in wanted or not pa.types.is_string(column.type):
+            continue
+        text = pc.utf8_trim_whitespace(column)
+        lower = pc.utf8_lower(text)
+        is_missing = pc.is_in(lower, value_set=words)
+        if name in booleans:
+            for word, number in (("true", "1"), ("false", "0")):
+                text = pc.if_else(pc.equal(lower, word), number, text)
+        try:
+            numbers = pc.cast(pc.if_else(is_missing, None, text), pa.float64())
+        except pa.ArrowInvalid:
+            continue
+        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", a number to Arrow only
+            continue
+        columns[index], fields[index] = numbers, pa.field(name, numbers.type)
+    return type(batch).from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
+
+
+# -- whole files -----------------------------------------------------------------------------------
 
 
 def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd.DataFrame:
@@ -124,294 +320,130 @@ def _memory() -> int:
     return min(sizes)
 
 
-def convert_known_numbers(batch: Any, columns: Sequence[RawColumn]) -> Any:
-    """Turn text into numbers in the columns that a model knows as plain numbers.
-
-    All other text stays, so that the meaning of a cell depends on the model's column alone:
-    ``20200301`` among dates is a date, also where every row of the batch is spelled like it.
-
-    Args:
-        batch: Arrow table or batch, with all or some of the columns.
-        columns: The model's columns.
-    """
-    own = set(batch.schema.names)
-    plain = [str(column.name) for column in columns if column.is_plain and column.name in own]
-    booleans = {str(column.name) for column in columns if column.parser == "boolean"}
-    return convert_numbers(batch, plain, booleans)
-
-
-def convert_numbers(batch: Any, names: Sequence[str], booleans: Collection[str] = ()) -> Any:
-    """Turn text into numbers in the columns where every value spells one.
-
-    Args:
-        batch: Arrow table or batch.
-        names: Columns to look at.
-        booleans: Columns in which true and false, in any case, are 1 and 0.
-    """
-    import pyarrow as pa
-
-    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
-    words = pa.array(sorted(MISSING_WORDS))
-    wanted = set(names)
-    columns, fields = list(batch.columns), list(batch.schema)
-    for index, name in enumerate(batch.schema.names):
-        column = columns[index]
-        if name not in wanted or not pa.types.is_string(column.type):
-            continue
-        text = pc.utf8_trim_whitespace(column)
-        lower = pc.utf8_lower(text)
-        is_missing = pc.is_in(lower, value_set=words)
-        if name in booleans:
-            for word, number in (("true", "1"), ("false", "0")):
-                text = pc.if_else(pc.equal(lower, word), number, text)
-        try:
-            numbers = pc.cast(pc.if_else(is_missing, None, text), pa.float64())
-        except pa.ArrowInvalid:
-            continue
-        if pc.any(pc.is_nan(numbers)).as_py():  # such as "nan(x)", a number to Arrow only
-            continue
-        columns[index], fields[index] = numbers, pa.field(name, numbers.type)
-    return type(batch).from_arrays(columns, schema=pa.schema(fields, batch.schema.metadata))
-
-
-class TableReader:
-    """A file read in batches, in memory that does not grow with it.
-
-    A context manager; iterating gives Arrow batches, once.
-
-    Args:
-        path: File, or ``-``.
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with targets.
 
     Attributes:
-        path: The file's name in messages.
-        names: The columns.
-        schema: Their Arrow types; text throughout for CSV.
-        is_text: True for CSV.
-        n_rows: Number of rows; None for CSV.
-        n_read: Number of rows read so far.
+        features: The other columns; its index counts the rows of the file from 1.
+        targets: Target columns, float64, same index.
+        n_left_out: Number of rows without target, left out.
+        n_read: Number of rows of the file.
+        index: Columns of the file that hold the unnamed index of a frame; features of no model.
     """
 
-    names: tuple[str, ...]
-    n_rows: int | None = None
-    n_read: int = 0
-    schema: pa.Schema
-    is_text: bool
+    features: pd.DataFrame
+    targets: pd.DataFrame
+    n_left_out: int
+    n_read: int
+    index: tuple[str, ...] = ()
 
-    def __init__(self, path: str | Path) -> None:
-        self._source = str(path)
-        self.path = "standard input" if self._source == "-" else self._source
-        if self._source != "-":
-            _check_file(self._source)
-        self.is_text = format_of(self._source) == "csv"
-        self._stack = ExitStack()
+    def take(self, rows: NDArray[np.int64]) -> Labelled:
+        """Take some of the rows, by position."""
+        return replace(self, features=self.features.iloc[rows], targets=self.targets.iloc[rows])
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            with self._errors():
-                self._batches = self._open(stack)
-            self.names = tuple(self.schema.names)
-            _check_names(self.path, self.names)
-            self._stack = stack.pop_all()
-        return self
+    @property
+    def y(self) -> Any:
+        """Return the targets as estimators take them: one column as a vector."""
+        return self.targets.iloc[:, 0] if self.targets.shape[1] == 1 else self.targets
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while True:
-            with self._errors():
-                batch = next(self._batches, None)
-            if batch is None:
-                break
-            self.n_read += batch.num_rows
-            if batch.num_rows:
-                yield batch
-        if self.n_read == 0:
-            raise TableError(f"{self.path}: it has a header but no rows.")
-
-    def _open(self, stack: ExitStack) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        if self.is_text:
-            file = stack.enter_context(_opened(self._source))
-            blocks = CsvBlocks(file, "\t" if has_tabs(self._source) else None)
-            self.schema = pa.schema([(name, pa.string()) for name in blocks.names])
-            return blocks.batches()
-        if Path(self._source).stat().st_size == 0:
-            raise TableError(f"{self.path}: the file is empty.")
-        parquet = stack.enter_context(_open_parquet(self._source))
-        self.schema, self.n_rows = parquet.schema_arrow, parquet.metadata.num_rows
-        return _checked_batches(parquet, self._source)
-
-    @contextmanager
-    def _errors(self) -> Generator[None]:
-        """Turn errors of Arrow and of the system into one line that names the file."""
-        import pyarrow as pa
-
-        try:
-            yield
-        except (TableError, MemoryError):
-            raise
-        except CsvError as error:
-            raise TableError(f"{self.path}: {error}") from error
-        except pa.ArrowException as error:
-            whole = "not a whole Parquet file"
-            raise TableError(f"{self.path}: {whole} ({first_line(error)}).") from error
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or first_line(error)
-            raise TableError(f"{self.path}: {reason}.") from error
+    @property
+    def notes(self) -> list[str]:
+        """List sentences about rows and columns that were left out."""
+        found = [f'"{name}" is an index without a name and was left out.' for name in self.index]
+        if self.n_left_out:
+            has, was = ("has", "was") if self.n_left_out == 1 else ("have", "were")
+            found.insert(0, f"{counted(self.n_left_out)} {has} no target and {was} left out.")
+        return found
 
 
-def format_of(path: str) -> str:
-    """Return ``"csv"`` or ``"parquet"``, by the ending of the name."""
-    lower = path.lower()
-    if path == "-" or lower.endswith(_CSV):
-        return "csv"
-    if lower.endswith(_PARQUET):
-        return "parquet"
-    raise TableError(
-        f"{path}: unknown kind of table; the name must end in {', '.join(_CSV + _PARQUET)}, "
-        'or be "-" for CSV on standard input or output.'
-    )
+def read_labelled(
+    path: str,
+    targets: Sequence[str],
+    features: Sequence[str] | None,
+    ignored: Sequence[str] = (),
+    known: Sequence[RawColumn] | None = None,
+) -> Labelled:
+    """Read a file, and separate its targets from its features.
+
+    Args:
+        path: CSV or Parquet.
+        targets: Target columns.
+        features: Columns of a model; by default all other columns.
+        ignored: Columns to leave out.
+        known: Columns of a model that will read the table.
+    """
+    frame = read_frame(path, known)
+    path = called(path)
+    _check_roles(path, list(frame.columns), targets, ignored)
+    index: tuple[str, ...] = ()
+    if features is None:
+        features = [name for name in frame.columns if name not in {*targets, *ignored}]
+        index = tuple(name for name in unnamed_indices(frame) if name in features)
+        features = [name for name in features if name not in index]
+        if not features:
+            raise InputError(f"{path}: no column is left to predict from.")
+    check_columns(path, features, list(frame.columns))
+    frame.index = np.arange(1, len(frame) + 1)
+    with blamed_on(path):
+        values = frame[[]].assign(**{name: _numeric_target(path, frame, name) for name in targets})
+    kept = np.flatnonzero(values.notna().all(axis=1))
+    if len(kept) == 0:
+        raise InputError(f'{path}: the target "{targets[0]}" has no value at all.')
+    left_out = len(frame) - len(kept)
+    whole = Labelled(frame.filter(list(features)), values, left_out, len(frame), index)
+    return whole.take(kept)
 
 
-def has_tabs(path: str) -> bool:
-    """Check by the name of a text file if tabs separate its values."""
-    return path.lower().endswith(_TSV)
+def read_features(
+    path: str, features: Sequence[str], known: Sequence[RawColumn] | None = None
+) -> pd.DataFrame:
+    """Read the columns of a model from a file that need not have targets."""
+    frame = read_frame(path, known)
+    check_columns(path, features, list(frame.columns))
+    return frame.filter(list(features))
 
 
-def _check_file(path: str) -> None:
-    """Refuse a folder, and a file that cannot be read, before the name's ending is judged."""
-    if Path(path).is_dir():
-        raise TableError(f"{path}: it is a folder; name a file in it.")
-    try:
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise TableError(f"{path}: {error.strerror}.") from error
+def _check_roles(
+    path: str, given: Sequence[str], targets: Sequence[str], ignored: Sequence[str]
+) -> None:
+    for names, what in ((targets, "target"), (ignored, "column to ignore")):
+        for name in names:
+            check_present(path, name, given, what)
+    if len(set(targets)) < len(targets):
+        raise InputError(f"a target is named twice: {', '.join(targets)}.")
+    for name in targets:
+        if name in ignored:
+            raise InputError(f'the target "{name}" is also to be ignored; name it once.')
 
 
-@contextmanager
-def _opened(path: str) -> Generator[IO[bytes]]:
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    with open(path, "rb") as file:
-        if path.lower().endswith(".gz"):
-            with gzip.open(file) as unpacked:
-                yield unpacked  # pyright: ignore[reportReturnType] (it reads bytes)
-        else:
-            yield file
+def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> FloatArray:
+    """Read one target column as numbers, nan where a value is missing."""
+    column = read_table(frame[[name]]).column(0)
+    if isinstance(column, Texts):
+        parsed = parse_labels(column.labels)
+        if parsed is None or parsed[0] == "date":
+            raise _no_number(path, name, column)
+        values = column.lookup(parsed[1], np.nan)
+    elif column.is_date:
+        raise InputError(f'{path}: the target "{name}" holds dates; it must be numeric.')
+    else:
+        values = column.values
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values))) + 1
+        raise InputError(f'{path}: the target "{name}" is infinite in row {row}.')
+    return values
 
 
-def _check_names(path: str, names: Sequence[str]) -> None:
-    if not names:
-        raise TableError(f"{path}: it has no columns.")
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise TableError(f'{path}: two columns are called "{name}"; rename one of them.')
-
-
-def check_columns(path: str, wanted: Sequence[str], given: Sequence[str]) -> None:
-    """Refuse a table without some of a model's columns."""
-    known = set(given)
-    missing = [name for name in wanted if name not in known]
-    if len(missing) == 1:
-        check_present(path, missing[0], given, "column")
-    if missing:
-        listing = ", ".join(f'"{name}"' for name in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise TableError(f"{path}: columns are missing that the model needs: {listing}{more}.")
-
-
-def check_present(path: str, name: str, given: Sequence[str], what: str) -> None:
-    """Refuse a table without a column; ``what`` names the column's purpose."""
-    if name in given:
-        return
-    close = get_close_matches(name, list(given), 1)
-    hint = f'did you mean "{close[0]}"' if close else f"it has: {', '.join(list(given)[:10])}"
-    raise TableError(f'{path}: the {what} "{name}" is not in the table; {hint}.')
-
-
-def _open_parquet(path: str, **options: Any) -> Any:
-    """Open a file; types that pandas keeps in Arrow by names of its own are known."""
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path, pre_buffer=False, **options)
-    names = [
-        (field.metadata or {}).get(b"ARROW:extension:name", b"") for field in file.schema_arrow
+def _no_number(path: str, name: str, column: Texts) -> InputError:
+    """Make the error for the first value of a target that is no number."""
+    odd = decimals_among_thousands(column.labels)
+    wrong = [
+        label in odd if odd else parse_labels([label], "number") is None for label in column.labels
     ]
-    if not any(name.decode("utf-8", "replace") in PANDAS_EXTENSIONS for name in names):
-        return file
-    import pandas as pd
-    import pyarrow as pa
-
-    file.close()
-    pa.array(pd.array([], dtype="period[D]"))  # makes Arrow know these types
-    return pq.ParquetFile(path, pre_buffer=False, **options)
-
-
-def _checked_batches(file: Any, path: str) -> Iterator[pa.RecordBatch]:
-    """Read all rows in batches of bounded memory; refuse text that is not UTF-8.
-
-    A dictionary of one long text and a count of rows are a few hundred bytes in a file, and
-    gigabytes when every row gets its copy. So a batch has as many rows as fit a budget at worst.
-    """
-    for batch in file.iter_batches(batch_size=_rows_at_once(file, path)):
-        batch.validate(full=True)
-        yield batch
-
-
-def _rows_at_once(file: Any, path: str) -> int:
-    groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
-    texts = _text_columns(file)
-    longest = {} if not texts else _longest_entries(path, groups, texts)
-    rows = _BATCH_ROWS
-    for g, group in enumerate(groups):
-        bytes_per_row = sum(
-            _bytes_per_row(group, j, longest.get((g, j))) for j in range(group.num_columns)
-        )
-        rows = min(rows, int(_BATCH_BYTES / max(bytes_per_row, 1)))
-    return max(rows, 1)
-
-
-def _bytes_per_row(group: Any, index: int, longest: int | None) -> float:
-    """Return the bytes that a row takes in a column; at worst, for repeated text."""
-    column = group.column(index)
-    n_values = column.num_values / max(group.num_rows, 1)  # above 1 in lists
-    if column.physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-        return _WIDTH * n_values
-    stored = column.total_uncompressed_size / max(group.num_rows, 1)
-    if longest is None and any(name.startswith("DELTA_BYTE") for name in column.encodings):
-        longest = column.total_uncompressed_size  # each text may repeat the one before
-    return (_WIDTH + (longest or 0)) * n_values + stored
-
-
-def _text_columns(file: Any) -> dict[int, str]:
-    """Return the paths of the text columns by their numbers."""
-    schema = file.metadata.schema
-    columns = [schema.column(j) for j in range(len(schema))]
-    return {j: c.path for j, c in enumerate(columns) if c.physical_type == "BYTE_ARRAY"}
-
-
-def _longest_entries(
-    path: str, groups: list[Any], texts: dict[int, str]
-) -> dict[tuple[int, int], int]:
-    """Measure the longest text in the dictionary of each column of each group."""
-    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
-    found: dict[tuple[int, int], int] = {}
-    with _open_parquet(path, read_dictionary=list(texts.values())) as file:
-        for g, group in enumerate(groups):
-            for j, name in texts.items():
-                if not group.column(j).has_dictionary_page:
-                    continue
-                size = group.column(j).total_uncompressed_size
-                if size * _BATCH_ROWS <= _BATCH_BYTES // len(texts):
-                    continue
-                found[g, j] = size
-                for batch in file.iter_batches(1, row_groups=[g], columns=[name]):
-                    column = batch.column(0)
-                    if hasattr(column, "dictionary"):
-                        found[g, j] = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-                    break
-    return found
+    row = int(np.argmax(column.lookup(wrong, False)))
+    text = column.labels[column.codes[row]][:80]
+    why = ", though most commas group thousands: write all with a point" if odd else ""
+    return InputError(
+        f'{path}: the target "{name}" must be numeric; row {row + 1} holds "{text}"{why}.'
+    )

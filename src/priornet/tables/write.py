@@ -15,13 +15,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from priornet.messages import first_line
-from priornet.tables.read import TableError, format_of, has_tabs
+from priornet.tables.read import TableError, format_of
 from priornet.writing import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["TableWriter"]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
@@ -45,13 +43,14 @@ class TableWriter:
         self._is_standard = self._target == "-"
         if not self._is_standard and Path(self._target).is_dir():
             raise TableError(f"{self._target}: it is a folder; name a file in it.")
-        self.has_types = format_of(self._target) == "parquet"
+        kind = format_of(self._target)
+        self.has_types = kind == "parquet"
         self.path = "standard output" if self._is_standard else self._target
         self.n_rows = 0
         self._stack = ExitStack()
         self._parquet: Any = None
         self._has_header = False
-        self._delimiter = "\t" if has_tabs(self._target) else ","
+        self._delimiter = "\t" if kind == "tsv" else ","
         self._file: Any = None
 
     def __enter__(self) -> Self:

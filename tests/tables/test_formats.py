@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-from priornet.tables import csv_blocks
-from priornet.tables.csv_blocks import CsvBlocks, CsvError
+from priornet.tables import formats
+from priornet.tables.formats import CsvBlocks, CsvError
 
 
 def blocks(text, delimiter=None):
@@ -29,8 +29,8 @@ def random_rows(rng, n_rows, n_columns):
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1 << 16])
 def test_blocks_end_where_rows_end(monkeypatch, size):
-    monkeypatch.setattr(csv_blocks, "_START_BYTES", size)
-    monkeypatch.setattr(csv_blocks, "_BLOCK_BYTES", size)
+    monkeypatch.setattr(formats, "_START_BYTES", size)
+    monkeypatch.setattr(formats, "_BLOCK_BYTES", size)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         rows = [[f"{i}.", *row, "."] for i, row in enumerate(random_rows(rng, 40, 2))]
@@ -114,8 +114,8 @@ def test_long_values_are_read_whole():
 
 
 def test_endless_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(csv_blocks, "_LONGEST_HEADER", 1 << 20)
-    monkeypatch.setattr(csv_blocks, "_LONGEST_ROW", 1 << 20)
+    monkeypatch.setattr(formats, "_LONGEST_HEADER", 1 << 20)
+    monkeypatch.setattr(formats, "_LONGEST_ROW", 1 << 20)
     with pytest.raises(CsvError, match=r"line 1: the header .* longer than 1 MiB"):
         blocks(b"a" * (1 << 22))
     with pytest.raises(CsvError, match=r"line 3: a row .* longer than 1 MiB"):

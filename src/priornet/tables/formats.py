@@ -1,31 +1,34 @@
-"""CSV text, cut where a row ends and parsed block by block.
+"""CSV and Parquet files, cut into batches of bounded memory.
 
-To Arrow, a quote that is not closed opens a text that ends with the file. So quotes are paired here
-first: a quote that opens a value must be closed before a separator or a line end. Quotes in the
-middle of a value are part of the value.
+CSV is cut where a row ends and parsed block by block. To Arrow, a quote that is not closed opens a
+text that ends with the file. So quotes are paired here first: a quote that opens a value must be
+closed before a separator or a line end. Quotes in the middle of a value are part of the value.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priornet.messages import first_line
+from priornet.tables.raw import PANDAS_EXTENSIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Block", "CsvBlocks", "CsvError"]
 
 _BLOCK_BYTES = 4 << 20
 _START_BYTES = 1 << 16
 _LONGEST_ROW = 1 << 28
 _LONGEST_HEADER = 1 << 24
 _QUOTE, _LF, _CR = b'"\n\r'
+_BATCH_ROWS = 65_536  # of Parquet
+_BATCH_BYTES = 64 << 20
+_WIDTH = 9  # bytes of a number, or of a text without its letters, with its mask
 _MARK = b"\xef\xbb\xbf"  # some programs put it in front of UTF-8
 _SEPARATORS = ",;\t|"  # a header without any has the first
 _WRONG_ROW = re.compile(
@@ -304,3 +307,81 @@ def _names(header: Block, delimiter: str) -> tuple[str, ...]:
         pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
     )
     return tuple(table.column_names)
+
+
+# -- Parquet ---------------------------------------------------------------------------------------
+
+
+def open_parquet(path: str, **options: Any) -> Any:
+    """Open a file; types that pandas keeps in Arrow by names of its own are known."""
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path, pre_buffer=False, **options)
+    names = [
+        (field.metadata or {}).get(b"ARROW:extension:name", b"") for field in file.schema_arrow
+    ]
+    if not any(name.decode("utf-8", "replace") in PANDAS_EXTENSIONS for name in names):
+        return file
+    import pandas as pd
+    import pyarrow as pa
+
+    file.close()
+    pa.array(pd.array([], dtype="period[D]"))  # makes Arrow know these types
+    return pq.ParquetFile(path, pre_buffer=False, **options)
+
+
+def parquet_batches(file: Any, path: str) -> Iterator[pa.RecordBatch]:
+    """Read all rows in batches of bounded memory; refuse text that is not UTF-8.
+
+    A dictionary of one long text and a count of rows are a few hundred bytes in a file, and
+    gigabytes when every row gets its copy. So a batch has as many rows as fit a budget at worst.
+    """
+    groups = [file.metadata.row_group(g) for g in range(file.metadata.num_row_groups)]
+    longest = _longest_entries(file, groups, path)
+    worst = max(
+        (
+            sum(_bytes_per_row(group, j, longest.get((g, j))) for j in range(group.num_columns))
+            for g, group in enumerate(groups)
+        ),
+        default=1,
+    )
+    n_rows = max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / max(worst, 1))))
+    for batch in file.iter_batches(batch_size=n_rows):
+        batch.validate(full=True)
+        yield batch
+
+
+def _bytes_per_row(group: Any, index: int, longest: int | None) -> float:
+    """Return the bytes that a row takes in a column; at worst, for repeated text."""
+    column = group.column(index)
+    n_values = column.num_values / max(group.num_rows, 1)  # above 1 in lists
+    if column.physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
+        return _WIDTH * n_values
+    stored = column.total_uncompressed_size / max(group.num_rows, 1)
+    if longest is None and any(name.startswith("DELTA_BYTE") for name in column.encodings):
+        longest = column.total_uncompressed_size  # each text may repeat the one before
+    return (_WIDTH + (longest or 0)) * n_values + stored
+
+
+def _longest_entries(file: Any, groups: list[Any], path: str) -> dict[tuple[int, int], int]:
+    """Measure the longest text in the dictionary of each text column of each group."""
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    schema = file.metadata.schema
+    columns = [schema.column(j) for j in range(len(schema))]
+    texts = {j: c.path for j, c in enumerate(columns) if c.physical_type == "BYTE_ARRAY"}
+    found: dict[tuple[int, int], int] = {}
+    if not texts:
+        return found
+    with open_parquet(path, read_dictionary=list(texts.values())) as dictionaries:
+        for g, group in enumerate(groups):
+            for j, name in texts.items():
+                size = group.column(j).total_uncompressed_size
+                is_small = size * _BATCH_ROWS <= _BATCH_BYTES // len(texts)
+                if is_small or not group.column(j).has_dictionary_page:
+                    continue
+                found[g, j] = size
+                batch = next(dictionaries.iter_batches(1, row_groups=[g], columns=[name]), None)
+                if batch is not None and hasattr(batch.column(0), "dictionary"):
+                    lengths = pc.binary_length(batch.column(0).dictionary)
+                    found[g, j] = pc.max(lengths).as_py() or 0
+    return found
