@@ -22,7 +22,7 @@ from priornet.export.interface import ExportError, Interval, check_coverage, nam
 from priornet.export.onnx.beliefs import add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, check_opset, set_origin
 from priornet.nn import DenseDepth, GaussianMixtureHead
-from priornet.tables.target_columns import Scaling
+from priornet.tables.learning import Scaling
 from priornet.uncertainty import uncertainty
 from priornet.writing import write_bytes
 

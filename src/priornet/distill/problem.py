@@ -14,15 +14,15 @@ from priornet.distill.transfer import Drawn, Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
 from priornet.distributions.factors import PrecisionFactor
 from priornet.nn import Stack
-from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.raw import join_tables, unmasked
-from priornet.tables.target_columns import (
+from priornet.tables.learning import (
     LARGEST,
     SMALLEST,
     Scaling,
     TargetColumns,
     clip_targets,
 )
+from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import join_tables, unmasked
 
 _ASKED_AT_ONCE = 1 << 14  # inputs at which a model is asked in one go
 

@@ -24,8 +24,8 @@ from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.factory import ESTIMATORS
 from priornet.nn.architecture import Network
+from priornet.tables.learning import Scaling, TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.target_columns import Scaling, TargetColumns
 
 FORMAT = 2
 LARGEST = 1 << 28  # bytes; no model has a longer file

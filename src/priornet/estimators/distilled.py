@@ -55,9 +55,9 @@ from priornet.estimators.regressors import DeepEnsembleRegressor
 from priornet.messages import warn_user
 from priornet.methods import Objective
 from priornet.tables.column_summaries import column_notes, warn_of_columns
+from priornet.tables.learning import TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
-from priornet.tables.target_columns import TargetColumns
 from priornet.training.stack_training import Auto, network_seeds
 
 _MOST_COMPARED = 2000  # rows; more say nothing new about a student

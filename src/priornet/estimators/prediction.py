@@ -27,8 +27,8 @@ from priornet.estimators.held_out import (
 from priornet.nn import Stack, joint_belief, stack_outputs
 from priornet.nn.architecture import Network
 from priornet.tables.encoding import Unseen
+from priornet.tables.learning import TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.target_columns import TargetColumns
 from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:

@@ -22,9 +22,7 @@ from torch import Tensor
 from priornet.estimators.held_out import FEWEST
 from priornet.messages import warn_user
 from priornet.tables.column_summaries import TableWarning, column_notes, warn_of_columns
-from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked
-from priornet.tables.target_columns import (
+from priornet.tables.learning import (
     FloatArray,
     TargetColumns,
     check_magnitude,
@@ -32,6 +30,8 @@ from priornet.tables.target_columns import (
     target_notes,
     target_scaling,
 )
+from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked
 from priornet.training.stack_training import SMALL, Auto
 
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priornet.tables.encoding import RawColumn, as_labels
+from priornet.tables.encoding import RawColumn
 from priornet.tables.raw import read_table
 from priornet.tables.values import Numbers, Table, as_moments, parse_labels
 
@@ -110,7 +110,7 @@ def _feature(table: Table, index: int, known: RawColumn) -> Feature:
         if parsed is not None:
             numbers = np.append(parsed[1], np.nan)[raw.codes]  # code -1 reads the nan
         return Feature(name, known, numbers, None)
-    texts = as_labels(known, raw)
+    texts = known.read_labels(raw)
     choices = (*texts.labels, None)
     return Feature(name, known, None, tuple(choices[code] for code in texts.codes))
 

@@ -14,9 +14,9 @@ from priornet.estimators import BaseRegressor
 from priornet.evaluation.evaluate_model import Evaluation, evaluate
 from priornet.messages import InputError, blamed_on, called, counted, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
+from priornet.tables.learning import target_notes
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import Labelled, located, read_features, read_labelled
-from priornet.tables.target_columns import target_notes
 
 __all__ = ["FileEvaluation", "FileFit", "evaluate_file", "fit_file"]
 

@@ -25,7 +25,7 @@ from priornet._version import __version__
 from priornet.estimators.held_out import conformal_quantile
 from priornet.estimators.prediction import Fitted
 from priornet.messages import InputError
-from priornet.tables.encoding import RawColumn, as_labels, as_numbers
+from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
 from priornet.tables.values import Column
@@ -185,16 +185,16 @@ def _columns(
 def _feed(column: RawColumn, name: str | int, raw: Column) -> NDArray[Any]:
     """Return one column ``(rows, 1)``: numbers, or labels as training spelled them."""
     if column.kind == "numeric":
-        return as_numbers(column, name, raw).reshape(-1, 1)
-    texts = as_labels(column, raw)
+        return column.read_numbers(raw, name).reshape(-1, 1)
+    texts = column.read_labels(raw)
     return np.array([*texts.labels, ""], object)[texts.codes].reshape(-1, 1)  # code -1: the last
 
 
 def _numbers(column: RawColumn, name: str | int, raw: Column) -> NDArray[np.float64]:
     """Return one column ``(rows,)``; labels as positions in training's list."""
     if column.kind == "numeric":
-        return as_numbers(column, name, raw)
-    texts = as_labels(column, raw)
+        return column.read_numbers(raw, name)
+    texts = column.read_labels(raw)
     place = {label: float(i) for i, label in enumerate(column.categories)}
     return np.array([*(place.get(text, -1.0) for text in texts.labels), np.nan])[texts.codes]
 

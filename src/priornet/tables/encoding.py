@@ -21,9 +21,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import time
-from typing import Any, Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from priornet.tables.values import (
     FloatArray,
     Mask,
     Numbers,
+    Parser,
     Texts,
     as_moments,
     label_of,
@@ -42,19 +44,27 @@ from priornet.tables.values import (
     shown,
 )
 
-Parser = Literal["number", "comma", "boolean", "date"]
 Role = Literal["value", "category", "missing"]
 
 _LARGEST = float(np.finfo(np.float64).max)
 _ROUNDING = 1e-9  # relative; a constant may have other last digits
-RARE = 0.01
-"""A row lacks too much where a smaller share of the training rows lacks as many values."""
+_RARE = 0.01  # a row lacks too much where a smaller share of training rows lacks as many values
 # A number as programs write it; digits with zeros in front are a code: 007 is not 7.
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _EXACT_DIGITS = 15  # a double keeps them
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T].*)?", re.IGNORECASE)
 _TIME = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
 _KINDS = {"date": "a date", "boolean": "true or false, nor 1 or 0"}
+
+
+class Encoded(NamedTuple):
+    """A column of a table, encoded; each part has one entry per row."""
+
+    values: NDArray[Any]
+    """Numbers, the median where a value is missing; or places of labels, -1 for none."""
+    is_missing: Mask
+    is_new: Mask
+    """Numbers far outside the training range, or labels that training never had."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +123,6 @@ class RawColumn:
         width = max(high - low, _ROUNDING * max(abs(low), abs(high)))
         return low - width, high + width
 
-    def find_far(self, values: FloatArray) -> NDArray[np.bool_]:
-        """Find the numbers outside of :attr:`reach`; nan is never one."""
-        low, high = self.reach
-        is_far = (values < low) | (values > high)
-        return is_far | (values > np.floor(values)) if self.is_whole else is_far
-
     @property
     def width(self) -> int:
         """Count its output columns."""
@@ -132,46 +136,130 @@ class RawColumn:
             found = [(f"{name} = {label}", "category") for label in labels]
         return [*found, (f"{name} is missing", "missing")] if self.has_missing else found
 
+    def encode(self, raw: Column, name: str | int) -> Encoded:
+        """Encode the values of a column; ``name`` stands in messages."""
+        if self.kind == "categorical":
+            texts, places = self.read_labels(raw), self._places
+            unknown = len(places) if self.has_other else -1
+            slots = np.array([places.get(label, unknown) for label in texts.labels], np.int64)
+            return Encoded(texts.lookup(slots, -1), texts.codes < 0, texts.lookup(slots < 0, False))
+        values = self.read_numbers(raw, name)
+        is_missing, is_far = np.isnan(values), self.find_far(values)
+        if not np.isfinite(values).all():
+            check_not_infinite(name, values)
+            values = np.where(is_missing, self.median, values)
+        return Encoded(values, is_missing, is_far)
+
+    def find_far(self, values: FloatArray) -> Mask:
+        """Find the numbers outside of :attr:`reach`; nan is never one."""
+        low, high = self.reach
+        is_far = (values < low) | (values > high)
+        return is_far | (values > np.floor(values)) if self.is_whole else is_far
+
+    def read_numbers(self, raw: Column, name: str | int) -> FloatArray:
+        """Read a column that training knew as numeric; nan where a value is missing."""
+        if isinstance(raw, Texts):
+            parsed = parse_labels(raw.labels, self.parser)
+            if parsed is not None:
+                return raw.lookup(parsed[1], np.nan)
+            wrong = [parse_labels([text], self.parser) is None for text in raw.labels]
+            row = int(np.argmax(raw.lookup(wrong, False)))
+            kind, text = _KINDS.get(self.parser, "a number"), raw.labels[raw.codes[row]]
+            raise CellError(
+                name, row, f'"{text[:80]}" is not {kind}, as this column was in training.'
+            )
+        if raw.is_date != (self.parser == "date") and not np.isnan(raw.values).all():
+            was, now = ("dates", "numbers") if self.parser == "date" else ("numbers", "dates")
+            raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
+        return raw.values
+
+    def read_labels(self, raw: Column) -> Texts:
+        """Read a column that training knew as labels, in the spelling of training.
+
+        A label that matches no label of training stays, and so does one that matches two. Words
+        such as NA are missing values unless training had them as labels.
+        """
+        texts = _texts(raw) if isinstance(raw, Numbers) else raw
+        known = self._places.keys()
+        if known >= set(texts.labels):
+            return texts
+        spelled = self._spellings
+        labels = [
+            text if text in known else spelled.get(_meaning(text)) or text for text in texts.labels
+        ]
+        codes = np.where(self.means_missing(labels), -1, np.arange(len(labels)))
+        return Texts(texts.lookup(codes, -1), tuple(labels), texts.is_declared)
+
+    def means_missing(self, labels: Sequence[str]) -> list[bool]:
+        """Tell which labels are words for a missing value, such as NA, that training had not.
+
+        Where rare labels were pooled, such a word may have been among them: then none is.
+        """
+        if self.has_other:
+            return [False] * len(labels)
+        words = MISSING_WORDS - {label.lower() for label in self.categories}
+        return [label.lower() in words for label in labels]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Number the labels that have an output column."""
+        return {label: place for place, label in enumerate(self.categories)}
+
+    @cached_property
+    def _spellings(self) -> dict[object, str | None]:
+        """Return labels by their meaning; None for a meaning that several labels share."""
+        found: dict[object, str | None] = {}
+        for label in self.categories:
+            meaning = _meaning(label)
+            found[meaning] = None if meaning in found else label
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {**asdict(self), "categories": list(self.categories)}
+
+    @classmethod
+    def from_json(cls, record: Any, index: int, has_name: bool) -> RawColumn:
+        """Load what :meth:`to_json` returned, and check every field."""
+        place = f"column {index}"
+        expect(isinstance(record, Mapping), f"{place} is not an object")
+        wanted = {f.name for f in fields(cls)}
+        expect(set(record) == wanted, f"{place} must have exactly the fields {sorted(wanted)}")
+        name = record["name"]
+        expect(
+            isinstance(name, str) if has_name else name is None, f"{place} has the name {name!r}"
+        )
+        for key, choices in (
+            ("kind", ("numeric", "categorical")),
+            ("parser", get_args(Parser)),
+            ("has_missing", (True, False)),
+            ("has_other", (True, False)),
+        ):
+            value = record[key]
+            is_known = any(value is c if isinstance(c, bool) else value == c for c in choices)
+            expect(is_known, f'{place}: "{key}" is {value!r}')
+        for key in ("median", "mean", "scale", "minimum", "maximum"):
+            value = record[key]
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            # Compared, not converted: JSON may hold whole numbers that no float can.
+            expect(is_number and abs(value) <= _LARGEST, f'{place}: "{key}" is {str(value)[:40]}')
+        scale, labels = record["scale"], record["categories"]
+        expect(scale > 0 and math.isfinite(1 / scale), f'{place}: "scale" is {scale!r}')
+        is_list = isinstance(labels, list) and all(isinstance(text, str) for text in labels)
+        is_distinct = is_list and len(set(labels)) == len(labels)
+        expect(is_distinct, f'{place}: "categories" must be distinct texts')
+        is_labelled = record["kind"] == "categorical"
+        n_found = f"{place} is {record['kind']} with {len(labels)} categories"
+        expect(bool(labels) == is_labelled, n_found)
+        expect(is_labelled or not record["has_other"], f'{place} is numeric with "has_other"')
+        values: dict[str, Any] = {**record, "categories": tuple(labels)}
+        return cls(**values)
+
 
 def expect(is_true: bool, otherwise: str) -> None:
     """Refuse a damaged state of a saved model."""
     if not is_true:
         raise ValueError(f"the saved preprocessing is damaged: {otherwise}.")
-
-
-def read_column(record: Any, index: int, has_name: bool) -> RawColumn:
-    """Read one column of the saved state, and check every field."""
-    place = f"column {index}"
-    expect(isinstance(record, Mapping), f"{place} is not an object")
-    wanted = {f.name for f in fields(RawColumn)}
-    expect(set(record) == wanted, f"{place} must have exactly the fields {sorted(wanted)}")
-    name = record["name"]
-    expect(isinstance(name, str) if has_name else name is None, f"{place} has the name {name!r}")
-    for key, choices in (
-        ("kind", ("numeric", "categorical")),
-        ("parser", get_args(Parser)),
-        ("has_missing", (True, False)),
-        ("has_other", (True, False)),
-    ):
-        value = record[key]
-        is_known = any(value is c if isinstance(c, bool) else value == c for c in choices)
-        expect(is_known, f'{place}: "{key}" is {value!r}')
-    for key in ("median", "mean", "scale", "minimum", "maximum"):
-        value = record[key]
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        # Compared, not converted: JSON may hold whole numbers that no float can.
-        expect(is_number and abs(value) <= _LARGEST, f'{place}: "{key}" is {str(value)[:40]}')
-    scale, labels = record["scale"], record["categories"]
-    expect(scale > 0 and math.isfinite(1 / scale), f'{place}: "scale" is {scale!r}')
-    is_list = isinstance(labels, list) and all(isinstance(text, str) for text in labels)
-    is_distinct = is_list and len(set(labels)) == len(labels)
-    expect(is_distinct, f'{place}: "categories" must be distinct texts')
-    is_labelled = record["kind"] == "categorical"
-    n_found = f"{place} is {record['kind']} with {len(labels)} categories"
-    expect(bool(labels) == is_labelled, n_found)
-    expect(is_labelled or not record["has_other"], f'{place} is numeric with "has_other"')
-    values: dict[str, Any] = {**record, "categories": tuple(labels)}
-    return RawColumn(**values)
 
 
 def check_not_infinite(name: str | int, values: FloatArray) -> None:
@@ -182,65 +270,6 @@ def check_not_infinite(name: str | int, values: FloatArray) -> None:
         raise CellError(
             name, row, f"the value is {values[row]:g} (infinity); give a number, or leave it empty."
         )
-
-
-def as_numbers(column: RawColumn, name: str | int, raw: Column) -> FloatArray:
-    """Read a column that training knew as numeric; nan where a value is missing.
-
-    Args:
-        column: The column in training.
-        name: Its name in messages.
-        raw: Its values now.
-    """
-    if isinstance(raw, Texts):
-        parsed = parse_labels(raw.labels, column.parser)
-        if parsed is not None:
-            return raw.lookup(parsed[1], np.nan)
-        wrong = [parse_labels([text], column.parser) is None for text in raw.labels]
-        row = int(np.argmax(raw.lookup(wrong, False)))
-        kind = _KINDS.get(column.parser, "a number")
-        text = raw.labels[raw.codes[row]]
-        raise CellError(name, row, f'"{text[:80]}" is not {kind}, as this column was in training.')
-    if raw.is_date != (column.parser == "date") and not np.isnan(raw.values).all():
-        was, now = ("dates", "numbers") if column.parser == "date" else ("numbers", "dates")
-        raise ValueError(f"column {shown(name)} held {was} in training and holds {now} now.")
-    return raw.values
-
-
-def as_labels(column: RawColumn, raw: Column) -> Texts:
-    """Read a column that training knew as labels, in the spelling of training.
-
-    A label that matches no label of training stays, and so does one that matches two. Words such as
-    NA are missing values unless training had them as labels.
-    """
-    texts = _texts(raw) if isinstance(raw, Numbers) else raw
-    known = set(column.categories)
-    if known.issuperset(texts.labels):
-        return texts
-    spelled = _unambiguous(column.categories)
-    labels = [text if text in known else spelled.get(_meaning(text), text) for text in texts.labels]
-    places = np.arange(len(labels))
-    codes = texts.lookup(np.where(means_missing(column, labels), -1, places), -1)
-    return Texts(codes, tuple(labels), texts.is_declared)
-
-
-def means_missing(column: RawColumn, labels: Sequence[str]) -> list[bool]:
-    """Tell which labels are words for a missing value, such as NA, that training had not.
-
-    Where rare labels were pooled, such a word may have been among them: then none is.
-    """
-    if column.has_other:
-        return [False] * len(labels)
-    words = MISSING_WORDS - {label.lower() for label in column.categories}
-    return [label.lower() in words for label in labels]
-
-
-def _unambiguous(labels: Sequence[str]) -> dict[object, str]:
-    """Return labels by their meaning, without labels that mean the same."""
-    found: dict[object, list[str]] = {}
-    for label in labels:
-        found.setdefault(_meaning(label), []).append(label)
-    return {meaning: same[0] for meaning, same in found.items() if len(same) == 1}
 
 
 def _meaning(label: str) -> object:
@@ -269,6 +298,9 @@ def _texts(raw: Numbers) -> Texts:
     return Texts(codes, tuple(map(str, labels)))
 
 
+# -- values that training never had ----------------------------------------------------------------
+
+
 @dataclass
 class Unseen:
     """The rows of one table with values that training never had: masks ``(n_rows,)`` by column.
@@ -289,35 +321,40 @@ class Unseen:
     n_rows: int = 0
     most_missing: int = 0
 
+    def add(self, name: str, column: RawColumn, is_missing: Mask, is_new: Mask) -> None:
+        """Keep the masks of a column that mark any row."""
+        if is_new.any():
+            (self.far if column.kind == "numeric" else self.unknown)[name] = is_new
+        if is_missing.any():
+            (self.missing if column.has_missing else self.absent)[name] = is_missing
+
     @property
     def bare(self) -> Mask:
         """Find the rows that lack too many of the values that training lacked too."""
-        count = np.zeros(self.n_rows, np.int64)
-        for rows in self.missing.values():
-            count += rows
-        return count > self.most_missing
+        return sum(self.missing.values(), np.zeros(self.n_rows, np.int64)) > self.most_missing
 
     @property
     def rows(self) -> Mask:
         """Find the rows with any value that training never had, or with too few values."""
-        found = self.bare
-        for kind in (self.absent, self.unknown, self.far):
-            for rows in kind.values():
-                found |= rows
-        return found
+        return np.logical_or.reduce([np.zeros(self.n_rows, bool), *self._by_column().values()])
 
     @property
     def columns(self) -> NDArray[np.object_]:
         """Name the columns with such values in each row, joined by ``"; "``; else empty text."""
         found = np.full(self.n_rows, "", object)
-        bare = self.bare
-        names = [*self.absent, *self.unknown, *self.far, *(self.missing if bare.any() else ())]
-        for name in dict.fromkeys(names):
-            rows = bare & self.missing.get(name, False)
-            for kind in (self.absent, self.unknown, self.far):
-                rows = rows | kind.get(name, False)
+        for name, rows in self._by_column().items():
             for i in np.flatnonzero(rows):
                 found[i] = f"{found[i]}; {name}" if found[i] else name
+        return found
+
+    def _by_column(self) -> dict[str, Mask]:
+        """Mark the rows of each column, of any kind."""
+        found: dict[str, Mask] = {}
+        bare = self.bare
+        too_few = {name: rows & bare for name, rows in self.missing.items()}
+        for kind in (self.absent, self.unknown, self.far, too_few):
+            for name, rows in kind.items():
+                found[name] = found[name] | rows if name in found else rows
         return found
 
 
@@ -360,4 +397,4 @@ def most_missing(n_missing: NDArray[np.int64], weight: FloatArray | None) -> int
     """Return how many values a row may lack: as many as 1 % of the training rows lack, or more."""
     mass = np.bincount(n_missing, weight)
     at_least = np.cumsum(mass[::-1])[::-1] / mass.sum()
-    return int(np.flatnonzero(at_least >= RARE * (1 - 1e-9))[-1])
+    return int(np.flatnonzero(at_least >= _RARE * (1 - 1e-9))[-1])

@@ -1,4 +1,4 @@
-"""What training learns: medians, scales and labels of a column, and outliers to clip.
+"""What training learns: medians, scales and labels of columns, units of targets, outliers of both.
 
 An outlier is one of a few values that hold most of a column's variance, as typing errors do.
 """
@@ -6,78 +6,52 @@ An outlier is one of a few values that hold most of a column's variance, as typi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.tables.column_summaries import (
+    CLIPPED,
+    SHOWN,
+    ColumnSummary,
+    Dominant,
+    find_lookalike,
+    summarise,
+)
 from priornet.tables.encoding import RawColumn, check_not_infinite
-from priornet.tables.values import Column, FloatArray, Numbers, Texts, parse_labels, shown
+from priornet.tables.values import (
+    Column,
+    FloatArray,
+    Mask,
+    Numbers,
+    Parser,
+    Texts,
+    parse_labels,
+    shown,
+)
 
-CLIPPED = 100.0
-"""Training clips a value that is this many times as far from the median as the farthest other one.
+if TYPE_CHECKING:
+    from torch import Tensor
 
-Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
-1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
-"""
 _NAMED = 10.0  # as CLIPPED, for a warning only
 _MOST_SHARE = 0.5  # of the variance
 _MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # one value, or one in a hundred rows, at most five
 _MOST_CLIPPED, _ROWS_PER_CLIPPED = 3, 20  # if clipped: two values, or one in twenty rows
 _LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # rows, and distinct other values, to compare with
+# Squares, and sums of squares over many rows, stay far from the ends of double precision.
+LARGEST, SMALLEST = 1e140, 1e-140
+_ROUNDING = 4 * np.finfo(float).eps  # values closer than this, relative to their size, are equal
 
 
-@dataclass(frozen=True)
-class Dominant:
-    """A few values that hold most of a column's variance.
-
-    Attributes:
-        rows: Their rows.
-        values: The values.
-        times: Their distance from the median, in that of the farthest other value.
-        share: Their share of the variance.
-        low: Smallest of the other values.
-        high: Largest of the other values.
-    """
-
-    rows: tuple[int, ...]
-    values: tuple[float, ...]
-    times: float
-    share: float
-    low: float
-    high: float
-
-    @property
-    def is_clipped(self) -> bool:
-        """Check if training clips them to the range of the other values."""
-        return self.times >= CLIPPED
-
-    def taken(self, values: FloatArray) -> FloatArray:
-        """Clip values as training does."""
-        return np.clip(values, self.low, self.high) if self.is_clipped else values
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A column as training learnt it, and more about its training values.
-
-    Attributes:
-        column: The column.
-        is_missing: Mask of the rows without a value.
-        n_rows: Number of rows that count.
-        n_missing: Number of rows without a value among them.
-        dominant: Values that hold most of the variance.
-        labels: All labels, the most frequent first.
-        is_declared: True for a column of a categorical type.
-    """
+class Learned(NamedTuple):
+    """A column as training learnt it, its summary, and the mask of rows without a value."""
 
     column: RawColumn
-    is_missing: NDArray[np.bool_]
-    n_rows: int
-    n_missing: int
-    dominant: Dominant | None = None
-    labels: tuple[str, ...] = ()
-    is_declared: bool = False
+    summary: ColumnSummary
+    is_missing: Mask
 
 
 def learn_column(
@@ -92,17 +66,16 @@ def learn_column(
         max_categories: Largest number of output columns for labels.
     """
     if isinstance(column, Numbers):
-        parser = "date" if column.is_date else "number"
-        return _learn_numbers(label, column.values, weight, parser)
-    if column.labels and not column.is_declared:
-        parsed = parse_labels(column.labels)
-        if parsed is not None:
-            return _learn_numbers(label, column.lookup(parsed[1], np.nan), weight, parsed[0])
+        return _learn_numbers(label, column.values, weight, "date" if column.is_date else "number")
+    parsed = None if column.is_declared else parse_labels(column.labels)
+    if parsed is not None:
+        parser, numbers = parsed
+        return _learn_numbers(label, column.lookup(numbers, np.nan), weight, parser)
     return _learn_labels(label, column, weight, max_categories)
 
 
 def _learn_numbers(
-    label: str | int, values: FloatArray, weight: FloatArray | None, parser: str
+    label: str | int, values: FloatArray, weight: FloatArray | None, parser: Parser
 ) -> Learned:
     check_not_infinite(label, values)
     is_missing = np.isnan(values)
@@ -114,16 +87,17 @@ def _learn_numbers(
     dominant = find_dominant(values)
     if dominant is not None:
         values = dominant.taken(values)
-        dominant = replace(dominant, rows=tuple(int(rows[row]) for row in dominant.rows))
+        dominant = replace(dominant, rows=tuple(rows[list(dominant.rows)].tolist()))
     mean, scale = _scaling(label, values, weight)
     low, high = float(values.min()), float(values.max())
     if parser == "number" and low >= 0 and high <= 1 and bool(np.isin(values, (0, 1)).all()):
         parser = "boolean"
-    n_missing = int((is_missing & counts).sum())
-    learned = RawColumn(
+    n_rows = int(counts.sum())
+    n_missing = n_rows - len(rows)
+    column = RawColumn(
         label if isinstance(label, str) else None,
         "numeric",
-        parser,  # pyright: ignore[reportArgumentType] (a key of the parsers)
+        parser,
         median=_median(values, weight),
         mean=mean,
         scale=scale,
@@ -131,7 +105,10 @@ def _learn_numbers(
         maximum=high,
         has_missing=n_missing > 0,
     )
-    return Learned(learned, is_missing, int(counts.sum()), n_missing, dominant)
+    summary = summarise(label, column)
+    return Learned(
+        column, replace(summary, n_missing=n_missing, n_rows=n_rows, dominant=dominant), is_missing
+    )
 
 
 def _scaling(
@@ -183,36 +160,42 @@ def _median(values: FloatArray, weight: FloatArray | None) -> float:
 def _learn_labels(
     label: str | int, column: Texts, weight: FloatArray | None, limit: int
 ) -> Learned:
-    mass = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)
-    rows = {text: m for text, m in zip(column.labels, mass[1:], strict=True) if m > 0}
-    if not rows:
-        raise _all_missing(label)
-    kept = list(rows)
-    if len(rows) > limit:
-        kept = sorted(rows, key=lambda text: (-rows[text], text))[: limit - 1]
-    learned = RawColumn(
-        label if isinstance(label, str) else None,
-        "categorical",
-        has_missing=bool(mass[0] > 0),
-        categories=tuple(sorted(kept)),
-        has_other=len(rows) > limit,
-    )
     codes = column.codes if weight is None else column.codes[weight > 0]
     counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)  # missing values first
     order = np.argsort(-counts[1:], kind="stable")
-    present = [column.labels[i] for i in order if counts[i + 1] > 0]
-    return Learned(
-        learned,
-        column.codes < 0,
-        len(codes),
-        int(counts[0]),
-        labels=tuple(present),
-        is_declared=column.is_declared,
+    labels = [column.labels[i] for i in order if counts[i + 1] > 0]
+    if not labels:
+        raise _all_missing(label)
+    kept = labels
+    if len(labels) > limit:
+        masses = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)[1:]
+        mass = dict(zip(column.labels, masses, strict=True))
+        kept = sorted(labels, key=lambda text: (-mass[text], text))[: limit - 1]
+    n_missing = int(counts[0])
+    learned = RawColumn(
+        label if isinstance(label, str) else None,
+        "categorical",
+        has_missing=n_missing > 0,
+        categories=tuple(sorted(kept)),
+        has_other=len(labels) > limit,
     )
+    summary = replace(
+        summarise(label, learned),
+        n_missing=n_missing,
+        n_rows=len(codes),
+        labels=tuple(labels[:SHOWN]),
+        n_labels=len(labels),
+        n_pooled=len(labels) - len(kept),
+        lookalike=None if column.is_declared else find_lookalike(labels),
+    )
+    return Learned(learned, summary, column.codes < 0)
 
 
 def _all_missing(label: str | int) -> ValueError:
     return ValueError(f"column {shown(label)} has no value at all; remove it or fill it.")
+
+
+# -- outliers --------------------------------------------------------------------------------------
 
 
 def find_dominant(values: FloatArray) -> Dominant | None:
@@ -270,3 +253,97 @@ def _is_third(far: FloatArray, others: FloatArray) -> bool:
     apart = max(low - far[0], far[0] - high)
     is_common = len(counts) == 2 and bool(counts.min() >= 2)
     return len(far) == 1 and is_common and bool(apart >= CLIPPED * (high - low))
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+class Scaling(NamedTuple):
+    """Mean and standard deviation of each target column."""
+
+    shift: FloatArray
+    scale: FloatArray
+
+
+@dataclass(frozen=True)
+class TargetColumns:
+    """The targets of a model: names, shape and scaling."""
+
+    names: tuple[str, ...]
+    is_vector: bool
+    """True if the targets came as ``(N,)``; predictions then do too."""
+    scaling: Scaling
+
+    def shaped(self, values: Tensor) -> Any:
+        """Convert ``(N, K)`` to an array of the shape that the targets had."""
+        array = values.numpy()
+        return array[:, 0] if self.is_vector else array
+
+
+def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
+    """Refuse finite targets ``(N, K)`` whose variance is no number that a computer can hold."""
+    if not y.size:
+        return
+    for name, largest in zip(names, np.abs(y).max(axis=0), strict=True):
+        if largest > LARGEST:
+            raise ValueError(
+                f"the target {name!r} is too large ({largest:.3g}; at most {LARGEST:g}), for its "
+                "variance would be infinite: divide it by a power of ten, and fit again."
+            )
+
+
+def clip_targets(y: FloatArray, train: NDArray[np.int64]) -> FloatArray:
+    """Clip outliers among the training targets, of ``(N, K)``; other targets stay.
+
+    A network follows one target of 10 000 among numbers around 1 until it predicts no other.
+
+    Args:
+        y: Targets of all rows.
+        train: The rows to learn from.
+    """
+    clipped = y
+    for k in range(y.shape[1]):
+        found = find_dominant(y[train, k])
+        if found is not None and found.is_clipped:
+            clipped = y.copy() if clipped is y else clipped
+            clipped[train, k] = found.taken(y[train, k])
+    return clipped
+
+
+def target_notes(y: FloatArray, names: Sequence[str], row: Callable[[int], object]) -> list[str]:
+    """List the targets ``(N, K)`` with outliers; ``row`` gives the user's name for a row."""
+    found = [find_dominant(y[:, k]) for k in range(y.shape[1])]
+    return [
+        one.notice(f"the target {name!r}", row)
+        for name, one in zip(names, found, strict=True)
+        if one is not None
+    ]
+
+
+def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, ...]) -> Scaling:
+    """Compute the scaling of training targets ``(N, K)``; refuse a constant target."""
+    shift = np.average(y, axis=0, weights=weight)
+    scale = np.sqrt(np.average((y - shift) ** 2, axis=0, weights=weight))
+    constant = np.ptp(y, axis=0) <= _ROUNDING * np.abs(y).max(axis=0)
+    far = ~constant & (scale <= 1e-12 * np.abs(shift))
+    if far.any():  # the sum of such values is rounded by more than they differ: add differences
+        differences = y - y[0]
+        mean = np.average(differences, axis=0, weights=weight)
+        spread = np.sqrt(np.average((differences - mean) ** 2, axis=0, weights=weight))
+        shift, scale = np.where(far, y[0] + mean, shift), np.where(far, spread, scale)
+    apart = np.abs(y - shift).max(axis=0)
+    too_close = (apart < SMALLEST) & ~constant  # their squares vanish
+    if too_close.any():
+        k = int(np.argmax(too_close))
+        raise ValueError(
+            f"the values of the target {names[k]!r} are {apart[k]:.3g} from their mean at most (at "
+            f"least {SMALLEST:g} is needed), and their variance would be zero: multiply it by a "
+            "power of ten, and fit again."
+        )
+    if constant.any():
+        k = int(np.argmax(constant))
+        raise ValueError(
+            f"the target {names[k]!r} is constant ({y[0, k]:g} in all {len(y)} rows): there is "
+            "nothing to learn."
+        )
+    return Scaling(shift, scale)

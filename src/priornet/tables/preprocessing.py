@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from priornet.tables.column_summaries import ColumnSummary, summarise
+from priornet.tables.column_summaries import CLIPPED, ColumnSummary, summarise
 from priornet.tables.encoding import (
     RawColumn,
     Role,
     Unseen,
-    as_labels,
-    as_numbers,
     check_not_infinite,
     expect,
     most_missing,
-    read_column,
 )
-from priornet.tables.learning import CLIPPED, learn_column
+from priornet.tables.learning import learn_column
 from priornet.tables.raw import read_table
-from priornet.tables.values import Column, FloatArray, Mask, Table
+from priornet.tables.values import FloatArray, Table
 
 _FORMAT = 1
 _BLOCK = 8192  # rows that fit the cache, all columns together
@@ -111,11 +108,12 @@ class TablePreprocessor:
         summaries: list[ColumnSummary] = []
         n_missing = np.zeros(table.n_rows, np.int64)
         for j in range(table.n_columns):
-            label = table.label(j)
-            learned = learn_column(label, table.column(j), weight, self.max_categories)
-            columns.append(learned.column)
-            summaries.append(summarise(label, learned.column, learned))
-            n_missing += learned.is_missing
+            column, summary, is_missing = learn_column(
+                table.label(j), table.column(j), weight, self.max_categories
+            )
+            columns.append(column)
+            summaries.append(summary)
+            n_missing += is_missing
         self._set(table.names, columns, most_missing(n_missing, weight))
         self._labels = table.labels
         self.summaries_ = tuple(summaries)
@@ -169,8 +167,8 @@ class TablePreprocessor:
         """
         out = [i for i, source in enumerate(self.source_) if source.is_continuous]
         raw = [self.source_[i].column for i in out]
-        ends = [self._minimum[raw], self._median[raw], self._maximum[raw]]
-        low, middle, high = ((end - self._mean[raw]) * self._inverse[raw] for end in ends)
+        ends = ((end[raw] - self._mean[raw]) * self._inverse[raw] for end in self._range)
+        low, middle, high = ends
         reach = np.maximum(high - middle, middle - low)
         # Half as far: rounding may move a clipped value nearer than CLIPPED.
         far = np.abs(matrix[:, out] - middle) > np.where(reach > 0, CLIPPED / 2 * reach, np.inf)
@@ -187,10 +185,7 @@ class TablePreprocessor:
             "max_categories": self.max_categories,
             "has_names": self.feature_names_in_ is not None,
             "most_missing": self.most_missing_,
-            "columns": [
-                {**asdict(column), "categories": list(column.categories)}
-                for column in self.columns_
-            ],
+            "columns": [column.to_json() for column in self.columns_],
         }
 
     @classmethod
@@ -207,7 +202,7 @@ class TablePreprocessor:
         expect(isinstance(has_names, bool), f'"has_names" is {has_names!r}')
         records = state.get("columns")
         expect(isinstance(records, list) and len(records) > 0, '"columns" is not a filled list')
-        columns = [read_column(record, j, has_names) for j, record in enumerate(records)]
+        columns = [RawColumn.from_json(record, j, has_names) for j, record in enumerate(records)]
         names = tuple(str(column.name) for column in columns) if has_names else None
         expect(names is None or len(set(names)) == len(names), "two columns have the same name")
         most = state.get("most_missing", len(columns) - 1)  # older versions did not count them
@@ -240,13 +235,10 @@ class TablePreprocessor:
             column.kind == "numeric" and column.parser != "date" and not column.has_missing
             for column in columns
         )
-        self._mean = np.array([column.mean for column in columns])
-        self._inverse = np.array([1 / column.scale for column in columns])
-        self._median = np.array([column.median for column in columns])
-        self._reach = np.array([column.reach for column in columns]).T
-        self._minimum = np.array([column.minimum for column in columns])
-        self._maximum = np.array([column.maximum for column in columns])
-        self._codes = [{label: i for i, label in enumerate(c.categories)} for c in columns]
+        numbers = [(c.mean, 1 / c.scale, c.minimum, c.median, c.maximum, *c.reach) for c in columns]
+        self._mean, self._inverse, *self._range, low, high = np.array(numbers, np.float64).T
+        self._reach = low, high
+        self._is_whole = np.array([column.is_whole for column in columns])
 
     def places(self, table: Table, extra: Literal["error", "ignore"] = "error") -> tuple[int, ...]:
         """Find the place of each training column in this table."""
@@ -298,16 +290,13 @@ class TablePreprocessor:
             if np.isinf(matrix).any():
                 first = int(np.nonzero(np.isinf(matrix))[1][0])  # column of the first row with one
                 check_not_infinite(self._name(first), matrix[:, first])
-            is_missing = np.isnan(matrix)
-            filled = np.where(is_missing, self._median, matrix)
-            if unseen is not None:
-                for j in range(matrix.shape[1]):
-                    _mark(unseen.absent, self._name(j), is_missing[:, j])
-        if unseen is not None and len(matrix):
-            far = (filled.min(0) < self._reach[0]) | (filled.max(0) > self._reach[1])
-            for j, column in enumerate(self.columns_):
-                if far[j] or column.is_whole:
-                    _mark(unseen.far, self._name(j), column.find_far(matrix[:, j]))
+            filled = np.where(np.isnan(matrix), self._range[1], matrix)
+        if unseen is not None:
+            low, high = self._reach
+            is_odd = ~((matrix >= low) & (matrix <= high)).all(0)  # also where a value is missing
+            for j in np.flatnonzero(is_odd | self._is_whole).tolist():
+                column, values = self.columns_[j], matrix[:, j]
+                unseen.add(str(self._name(j)), column, np.isnan(values), column.find_far(values))
         out = np.empty(matrix.shape, dtype)
         for start in range(0, len(matrix), _BLOCK):
             rows = slice(start, start + _BLOCK)
@@ -319,52 +308,30 @@ class TablePreprocessor:
     ) -> NDArray[Any]:
         """Transform column by column; numbers in blocks of rows, so that they stay in the cache."""
         out = np.zeros((table.n_rows, len(self.source_)), dtype)
-        numbers: list[tuple[int, FloatArray, RawColumn]] = []
-        for j, (place, start) in enumerate(zip(places, self._start, strict=True)):
-            column, raw, name = self.columns_[j], table.column(place), self._name(j)
-            if column.kind == "categorical":
-                slots, is_missing = self._slots(j, raw, unseen)
-                hit = np.flatnonzero(slots >= 0)
-                out[hit, start + slots[hit]] = 1
-            else:
-                values = as_numbers(column, name, raw)
-                if unseen is not None:
-                    _mark(unseen.far, name, column.find_far(values))
-                is_missing = np.isnan(values)
-                if not np.isfinite(values).all():
-                    check_not_infinite(name, values)
-                    values = np.where(is_missing, column.median, values)
-                numbers.append((start, values, column))
+        numbers: list[tuple[int, int, FloatArray]] = []
+        for j, (column, place, start) in enumerate(
+            zip(self.columns_, places, self._start, strict=True)
+        ):
+            name = self._name(j)
+            values, is_missing, is_new = column.encode(table.column(place), name)
             if unseen is not None:
-                _mark(unseen.missing if column.has_missing else unseen.absent, name, is_missing)
+                unseen.add(str(name), column, is_missing, is_new)
+            if column.kind == "numeric":
+                numbers.append((j, start, values))
+            else:
+                hit = np.flatnonzero(values >= 0)
+                out[hit, start + values[hit]] = 1
             if column.has_missing:
                 out[is_missing, start + column.width - 1] = 1
         for first in range(0, table.n_rows, _BLOCK):
             rows = slice(first, first + _BLOCK)
-            for start, values, column in numbers:
-                out[rows, start] = _clipped((values[rows] - column.mean) * (1 / column.scale))
+            for j, start, values in numbers:
+                out[rows, start] = _clipped((values[rows] - self._mean[j]) * self._inverse[j])
         return out
-
-    def _slots(
-        self, index: int, raw: Column, unseen: Unseen | None
-    ) -> tuple[NDArray[np.int64], Mask]:
-        """Find each row's label in the column's block, -1 for none; and the missing values."""
-        column, known = self.columns_[index], self._codes[index]
-        texts = as_labels(column, raw)
-        unknown = len(known) if column.has_other else -1
-        slots = np.array([known.get(label, unknown) for label in texts.labels], np.int64)
-        if unseen is not None:
-            _mark(unseen.unknown, self._name(index), texts.lookup(slots < 0, False))
-        return texts.lookup(slots, -1), texts.codes < 0
 
     def _name(self, index: int) -> str | int:
         name = self.columns_[index].name
         return index if name is None else name
-
-
-def _mark(found: dict[str, Mask], name: str | int, rows: Mask) -> None:
-    if rows.any():
-        found[str(name)] = rows
 
 
 def _clipped(values: FloatArray) -> FloatArray:

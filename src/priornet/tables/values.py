@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Parser = Literal["number", "comma", "boolean", "date"]
 
 
 class CellError(ValueError):
@@ -250,7 +251,9 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+")
 _LEAST_DECIMAL, _DECIMAL_SHARE = 5, 0.05
 
 
-def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str, FloatArray] | None:
+def parse_labels(
+    labels: Sequence[str], parser: Parser | None = None
+) -> tuple[Parser, FloatArray] | None:
     """Parse labels that spell numbers; None where one of them is no number.
 
     The parsers are tried in turn, unless ``parser`` names one: ``"number"`` (``12``, ``1e-3``),
@@ -265,17 +268,17 @@ def parse_labels(labels: Sequence[str], parser: str | None = None) -> tuple[str,
         >>> parse_labels(["1,5", "n/a", "12"])
         ('comma', array([ 1.5,  nan, 12. ]))
     """
-    words = [label.strip() for label in labels]
-    given = [word for word in words if word.lower() not in MISSING_WORDS]
+    words = [label.strip().lower() for label in labels]
+    given = [word for word in words if word not in MISSING_WORDS]
     for name in _PARSERS if parser is None else (parser,):
         if parser is None and name == "comma" and not _is_decimal_comma(given):
             continue
-        values = [_PARSERS[name](word.lower()) for word in given]
-        if None in values or (parser is None and name == "boolean" and not {*values} <= {0, 1}):
+        numbers = {word: _PARSERS[name](word) for word in given}
+        if None in numbers.values():
             continue
-        found = iter(values)
-        numbers = [math.nan if w.lower() in MISSING_WORDS else next(found) for w in words]
-        return name, np.asarray(numbers, np.float64)
+        if parser is None and name == "boolean" and not {*numbers.values()} <= {0, 1}:
+            continue
+        return name, np.array([numbers.get(word, math.nan) for word in words], np.float64)
     return None
 
 
@@ -323,7 +326,7 @@ def _parse_date(word: str) -> float | None:
         return None
 
 
-_PARSERS = {
+_PARSERS: dict[Parser, Callable[[str], float | None]] = {
     "number": _parse_number,
     "comma": _parse_comma,
     "boolean": _parse_boolean,

@@ -19,7 +19,7 @@ from priornet.export.interface import ExportError, Interval, normal_quantile
 from priornet.export.onnx.functions import evidence_series, log1p, mixture_interval
 from priornet.export.onnx.graph import Graph, Value
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
-from priornet.tables.target_columns import Scaling
+from priornet.tables.learning import Scaling
 
 __all__ = ["MEASURES", "Measures", "add_outputs", "measures"]
 

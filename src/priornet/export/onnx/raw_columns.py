@@ -16,7 +16,7 @@ import numpy as np
 
 from priornet.export.interface import INPUT, ExportError, input_names
 from priornet.export.onnx.graph import Graph, Value
-from priornet.tables.encoding import RawColumn, means_missing
+from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.tables.values import MISSING_WORDS
 
@@ -148,7 +148,7 @@ def _slots(graph: Graph, column: RawColumn, raw: Value) -> Value:
     missing = [column.width - 1 if column.has_missing else -1]
     spellings = [""]
     if column.has_missing:
-        is_missing = means_missing(column, _WORDS)
+        is_missing = column.means_missing(_WORDS)
         spellings += [word for word, found in zip(_WORDS, is_missing, strict=True) if found]
     return graph.add(
         "LabelEncoder",
