@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from priornet.methods import COLOURS, LABELS
 from priornet.report.axes import GREY, TEXT
 
-__all__ = ["DepthMaps", "draw_maps"]
-
 FloatArray = NDArray[np.floating[Any]]
 
 _MISSING = "#E4E4E4"  # no depth was measured

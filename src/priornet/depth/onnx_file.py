@@ -26,8 +26,6 @@ from priornet.tables.learning import Scaling
 from priornet.uncertainty import uncertainty
 from priornet.writing import write_bytes
 
-__all__ = ["LEAST_KNOWLEDGE", "DepthGraph", "depth_outputs", "depth_to_onnx", "verify_depth"]
-
 _IMAGES, _FEATURES, _RAW, _BATCH = "images", "features", "raw", "batch"
 LEAST_KNOWLEDGE = 1e-6
 """Relative resolution of single precision, after a hundred convolutions, for members that agree."""

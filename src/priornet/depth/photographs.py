@@ -23,8 +23,6 @@ from priornet.report.figure_files import write_figure
 from priornet.tables.write import TableWriter
 from priornet.writing import whole_file
 
-__all__ = ["map_files", "predict_photographs"]
-
 Rows = list[dict[str, Any]]
 Maps = dict[str, NDArray[np.float64]]
 Photograph = tuple[str, NDArray[np.uint8], Maps]

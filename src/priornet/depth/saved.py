@@ -19,8 +19,6 @@ from priornet.nn.dense_depth.decoder import ENCODERS, DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.nn.weights import read_tensors, write_tensors
 
-__all__ = ["SavedDepth", "check_units", "depth_record", "load_depth", "save_depth"]
-
 _HEADS = {
     "gaussian": GaussianHead,
     "normal-wishart": NormalWishartHead,

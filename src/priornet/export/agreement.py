@@ -23,8 +23,6 @@ from priornet.export.exported import Outputs, open_exported
 from priornet.export.interface import ExportError, named
 from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 
-__all__ = ["TOLERANCE", "Comparison", "Jumping", "Worst", "outputs_of", "verify_file"]
-
 FloatArray = NDArray[np.float64]
 
 TOLERANCE = 1e-4

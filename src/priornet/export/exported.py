@@ -24,8 +24,6 @@ from priornet.export.interface import (
 )
 from priornet.export.onnx.graph import LEAST_OPSET
 
-__all__ = ["Exported", "GraphFile", "Outputs", "open_exported"]
-
 Outputs = Mapping[str, NDArray[Any]]
 """Outputs by name; texts are objects."""
 

@@ -30,24 +30,6 @@ from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
 from priornet.tables.values import Column
 
-__all__ = [
-    "INPUT",
-    "ExportError",
-    "Interval",
-    "check_coverage",
-    "describe_columns",
-    "feeds",
-    "fitted_part",
-    "input_names",
-    "interval_of",
-    "named",
-    "need",
-    "normal_quantile",
-    "numbers",
-    "origin",
-    "quiet",
-]
-
 INPUT = "X"
 """The one input of a graph without column names."""
 _EDGE = 1e-12  # least distance of a coverage from 0 and 1

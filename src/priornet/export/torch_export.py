@@ -40,8 +40,6 @@ from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.uncertainty import Uncertainty, uncertainty
 from priornet.writing import write_bytes
 
-__all__ = ["METADATA", "Program", "RawColumns", "to_torch_export"]
-
 METADATA = "priornet.json"
 """Name of the metadata in the file."""
 _MOST_STEPS = 120

@@ -7,8 +7,6 @@ from itertools import permutations
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["Augment"]
-
 _ORDERS = tuple(permutations(range(3)))
 
 

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["compress_codes", "compress_metres", "decompress_codes", "decompress_metres"]
-
 _HEADER = struct.Struct("<BHHH")  # bytes of a code, height, width, common divisor of all codes
 _SHAPE = struct.Struct("<HH")
 _FILTERS: list[dict[str, int]] = [

@@ -28,17 +28,6 @@ from priornet.depth.images.workers import (
     same_size,
 )
 
-__all__ = [
-    "DepthBatch",
-    "DepthImages",
-    "Description",
-    "Missing",
-    "Part",
-    "Source",
-    "describe",
-    "rows_of",
-]
-
 Part = Literal["train", "test", "all"]
 Missing = Literal["error", "skip"]
 """Whether an image without its depth file is an error, or left out."""

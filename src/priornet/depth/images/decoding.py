@@ -23,30 +23,6 @@ from priornet._lazy import need_for
 from priornet.depth.images.codes import decompress_codes, decompress_metres
 from priornet.messages import InputError
 
-__all__ = [
-    "KITTI",
-    "MILLIMETRES",
-    "NYU_CODES",
-    "TEN_METRE_CODES",
-    "DepthError",
-    "Encoding",
-    "Picture",
-    "Raw",
-    "Size",
-    "StoredDepth",
-    "check_shapes",
-    "check_size",
-    "compressed_depth",
-    "depth_file",
-    "depth_in_metres",
-    "metres",
-    "need",
-    "prepare_foreign",
-    "reading",
-    "resize_depth",
-    "resize_picture",
-]
-
 Size = tuple[int, int]
 """Height and width."""
 

@@ -28,21 +28,6 @@ from priornet.depth.images.decoding import (
     reading,
 )
 
-__all__ = [
-    "ENDINGS",
-    "KITTI_ROAD_TEST",
-    "FileSource",
-    "Members",
-    "is_kitti_road",
-    "is_pair_folder",
-    "is_picture",
-    "kitti_road_parts",
-    "last_of_each_category",
-    "open_image_folder",
-    "open_pair_folder",
-    "picture_files",
-]
-
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".ppm")
 """Endings of the names of pictures."""
 _ENCODINGS = {8: NYU_CODES, 16: MILLIMETRES}

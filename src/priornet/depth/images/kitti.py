@@ -21,8 +21,6 @@ from priornet.depth.images.dataset import Missing, Part
 from priornet.depth.images.decoding import KITTI, DepthError, reading
 from priornet.depth.images.image_folders import FileSource
 
-__all__ = ["is_kitti", "open_kitti"]
-
 _DATE = re.compile(r"\d{4}_\d{2}_\d{2}")
 _CAMERAS = {"l": "image_02", "r": "image_03", "2": "image_02", "3": "image_03"}
 # Folders in which the two archives are commonly unpacked side by side.

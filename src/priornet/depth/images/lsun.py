@@ -14,8 +14,6 @@ from typing import Any
 
 from priornet.depth.images.decoding import DepthError, Picture, StoredDepth, need, reading
 
-__all__ = ["LsunLmdb"]
-
 # A process may open one LMDB once at a time only; opening it costs little.
 _ONE_AT_A_TIME = Lock()
 

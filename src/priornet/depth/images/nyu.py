@@ -37,17 +37,6 @@ from priornet.depth.images.decoding import (
 )
 from priornet.depth.images.image_folders import Members
 
-__all__ = [
-    "N_IMAGES",
-    "ArrayFile",
-    "DenseDepthData",
-    "DenseDepthTest",
-    "LabelledMat",
-    "is_dense_depth_data",
-    "is_dense_depth_test",
-    "nyu_parts",
-]
-
 _LISTS = {"train": "data/nyu2_train.csv", "test": "data/nyu2_test.csv"}
 # Training depth has 8 bits over ten metres; validation depth has 16, in millimetres.
 _ENCODINGS = {8: TEN_METRE_CODES, 16: MILLIMETRES}

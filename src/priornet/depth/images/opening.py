@@ -28,8 +28,6 @@ from priornet.depth.images.nyu import (
 )
 from priornet.depth.images.packed import PackedFile, is_packed
 
-__all__ = ["KINDS", "open_depth"]
-
 _READERS: dict[str, Callable[[Path], Source]] = {
     "dense-depth": lambda path: DenseDepthData(Members(path)),
     "dense-depth-test": lambda path: DenseDepthTest(Members(path)),

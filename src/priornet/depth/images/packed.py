@@ -40,8 +40,6 @@ from priornet.depth.images.image_folders import Members
 from priornet.depth.images.workers import EncodedPair
 from priornet.writing import whole_file
 
-__all__ = ["PackedFile", "is_packed", "pack"]
-
 _INDEX, _FORMAT, _VERSION = "set.json", "priornet depth images", 1
 _MOST_CODES = (1 << 16) - 1
 

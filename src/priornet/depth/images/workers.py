@@ -41,20 +41,6 @@ from priornet.depth.images.decoding import (
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "EncodedPair",
-    "Pair",
-    "SharedArray",
-    "batches_by",
-    "decode_batch",
-    "decode_pair",
-    "decoded",
-    "default_ahead",
-    "in_order",
-    "n_workers",
-    "same_size",
-]
-
 _MOST = 16
 _SHARED_MEMORY = "/dev/shm"
 

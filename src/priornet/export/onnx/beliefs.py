@@ -21,8 +21,6 @@ from priornet.export.onnx.graph import Graph, Value
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.tables.learning import Scaling
 
-__all__ = ["MEASURES", "Measures", "add_outputs", "measures"]
-
 
 @dataclass(frozen=True)
 class Measures:

@@ -26,8 +26,6 @@ from priornet.export.onnx.graph import Graph, Value
 from priornet.special.gamma import digamma_gap, entropy_gap
 from priornet.special.student_t import student_t_icdf
 
-__all__ = ["evidence_series", "log1p", "mixture_interval"]
-
 FloatArray = NDArray[np.float64]
 
 _DEGREES = (*range(8, 41, 4), 48, 64, 96, 128, 192, 256)  # the last ones for K in the hundreds

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from priornet._version import __version__
 from priornet.export.interface import ExportError, need
 
-__all__ = ["LEAST_OPSET", "Graph", "Number", "Value", "check_opset", "set_origin", "unlike"]
-
 LEAST_OPSET = 18
 """The oldest supported version of the operators."""
 _ML_OPSET = 3

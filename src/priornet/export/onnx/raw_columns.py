@@ -20,8 +20,6 @@ from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.tables.values import MISSING_WORDS
 
-__all__ = ["ROWS", "Inputs", "preprocess"]
-
 ROWS = "rows"
 """Name of the varying number of rows."""
 _ML = "ai.onnx.ml"

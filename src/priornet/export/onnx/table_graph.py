@@ -26,8 +26,6 @@ from priornet.nn import StackedMLP
 from priornet.nn.architecture import RampedMLP
 from priornet.writing import write_bytes
 
-__all__ = ["PREFIX", "no_number", "perceptron", "standing", "to_onnx"]
-
 PREFIX = "priornet_"
 """Begins the names of all outputs where a column has the name of one."""
 _STANDING = ("in_domain", "verdict")
