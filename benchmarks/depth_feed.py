@@ -1,4 +1,4 @@
-"""How long the training of a depth network waits for its images.
+"""Waiting time of a depth network's training for its images.
 
 One Gaussian network (EfficientNet-Lite0, batches of 16, the experiment's own loop) is trained on
 
@@ -97,7 +97,7 @@ def rate(recipe: Recipe, data: TrainingSet, fabric: Any) -> dict[str, float]:
 def feeds(
     images: DepthImages, packed: DepthImages, recipe: Recipe, device: torch.device
 ) -> Iterator[tuple[dict[str, Any], TrainingSet]]:
-    """What is compared, each made when it is asked for, and what to say of it."""
+    """Yield the sources to compare, each made when it is needed, with its description."""
     size = (recipe.config.height, recipe.config.width)
     pixels, depth = images.tensors(size)
     assert depth is not None

@@ -1,4 +1,4 @@
-"""What ``benchmarks/depth.py`` is to reach, and what its rows say of that."""
+"""The goals of ``benchmarks/depth.py``, and the rows that answer them."""
 
 from __future__ import annotations
 

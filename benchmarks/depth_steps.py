@@ -1,4 +1,4 @@
-"""What ``benchmarks/depth.py`` times: networks, and the steps they make in one way or another."""
+"""The networks that ``benchmarks/depth.py`` times, and their steps, executed in several ways."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Run = Callable[[], Tensor]
 
 @dataclass(frozen=True)
 class Size:
-    """What is measured."""
+    """The measured quantities."""
 
     height: int = 480
     width: int = 640
@@ -42,7 +42,7 @@ class Size:
 
 @dataclass(frozen=True)
 class How:
-    """How a step is executed."""
+    """The execution of a step."""
 
     half: bool = True
     """bfloat16 autocast and channels last; otherwise torch's default float32 and layout."""

@@ -2,9 +2,9 @@
 
 Each trial is a set of changes to the preset "fast"; every one is trained with every seed and scored
 on the last quarter of the training images (of KITTI's roads, of each category), which it did not
-learn. No test image is looked at, and no foreign image but those that are named: photographs of
-one's own, say, which the experiment will not be judged by. Trials of students share their ensembles
-where these have the same settings, and are shown beside them.
+learn. No test image is looked at, and no out-of-domain image but those that are named: own
+photographs, for example, which the experiment will not be judged by. Trials of students share
+their ensembles where these have the same settings, and are shown beside them.
 
     python benchmarks/depth_trials.py --data FOLDER --dataset nyu --device cuda \
         --try "" --try structure=0 --try "structure=30 norm=batch" [--seeds 0,1,2] [--json out]
@@ -51,7 +51,7 @@ class Do:
 
 
 def workshop(order: Order) -> Workshop:
-    """That of a folder, with its images decoded once: only students' settings differ in it."""
+    """Return the workshop of a folder, with its images decoded once: only students differ in it."""
     if order.folder not in _workshops:
         _workshops.clear()  # the images of one are enough to hold
         _workshops[order.folder] = Workshop(order)
@@ -62,12 +62,12 @@ _workshops: dict[Path, Workshop] = {}
 
 
 def scores_of(made: dict[str, Any]) -> Scores:
-    """What is shown of a scored model; of a student also how alike it is to its ensemble.
+    """Select the scores to show; for a student also its likeness to the ensemble.
 
     ``c_auc`` is that of the predictive's own intervals, ``rank_error`` Spearman's correlation of
     the images' total variance with their rmse; ``distance`` is that of the depths of student and
     ensemble, in metres; ``rank_epkl`` is Spearman's correlation of their maps of EPKL inside an
-    image; ``auc_NAME`` says how mutual information tells foreign images, and for an ensemble the
+    image; ``auc_NAME`` says how mutual information detects OOD images, and for an ensemble the
     best of its measures of knowledge.
     """
     result = made["result"]
@@ -101,7 +101,7 @@ class Trial(NamedTuple):
         return [self.task] if self.ensemble is None else [self.ensemble, self.task]
 
     def name_of(self, task: Task) -> str:
-        """Of a job: folders are those of one ensemble."""
+        """Run the trials of a job, whose folders share one ensemble."""
         return f"{self.order.folder.name} {task.kind} {task.key}"
 
 
@@ -125,12 +125,12 @@ def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
 
 
 def preset_of(args: argparse.Namespace) -> Config:
-    """What the trials change."""
+    """List what the trials change."""
     return replace(config_for(args.dataset, args.preset), holdout=args.holdout)
 
 
 def ensemble_settings(config: Config) -> str:
-    """What an ensemble depends on."""
+    """Return the settings on which an ensemble depends."""
     return json.dumps(config.settings_of("ENSM"), sort_keys=True)
 
 

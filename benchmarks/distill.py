@@ -195,13 +195,13 @@ def average(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def reached(row: dict[str, Any]) -> tuple[bool, bool, bool]:
-    """Which of the three goals are reached."""
+    """Tell which of the three goals are reached."""
     rmse, rank, speed = GOALS[row["teacher"]]
     return row["rmse_ratio"] <= rmse, row["rank_knowledge"] >= rank, row["speed_ratio"] >= speed
 
 
 def line(label: str, row: dict[str, Any]) -> str:
-    """What is printed of a run, with a star where it is short of the goal."""
+    """Format the printed row of a run, with a star where it is short of the goal."""
     shown = [f"{row[key]:.3f}" for key in ("rmse_ratio", "rank_knowledge", "speed_ratio")]
     marks = [text + (" " if good else "*") for text, good in zip(shown, reached(row), strict=True)]
     cells = " ".join(f"{text:>11}" for text in marks)

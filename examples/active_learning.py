@@ -1,4 +1,4 @@
-"""Which rows to have measured next? Those that the model knows least about, or any.
+"""Choose the rows to measure next: those that the model knows least about, or any.
 
 Starting from 20 measured rows, each round adds six. Most rows are noisy and teach nothing:
 knowledge uncertainty leads to the few that do, total uncertainty is drawn to the noise.

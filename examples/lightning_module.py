@@ -21,7 +21,7 @@ from priornet.uncertainty import uncertainty
 
 
 class PriorNetwork(lightning.LightningModule):
-    """The usual module: a network, a step, an optimiser. Losses take the head's distribution."""
+    """An ordinary module: a network, a step, an optimiser. Losses take the head's distribution."""
 
     def __init__(self, targets: Tensor) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class PriorNetwork(lightning.LightningModule):
         return loss
 
     def validation_step(self, batch: list[Tensor], _: int) -> None:
-        """What counts in the end: the likelihood of new targets."""
+        """Log the likelihood of new targets, which counts in the end."""
         x, y = batch
         self.log("nll", -self(x).predictive().log_prob(y).mean(), prog_bar=True)
 

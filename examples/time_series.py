@@ -59,22 +59,22 @@ def drifting(length: int = 240) -> Tensor:
     return torch.sin(0.3 * time) + drift + 0.1 * torch.randn(length)
 
 
-def strange(windows: Tensor) -> Tensor:
-    """What the network should know nothing about: other levels, other sizes, other roughness."""
+def out_of_domain(windows: Tensor) -> Tensor:
+    """Draw windows unlike those of training: other levels, other sizes, other roughness."""
     n = len(windows)
     level, size = 3 * torch.randn(n, 1), torch.empty(n, 1).uniform_(0.2, 3)
     return windows * size + level + torch.randn_like(windows) * torch.rand(n, 1)
 
 
 def train(steps: int = 800) -> Forecaster:
-    """A prior network (NWPN): reverse KL on waves, back to the prior on strange windows."""
+    """A prior network (NWPN): reverse KL on waves, back to the prior on out-of-domain windows."""
     model = Forecaster(NormalWishartHead(32))
     prior = semi_informative_prior(waves(1000)[:, -1:], belief=0.1, excess=1.0, match="variance")
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(steps):
         series = waves(64)
         windows, following = series[:, :-1], series[:, -1:]
-        own, other = model(windows), model(strange(windows))
+        own, other = model(windows), model(out_of_domain(windows))
         loss, _ = losses.multi_task(
             losses.reverse_kl(own, following, prior.expand(own.batch_shape), beta=30.0),
             losses.reverse_kl(other, None, prior.expand(other.batch_shape), beta=0.0),

@@ -52,21 +52,21 @@ def sentences(n: int) -> tuple[Tensor, Tensor]:
     return tokens, (balance[:, None] / 2.4) + 0.1 * torch.randn(n, 1)
 
 
-def strange(n: int) -> Tensor:
+def out_of_domain(n: int) -> Tensor:
     """Sentences in which most words are unknown."""
     tokens, _ = sentences(n)
     return torch.where(torch.rand(n, 12) < 0.7, torch.randint(KNOWN, STRANGE, (n, 12)), tokens)
 
 
 def main() -> None:
-    """Train with and against strange sentences (reverse KL), then compare."""
+    """Train with and against out-of-domain sentences (reverse KL), then compare."""
     torch.manual_seed(0)
     model = Reader()
     prior = semi_informative_prior(sentences(1000)[1], match="variance")
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     for step in range(500):
         tokens, y = sentences(64)
-        own, other = model(tokens), model(strange(64))
+        own, other = model(tokens), model(out_of_domain(64))
         loss, _ = losses.multi_task(
             losses.reverse_kl(own, y, prior.expand(own.batch_shape), beta=30.0),
             losses.reverse_kl(other, None, prior.expand(other.batch_shape), beta=0.0),
@@ -79,7 +79,7 @@ def main() -> None:
     model.eval()
     tokens, y = sentences(500)
     with torch.no_grad():
-        known, unknown = model(tokens), model(strange(500))
+        known, unknown = model(tokens), model(out_of_domain(500))
     print(f"rmse {(known.loc - y).square().mean().sqrt():.2f} of targets with deviation 1")
     for name, belief in (("known words", known), ("unknown words", unknown)):
         found = uncertainty(belief)

@@ -1,4 +1,4 @@
-"""What tests of torch.compile have in common."""
+"""Shared parts of the tests of torch.compile."""
 
 from __future__ import annotations
 

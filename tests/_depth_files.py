@@ -32,12 +32,12 @@ def encoded(pixels, form="JPEG", **options):
 
 
 def opened(data):
-    """What Pillow makes of a picture file."""
+    """Read a picture file with Pillow."""
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
 
 def codes(height=12, width=16, seed=0, dtype: Any = np.uint8, high=255) -> Any:
-    """A slope with noise and a few holes."""
+    """A slope with noise and a few missing pixels."""
     rng = np.random.default_rng(seed)
     slope = np.linspace(0.2 * high, 0.8 * high, height)[:, None] * np.ones(width)
     found = slope + rng.normal(0, 0.02 * high, (height, width))
@@ -89,7 +89,7 @@ SCENES = ("data/nyu2_train/living_room_0038_out/37", "data/nyu2_train/office_000
 
 
 def data_files():
-    """What ``nyu_data.zip`` holds: 8-bit depth to learn from, 16-bit depth to validate with."""
+    """The content of ``nyu_data.zip``: 8-bit depth to train with, 16-bit depth to validate with."""
     files = {}
     for seed, stem in enumerate(SCENES):
         files[f"{stem}.jpg"] = encoded(photograph(seed=seed))
@@ -105,7 +105,7 @@ def data_files():
 
 
 def eigen_arrays(n=5, shape=(12, 16)):
-    """What ``nyu_test.zip`` holds."""
+    """The content of ``nyu_test.zip``."""
     rng = np.random.default_rng(3)
     return {
         "eigen_test_rgb.npy": rng.integers(0, 256, (n, *shape, 3), dtype=np.uint8),

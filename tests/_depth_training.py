@@ -37,7 +37,7 @@ class PlainHead(Head):
 
 
 class TinyNetwork(nn.Module):
-    """What DenseDepth promises, in four layers: half the resolution, an encoder, a head."""
+    """DenseDepth's interface in four layers: half the resolution, an encoder, a head."""
 
     def __init__(self, make_head, width=8, drop=0.2):
         super().__init__()
@@ -96,7 +96,7 @@ def run_tiny(
     """
     fabric = make_fabric() if fabric is None else fabric
     data = data_class(*make_set(ood=method == "NWPN"), flip_only, fabric.device)
-    wanted = [_recipe(name, config) for name in method.split("+")]
+    wanted = [_named(name, config) for name in method.split("+")]
     objectives = [objective_for(recipe, data.scale) for recipe in wanted]
     teachers = []
     if objectives[0].uses_teachers:
@@ -115,7 +115,7 @@ def run_tiny(
     return (networks, trainees) if len(networks) > 1 else (networks[0], trainees[0])
 
 
-def _recipe(name, config):
+def _named(name, config):
     (found,) = recipes(config, [name])
     return found
 

@@ -1,4 +1,4 @@
-"""What tests of every loss have in common: cases by kind, small predictions, exact equality."""
+"""Shared parts of the tests of every loss: cases by kind, small predictions, exact equality."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ HOSTILE_CITY = '<img src=x onerror="window.hacked = 1">'
 
 
 def table(n: int, seed: int, shift: float = 0.0) -> tuple[pd.DataFrame, pd.Series]:
-    """Numbers, text, dates and holes; ``shift`` moves two columns out of the training range."""
+    """Numbers, text, dates, missing values; ``shift`` moves two columns out of range."""
     rng = np.random.default_rng(seed)
     age, income = rng.normal(40 + 60 * shift, 12, n), rng.lognormal(3 + 3 * shift, 0.5, n)
     city = rng.choice(["Paris", "Lima", HOSTILE_CITY], n, p=[0.5, 0.3, 0.2])
@@ -65,7 +65,7 @@ def make_table():
 
 @pytest.fixture(scope="session")
 def rows() -> tuple[pd.DataFrame, pd.Series]:
-    """Rows to evaluate on, with three that are strange on purpose."""
+    """Rows to evaluate on, with three that are unfamiliar on purpose."""
     X, y = table(150, seed=1)
     X.loc["row 5", "city"] = "Atlantis"
     X.loc["row 7", "age"] = 140.0
@@ -135,7 +135,7 @@ class Opened:
         self.page.wait_for_selector(f"html[data-drawn={form}]", state="attached")
 
     def chart(self, identifier: str) -> list[dict[str, Any]]:
-        """What Plotly holds for a chart: its traces, as drawn."""
+        """The traces that Plotly holds for a chart, as drawn."""
         return self.page.evaluate(
             """id => document.getElementById(id)._fullData.map(trace => ({
                 name: trace.name, x: trace.x, y: trace.y, text: trace.text,

@@ -50,8 +50,8 @@ def assert_reproduced(now, committed, method, scores, *, fold=0, loose):
     """Fail where a method does not repeat what a committed file says of it.
 
     On the processor and with the torch and numpy that the file names, numbers repeat bit for bit.
-    Others round differently, and training carries that as far as another seed would: there only
-    what is plainly wrong is found.
+    Others round differently, and training carries that as far as another seed would: then only
+    large differences are found.
 
     Args:
         now: Results of this run.
@@ -59,7 +59,7 @@ def assert_reproduced(now, committed, method, scores, *, fold=0, loose):
         method: Name of the method.
         scores: Scores to compare, the first value of each of ``now``.
         fold: Which value of the file it repeats.
-        loose: How far a score may lie off elsewhere.
+        loose: How far a score may lie off on another machine.
     """
     own, known = (results["methods"][method] for results in (now, committed))
     here, there = provenance(), signature_of(committed, known)

@@ -1,4 +1,4 @@
-"""What several tests of tables do with a preprocessor."""
+"""Steps with a preprocessor that several tests of tables share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of torch.func and torch.compile have in common."""
+"""Shared parts of the tests of torch.func and torch.compile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from priornet.nn import MLP, GaussianHead, GaussianMixtureHead, NormalWishartHea
 
 MAPPED = 3  # size of an axis that a transform takes away: what it leaves has each batch shape
 EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES))
-# Slower questions about a loss, whose gradients are asked for in every batch shape elsewhere.
+# Slower questions about a loss, whose gradients other tests take in every batch shape.
 EVERY_LOSS_AND_K = pytest.mark.parametrize(("case", "k_dim", "batch"), spread(LOSSES))
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)

@@ -113,7 +113,7 @@ def comma_text(name, values):
 
 
 def download_of(name, values):
-    """What the address of a table answers with: the original file, or its archive."""
+    """The file that a table's address serves: the original, or its archive."""
     if name == "boston":
         return housing(values)
     if name == "concrete":
@@ -155,7 +155,7 @@ def register(monkeypatch, name, values, **changes):
 
 
 class Server:
-    """What is served, by path, and which paths were asked for."""
+    """The served files by path, and the paths that were requested."""
 
     def __init__(self, url):
         self.url, self.files, self.requests = url, {}, []

@@ -86,7 +86,7 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 
 @pytest.fixture(autouse=True)
 def _on_the_device(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where a numerical test does not say where, its tensors lie on the device under test.
+    """Put the tensors of numerical tests on the device under test, unless a test names another.
 
     Tests of torch.compile say where: the compiler would trace the mode too, and cannot.
     """

@@ -107,7 +107,7 @@ def declared_packages() -> tuple[set[str], set[str]]:
 
 @dataclass
 class Scan(ast.NodeVisitor):
-    """What one module imports, and whether the import waits until a function is called."""
+    """The imports of one module, and for each if it waits until a function is called."""
 
     package: str
     imports: list[tuple[int, str, bool]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What docs/depth.md says can be typed works when typed."""
+"""The commands and code of docs/depth.md work when typed."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What docs/distill.md says can be typed works when typed."""
+"""The commands and code of docs/distill.md work when typed."""
 
 import re
 import shlex

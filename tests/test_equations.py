@@ -59,7 +59,7 @@ def source_of(thing: object) -> str:
 
 
 def cites(text: str, numbers: tuple[str, ...]) -> bool:
-    """Whether the text cites one of the equations, as in "Eq. (4)" or "Eqs. (27) and (28)"."""
+    """Tell if the text cites one of the equations, as in "Eq. (4)" or "Eqs. (27) and (28)"."""
     return any(re.search(rf"\bEqs?\.[^\n]*\({number}\)", text) for number in numbers)
 
 

@@ -97,7 +97,7 @@ PLANTED = {
 
 @pytest.fixture(scope="module")
 def changes():
-    """What loading every name changed, and then what changes that were planted did."""
+    """Return what loading every name changed, and then the changes that were planted."""
     planted = "; ".join(PLANTED.values())
     return run(
         f"{SNAPSHOT}{LOAD_ALL}\nloading = changed()\n"

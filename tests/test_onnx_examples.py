@@ -1,4 +1,4 @@
-"""What the page about export says works when typed; the examples score as the model does."""
+"""The commands and code of docs/export.md work when typed; the examples score as the model does."""
 
 import io
 import re
@@ -27,7 +27,7 @@ NODE = shutil.which("node")
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A model of numbers with holes, labels, dates, decimal commas; the file of it; and rows."""
+    """A model of numbers, missing values, labels, dates, decimal commas; its file; and rows."""
     folder = tmp_path_factory.mktemp("exported")
     rng = np.random.default_rng(0)
     n = 150

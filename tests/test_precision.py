@@ -227,7 +227,7 @@ def test_the_default_dtype_does_not_matter_to_a_loss(case, k_dim, batch, device)
     assert watch.offenders() == []
 
 
-@pytest.mark.parametrize("k_dim", [2, 3, 5, 12])  # unrolled, by coordinate, beyond
+@pytest.mark.parametrize("k_dim", [2, 3, 5, 12])  # unrolled, by coordinate, by matrices
 def test_autocast_rounds_no_gradient_of_a_solve(k_dim, device):
     """Forward and backward inside autocast, where a product of matrices would be bfloat16."""
     tril = random_tril(k_dim, (4,), 1, torch.float32).to(device).requires_grad_()

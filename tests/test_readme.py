@@ -1,4 +1,4 @@
-"""What the pages say can be typed works when typed."""
+"""The commands and code of the pages work when typed."""
 
 import re
 import shlex

@@ -30,8 +30,8 @@ def settings(
 def spread(cases: list[Any]) -> list[Any]:
     """Every (case, K) with one batch shape, the next one each time, so that all are met with all.
 
-    For slow tests of what ``settings`` covers elsewhere: the K of a case go different ways through
-    the algebra, and its batch shapes the same way.
+    For slow tests of what other tests cover by ``settings``: the K of a case go different ways
+    through the algebra, and its batch shapes the same way.
     """
     import pytest
 

@@ -1,4 +1,4 @@
-"""What can be asked of a distribution, and the shape of each answer beyond the batch."""
+"""Queries of a distribution, and the shape of each answer after the batch."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def spd(k_dim: int, batch: Shape, seed: int) -> Tensor:
 
 
 def points(k_dim: int, batch: Shape) -> Tensors:
-    """Where to evaluate: a target, a matrix, positive numbers, probabilities."""
+    """Points at which to evaluate: a target, a matrix, positive numbers, probabilities."""
     return {
         "y": random_normal((*batch, k_dim), 900),
         "matrix": spd(k_dim, batch, 910),

@@ -33,7 +33,7 @@ _PATIENCE = 300  # seconds; only ends a hang
 
 
 class Ended(NamedTuple):
-    """How a process ended."""
+    """The end of a process."""
 
     code: int
     """Negative for a signal."""

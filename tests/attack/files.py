@@ -181,7 +181,7 @@ class Torn(Exception):
 
 
 class Read(Exception):
-    """How often a reader read."""
+    """The number of reads of a reader."""
 
 
 def write_again_and_again(kind: str, path: str, writer: int, seed: int) -> None:
@@ -267,7 +267,7 @@ _WRITE = {
 
 
 def _writer_of(path: Path) -> int | None:
-    """Who wrote all of a file; None where nobody did."""
+    """Find the writer of a whole file; None where nobody wrote all of it."""
     try:
         values = list(_values(path))
     except FileNotFoundError:
@@ -281,7 +281,7 @@ def _writer_of(path: Path) -> int | None:
 
 
 def _values(path: Path) -> Iterator[int]:
-    """What a file holds, read as its format is published."""
+    """Read a file as its format is published."""
     if path.suffix == ".csv":
         header, *lines = path.read_text().splitlines()
         if header != "writer":

@@ -200,7 +200,7 @@ def _mislabelled(table: Table) -> Spoilt:
 
 
 def _separators(table: Table) -> Spoilt:
-    """Usual and unusual separators."""
+    """Common and rare separators."""
     delimiter = str(table.rng.choice([";", "\t", "|", "^", ":", "~"]))
     is_usual = delimiter in ";\t|"
     return Spoilt(table.text(delimiter).encode(), ids=table.ids if is_usual else None)

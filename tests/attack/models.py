@@ -79,7 +79,7 @@ def known(seed: int) -> Known:
 
 
 def answer(model: Any, rows: pd.DataFrame) -> bytes:
-    """What a model says of some rows, to the last bit."""
+    """The predictions of a model for some rows, to the last bit."""
     return np.stack(model.predict(rows, return_std=True)).tobytes()
 
 
@@ -161,7 +161,7 @@ def flips(name: str, seed: int, tries: int, folder: Path) -> Counts:
 
 
 def is_clear(error: Exception, place: Path) -> bool:
-    """Whether an error is of the kind, and says the place, in one line that a person can read."""
+    """Tell if an error is of the kind and names the place, in one line that a person can read."""
     text = str(error)
     one_line = "\n" not in text and len(text) <= len(str(place)) * 3 + 600
     return isinstance(error, (ValueError, OSError)) and one_line and place.name in text
@@ -202,7 +202,7 @@ def hostile_folders(seed: int, tries: int, folder: Path) -> Counts:
 
 
 def is_sane(model: Any, rows: pd.DataFrame) -> bool:
-    """Whether predictions are numbers, or refused; a forger may write another model that works."""
+    """Tell if predictions are numbers, or refused; a forger may write another model that works."""
     try:
         return bool(np.isfinite(model.predict(rows, return_std=True)).all())
     except (ArithmeticError, ValueError):

@@ -106,7 +106,9 @@ def _outputs_over_inputs(seed: int, tries: int, folder: Path) -> Counts:
         kinds = ["foreign"] + ["inputs"] * bool(option.inputs)
         kinds += ["own"] * option.is_quick
         kind = draw.choice(kinds)
-        {"inputs": _input, "foreign": _foreign, "own": _own}[kind](option, place, draw, run, found)
+        {"inputs": _input, "foreign": _of_others, "own": _own}[kind](
+            option, place, draw, run, found
+        )
         found[kind] += 1
         found["tries"] += 1
     return dict(found)
@@ -126,7 +128,7 @@ def _input(option: _Option, place: Path, draw: random.Random, run: Server, found
     found["not_refused"] += ended.code != 2
 
 
-def _foreign(option: _Option, place: Path, draw: random.Random, run: Server, found: Any) -> None:
+def _of_others(option: _Option, place: Path, draw: random.Random, run: Server, found: Any) -> None:
     value = place / f"mine{option.ending}"
     if option.ending:
         target = value

@@ -368,7 +368,7 @@ def _matrix(prep: TablePreprocessor, table: Any) -> Any:
 
 
 def _expected(prep: TablePreprocessor, case: Case, found: Any) -> bool:
-    """Whether a matrix says what the values say, to the rounding of one standardisation."""
+    """Tell if a matrix agrees with the values, to the rounding of one standardisation."""
     names = list(prep.feature_names_out_)
     for (name, made), learnt in zip(case.columns.items(), prep.columns_, strict=True):
         missing = [meaning is None for meaning in made.meaning]

@@ -30,7 +30,7 @@ def load():
 
 @pytest.fixture
 def lines_of(monkeypatch, capsys):
-    """What an example prints when it is called with some arguments."""
+    """Return what an example prints when it is called with some arguments."""
     import matplotlib.pyplot as plt
 
     def call(example, *arguments):
@@ -44,7 +44,7 @@ def lines_of(monkeypatch, capsys):
 
 
 def run(name, *arguments):
-    """What an example prints in a process of its own."""
+    """Return what an example prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)],
         capture_output=True,

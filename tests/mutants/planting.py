@@ -57,7 +57,7 @@ class Project:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests say of a mutant.
+    """The tests' answer to a mutant.
 
     Attributes:
         verdict: ``"broken patch"`` where the old text does not stand there once, or the tests could

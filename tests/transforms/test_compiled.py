@@ -112,7 +112,7 @@ def _check_compiled(name, k_dim, batch, device, backend):
 
 
 # Tracing takes seconds. It sees a batch by its number of axes, and the algebra goes three ways:
-# numbers at K = 1, loops written out up to K = 3, matrices beyond. Each way with one batch shape,
+# numbers at K = 1, loops written out up to K = 3, then matrices. Each way with one batch shape,
 # so that every way and every batch shape is traced for every loss.
 TRACED = dict(zip((1, 3, 5), BATCHES, strict=True))
 EVERY_WAY = pytest.mark.parametrize("k_dim", TRACED)
@@ -185,7 +185,7 @@ def test_draws_compile_into_one_graph(name, k_dim, device):
 @EVERY_WAY
 @pytest.mark.parametrize("name", ["NormalWishart", "GaussianEnsemble(covariances)"])
 def test_measures_compile_into_one_graph(name, k_dim, device):
-    """Every answer at K = 1; beyond, what the record of uncertainty and a likelihood need."""
+    """Every answer at K = 1; above, what the record of uncertainty and a likelihood need."""
     torch._dynamo.reset()
     case = next(c for c in DISTRIBUTIONS if c.name == name)
     batch = TRACED[k_dim]
