@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from attack.trial import Attack, Counts
-from priornet.cli.errors import InputError, blamed_on
+from priornet.messages import InputError, blamed_on
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import (
     TableError,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attack.trial import Attack, Counts
-from priornet.cli.errors import InputError, blamed_on
+from priornet.messages import InputError, blamed_on
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import as_frame
 from priornet.tables.read import (

@@ -6,7 +6,7 @@ import sys
 import onnx
 import pytest
 
-from priornet.cli.kinds import ONNX, PROGRAM
+from priornet.cli.outputs import ONNX, PROGRAM
 
 
 def test_export_writes_both_files_and_lists_inputs_and_outputs(call, models, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from priornet.cli.options import Method
+from priornet.cli.inputs import Method
 from priornet.estimators import load
 
 QUICK = ("--method", "der", "--epochs", "2", "--quiet")

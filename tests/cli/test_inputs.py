@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor
-from priornet.cli.errors import InputError
-from priornet.cli.inputs import check_interval
-from priornet.cli.options import Interval
+from priornet.cli.inputs import Interval, check_interval
 from priornet.estimators import EvidentialRegressor, load
+from priornet.messages import InputError
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import TableReader, convert_known_numbers, read_features, read_labelled
 

@@ -4,18 +4,11 @@ A command's module is imported when the command is called or its help is shown, 
 inside the command. Beside the program stands what a package needs that adds commands of its own.
 """
 
-from typing import TYPE_CHECKING
-
-from priornet._lazy import lazy_names
-
-if TYPE_CHECKING:
-    from priornet.cli.errors import InputError, blamed_on, one_line
-    from priornet.cli.kinds import PAGE, RESULTS
-    from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
-    from priornet.cli.output import coloured, method_table, print_lines
-    from priornet.cli.outputs import check_outputs, figure_paths, make_folder
-    from priornet.cli.program import add_lazily, app, main
-    from priornet.cli.sigterm import Terminated
+from priornet.cli.inputs import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
+from priornet.cli.outputs import PAGE, RESULTS, check_outputs, figure_paths, make_folder
+from priornet.cli.program import Terminated, add_lazily, app, main
+from priornet.cli.terminal import coloured, method_table, print_lines
+from priornet.messages import InputError, blamed_on, one_line
 
 __all__ = [
     "LARGEST_SEED",
@@ -39,14 +32,3 @@ __all__ = [
     "one_line",
     "print_lines",
 ]
-
-_HOMES = {
-    **dict.fromkeys(("InputError", "blamed_on", "one_line"), "errors"),
-    **dict.fromkeys(("PAGE", "RESULTS"), "kinds"),
-    **dict.fromkeys(("LARGEST_SEED", "AsJson", "Method", "Overwrite", "Quiet"), "options"),
-    **dict.fromkeys(("coloured", "method_table", "print_lines"), "output"),
-    **dict.fromkeys(("check_outputs", "figure_paths", "make_folder"), "outputs"),
-    **dict.fromkeys(("add_lazily", "app", "main"), "program"),
-    "Terminated": "sigterm",
-}
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)

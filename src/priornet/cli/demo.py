@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from priornet.cli.kinds import FIGURE, REPORT, RESULTS
-from priornet.cli.options import LARGEST_SEED, AsJson, Overwrite
-from priornet.cli.output import coloured, method_table, print_lines
-from priornet.cli.outputs import check_outputs, make_folder
+from priornet.cli.inputs import LARGEST_SEED, AsJson, Overwrite
+from priornet.cli.outputs import FIGURE, REPORT, RESULTS, check_outputs, make_folder
+from priornet.cli.terminal import coloured, method_table, print_lines
 
 if TYPE_CHECKING:
     from rich.table import Table

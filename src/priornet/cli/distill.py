@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from priornet.cli.inputs import check_stdin, load_model
-from priornet.cli.options import LARGEST_SEED, AsJson, Quiet
-from priornet.cli.output import print_lines, say_columns
+from priornet.cli.inputs import LARGEST_SEED, AsJson, Quiet, check_stdin, load_model
 from priornet.cli.outputs import check_model_folder
+from priornet.cli.terminal import print_lines, say_columns
 from priornet.messages import InputError, blamed_on, called, counted, one_line
 from priornet.methods import METHODS
 from priornet.methods import Objective as Student

@@ -8,11 +8,16 @@ from typing import Annotated
 
 import typer
 
-from priornet.cli.inputs import check_coverage, check_stdin, load_model
-from priornet.cli.kinds import REPORT
-from priornet.cli.options import AsJson, ModelPath, Overwrite
-from priornet.cli.output import print_evaluation, print_lines
-from priornet.cli.outputs import check_outputs
+from priornet.cli.inputs import (
+    AsJson,
+    ModelPath,
+    Overwrite,
+    check_coverage,
+    check_stdin,
+    load_model,
+)
+from priornet.cli.outputs import REPORT, check_outputs
+from priornet.cli.terminal import print_evaluation, print_lines
 from priornet.messages import called, counted
 
 __all__ = ["evaluate"]

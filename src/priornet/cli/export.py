@@ -9,11 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError
-from priornet.cli.inputs import check_interval, is_network, load_model, load_network
-from priornet.cli.kinds import ONNX, PROGRAM
-from priornet.cli.options import AsJson, Interval, IntervalMethod, ModelOrWeights, Overwrite
-from priornet.cli.outputs import check_outputs, still_written
+from priornet.cli.inputs import (
+    AsJson,
+    Interval,
+    IntervalMethod,
+    ModelOrWeights,
+    Overwrite,
+    check_interval,
+    is_network,
+    load_model,
+    load_network,
+)
+from priornet.cli.outputs import ONNX, PROGRAM, check_outputs, still_written
+from priornet.messages import InputError
 
 __all__ = ["export"]
 

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.inputs import check_coverage
-from priornet.cli.kinds import REPORT
-from priornet.cli.options import LARGEST_SEED, AsJson, Method, Overwrite, Quiet
-from priornet.cli.output import print_evaluation, print_lines, say_columns
-from priornet.cli.outputs import check_model_folder, check_outputs, still_written
+from priornet.cli.inputs import LARGEST_SEED, AsJson, Method, Overwrite, Quiet, check_coverage
+from priornet.cli.outputs import REPORT, check_model_folder, check_outputs, still_written
+from priornet.cli.terminal import print_evaluation, print_lines, say_columns
 from priornet.messages import InputError, called, counted
 from priornet.methods import method_named
 

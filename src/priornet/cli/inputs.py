@@ -1,27 +1,55 @@
-"""Checks of what commands read, and models from their folders."""
+"""Shared options and arguments, checks of what commands read, and models from their folders."""
 
 from __future__ import annotations
 
 import warnings
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from priornet.cli.options import Interval
 from priornet.messages import InputError, blamed_on, one_line
+from priornet.methods import TABULAR
 
 if TYPE_CHECKING:
     from priornet.depth import SavedDepth
 
-__all__ = [
-    "check_coverage",
-    "check_interval",
-    "check_stdin",
-    "is_network",
-    "load_model",
-    "load_network",
-    "model_columns",
+
+LARGEST_SEED = 2**32 - 1
+"""NumPy's generators take no larger one."""
+
+
+class Method(StrEnum):
+    """Methods for tables, by their names on the command line."""
+
+    _ignore_ = "method"
+    for method in TABULAR:
+        vars()[method.key] = method.spelling
+
+
+class Interval(StrEnum):
+    """Where intervals come from."""
+
+    PREDICTIVE = "predictive"
+    CONFORMAL = "conformal"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.")]
+ModelOrWeights = Annotated[
+    Path, typer.Argument(help="Folder that `priornet fit` wrote, or weights of a depth network.")
+]
+ModelPath = Annotated[Path, typer.Argument(help="Folder that `priornet fit` wrote.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace files, too, that priornet did not make.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show results and warnings only.")]
+IntervalMethod = Annotated[
+    Interval,
+    typer.Option(
+        "--interval",
+        help="Intervals from the model's own quantiles, or widened to what held-out rows needed.",
+    ),
 ]
 
 

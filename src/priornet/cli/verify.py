@@ -9,10 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from priornet.cli.errors import InputError, blamed_on
-from priornet.cli.inputs import is_network, load_model, load_network
-from priornet.cli.options import AsJson, ModelOrWeights
-from priornet.messages import counted
+from priornet.cli.inputs import AsJson, ModelOrWeights, is_network, load_model, load_network
+from priornet.messages import InputError, blamed_on, counted
 
 __all__ = ["verify"]
 
