@@ -2,8 +2,7 @@
 
 import pytest
 
-from priornet.evaluation.results import provenance, summary
-from priornet.evaluation.summaries import signature_of
+from priornet.evaluation.results import provenance, signature_of, summary
 from priornet_paper.page.numbers import MEASURES, PAPER_METHODS, published
 
 CONFIG = {"seed": 0, "n_folds": 2, "grids": {"Single": {"learning_rate": [0.001, 0.01]}}}

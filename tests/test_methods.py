@@ -9,7 +9,7 @@ import pytest
 
 from priornet import estimators
 from priornet.estimators import DistilledRegressor, make_estimator
-from priornet.evaluation.describe import describe
+from priornet.evaluation.evaluate_model import describe
 from priornet.methods import COLOURS, LABELS, METHODS, STUDENTS, TABULAR, method_named
 
 DATA = [[float(i), float(i % 7)] for i in range(60)], [float(i % 5) for i in range(60)]

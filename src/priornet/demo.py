@@ -34,7 +34,7 @@ from priornet.evaluation.results import preset_of, provenance, summary, write_re
 from priornet.methods import STUDENTS
 from priornet.report.comparison import Figure, write_comparison
 from priornet.report.curves import draw
-from priornet.report.figure_files import figure_bytes
+from priornet.report.figures import figure_bytes
 from priornet.report.html import write_report
 from priornet.tables.diabetes import load_diabetes
 from priornet.writing import write_bytes

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from priornet.report import charts
-from priornet.report.feature_charts import feature
+from priornet.report.charts import feature
 
 
 def with_spread(evaluation, values):

@@ -20,7 +20,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 from numpy.typing import NDArray
 
 from priornet.methods import COLOURS, LABELS
-from priornet.report.axes import GREY, TEXT
+from priornet.report.figures import GREY, TEXT
 
 FloatArray = NDArray[np.floating[Any]]
 

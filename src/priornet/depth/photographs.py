@@ -19,7 +19,7 @@ from priornet.depth.images.decoding import DepthError
 from priornet.depth.onnx_file import depth_outputs
 from priornet.depth.saved import SavedDepth
 from priornet.estimators.held_out import Reference
-from priornet.report.figure_files import write_figure
+from priornet.report.figures import write_figure
 from priornet.tables.write import TableWriter
 from priornet.writing import whole_file
 

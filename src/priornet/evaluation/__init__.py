@@ -17,20 +17,18 @@ if TYPE_CHECKING:
         fit_file,
     )
     from priornet.evaluation.results import (
+        check_scores,
+        check_summaries,
         preset_of,
         provenance,
         provenance_of,
         read_results,
+        signature_of,
+        summary,
         write_results,
     )
     from priornet.evaluation.scored_files import score_file
-    from priornet.evaluation.spread import MEASURES
-    from priornet.evaluation.summaries import (
-        check_scores,
-        check_summaries,
-        signature_of,
-        summary,
-    )
+    from priornet.evaluation.scores import MEASURES
 
 __all__ = [
     "MEASURES",
@@ -55,13 +53,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "MEASURES": "spread",
+    "MEASURES": "scores",
     **dict.fromkeys(("FileDistillation", "distil_file"), "distilled_files"),
     **dict.fromkeys(("preset_of", "provenance", "provenance_of"), "results"),
     **dict.fromkeys(("read_results", "write_results"), "results"),
     **dict.fromkeys(("Evaluation", "evaluate"), "evaluate_model"),
     **dict.fromkeys(("FileEvaluation", "FileFit", "evaluate_file", "fit_file"), "labelled_files"),
     "score_file": "scored_files",
-    **dict.fromkeys(("check_scores", "check_summaries", "signature_of", "summary"), "summaries"),
+    **dict.fromkeys(("check_scores", "check_summaries", "signature_of", "summary"), "results"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

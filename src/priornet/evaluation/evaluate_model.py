@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,15 +14,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Distribution
 
-from priornet.evaluation.describe import Description, describe
+from priornet._version import __version__
 from priornet.evaluation.features import Panel, features_of, panels
 from priornet.evaluation.numbers import json_number
 from priornet.evaluation.rows import UntrustedRow, least_trusted
-from priornet.evaluation.scores import Intervals, interval_scores, ranking_scores, target_scores
-from priornet.evaluation.spread import PARTS, Spread, joint, spread_of
+from priornet.evaluation.scores import (
+    PARTS,
+    Intervals,
+    Spread,
+    interval_scores,
+    joint,
+    ranking_scores,
+    spread_of,
+    target_scores,
+)
+from priornet.methods import COLOURS, LABELS, TABULAR
 from priornet.metrics import LEVELS, calibration_curve, crps, miscalibration_area, nll, pit
-
-__all__ = ["Estimator", "Evaluation", "Intervals", "Spread", "evaluate"]
 
 FloatArray = NDArray[np.float64]
 
@@ -297,3 +306,71 @@ def _mean_over(per_target: dict[str, Any], key: str) -> float | None:
     """Average over targets, as scikit-learn does."""
     values = [scores[key] for scores in per_target.values()]
     return None if None in values else float(np.mean(values))
+
+
+_PACKAGES = ("torch", "numpy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model is.
+
+    Attributes:
+        method: Name of the method in results: ``ENSM``, ``EnD2``, ...
+        label: The same for people.
+        class_name: Class of the estimator.
+        parameters: What it was built with, as text.
+        feature_names: Names of the columns it reads.
+        training: How it was trained: rows, epochs, seconds and the like.
+        versions: Versions of the packages that evaluate it.
+        seed: Its ``random_state``, or None.
+    """
+
+    method: str
+    label: str
+    class_name: str
+    parameters: dict[str, str]
+    feature_names: tuple[str, ...]
+    training: dict[str, Any]
+    versions: dict[str, str]
+    seed: int | None
+
+    @property
+    def colour(self) -> str:
+        """Colour of the method, the same in every figure."""
+        return COLOURS.get(self.method, COLOURS["DD"])
+
+
+def describe(model: Any) -> Description:
+    """Read what a fitted estimator says about itself."""
+    class_name = type(model).__name__
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    objective = parameters.get("objective")
+    method = class_name
+    for one in TABULAR:
+        if objective == one.objective if one.needs_teacher else class_name == one.estimator:
+            method = one.key
+    seed = parameters.get("random_state")
+    return Description(
+        method=method,
+        label=LABELS.get(method, method),
+        class_name=class_name,
+        parameters={name: _short(value) for name, value in parameters.items()},
+        feature_names=tuple(
+            f"x{j}" if column.name is None else column.name
+            for j, column in enumerate(model.fitted_.preprocessor.columns_)
+        ),
+        training=dict(model.fitted_.training),
+        versions={
+            "priornet": __version__,
+            "python": platform.python_version(),
+            **{package: metadata.version(package) for package in _PACKAGES},
+        },
+        seed=int(seed) if isinstance(seed, int) else None,
+    )
+
+
+def _short(value: Any) -> str:
+    """A setting as text; a whole estimator by its class."""
+    text = type(value).__name__ if hasattr(value, "get_params") else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -9,9 +9,8 @@ from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
     from priornet.report import curves
-    from priornet.report.axes import GREY, TEXT, tidy
     from priornet.report.comparison import write_comparison
-    from priornet.report.figure_files import write_figure
+    from priornet.report.figures import GREY, TEXT, tidy, write_figure
     from priornet.report.html import write_report
 
 __all__ = [
@@ -25,10 +24,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("GREY", "TEXT", "tidy"), "axes"),
+    **dict.fromkeys(("GREY", "TEXT", "tidy"), "figures"),
     "curves": "curves",
     "write_comparison": "comparison",
-    "write_figure": "figure_files",
+    "write_figure": "figures",
     "write_report": "html",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from priornet.methods import COLOURS, LABELS, TRUTH
-from priornet.report.axes import TEXT, tidy
+from priornet.report.figures import TEXT, tidy
 
 __all__ = ["PARTS", "Part", "add_key", "draw", "plot_data", "plot_prediction", "plot_uncertainty"]
 
@@ -57,7 +57,7 @@ def add_key(
     results: dict[str, Any],
     *,
     variants: Mapping[str, str] | None = None,
-    more: Sequence[Artist] | None = None,
+    more: Sequence[Artist] = (),
 ) -> None:
     """Add one legend for all panels: colours and lines.
 
@@ -78,7 +78,7 @@ def add_key(
         Line2D([], [], **_TRUTH_LINE, label="truth"),
         Line2D([], [], color=_DOTS, marker=".", ls="", label="data"),
         Patch(color=_REGION, lw=0, label="training region"),
-        *(more or []),
+        *more,
     ]
     figure.legend(
         handles=handles,

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from priornet.evaluation.evaluate_model import Evaluation
-from priornet.evaluation.spread import PARTS
-from priornet.report import charts, overview
-from priornet.report.feature_charts import feature
+from priornet.evaluation.scores import PARTS
+from priornet.report import charts, tables
+from priornet.report.charts import feature
 from priornet.report.page import chart_box, page, tag, write_page
-from priornet.report.row_table import row_table
+from priornet.report.tables import row_table
 from priornet.report.traces import Chart
 
 __all__ = ["render_report", "write_report"]
@@ -36,10 +36,10 @@ def render_report(evaluation: Evaluation) -> str:
     """The report as one HTML document."""
     drawn: dict[str, Chart] = {}
     sections = [
-        overview.header(evaluation),
-        overview.tiles(evaluation),
-        overview.tables(evaluation),
-        overview.about(evaluation),
+        tables.header(evaluation),
+        tables.tiles(evaluation),
+        tables.tables(evaluation),
+        tables.about(evaluation),
         _quality(evaluation, drawn),
         _uncertainty(evaluation, drawn),
         row_table(evaluation),

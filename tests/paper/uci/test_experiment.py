@@ -12,7 +12,7 @@ import pytest
 
 from _results import assert_reproduced
 from priornet.evaluation.results import provenance, read_results, summary, write_results
-from priornet.evaluation.spread import MEASURES
+from priornet.evaluation.scores import MEASURES
 from priornet_paper.runs.scores import SCORES
 from priornet_paper.uci import (
     METHODS,

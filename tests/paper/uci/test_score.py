@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.evaluation.spread import MEASURES
+from priornet.evaluation.scores import MEASURES
 from priornet.metrics import prediction_rejection_ratio
 from priornet_paper.runs.scores import SCORES, measures
 from priornet_paper.uci.score import score

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from priornet.evaluation.spread import joint, spread_of
+from priornet.evaluation.scores import joint, spread_of
 
 
 def test_rows_of_several_targets_add_up_in_their_own_units():

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from priornet.report.figure_files import write_figure
+from priornet.report.figures import write_figure
 
 
 def make():

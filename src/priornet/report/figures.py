@@ -1,4 +1,4 @@
-"""Figures as files: PNG to look at, SVG to enlarge, the same bytes for the same figure."""
+"""How every Matplotlib figure looks: quiet axes, one colour for text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from priornet.writing import write_bytes
 
-__all__ = ["figure_bytes", "write_figure"]
+TEXT, GREY = "#333333", "#AAAAAA"
+
+
+def tidy(ax: Axes, title_colour: str = TEXT) -> None:
+    """Two spines, small ticks, a bold title."""
+    ax.title.set(color=title_colour, fontsize=12, fontweight="bold")
+    ax.tick_params(labelsize=9, color=GREY, labelcolor=TEXT, which="both")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(GREY)
+
 
 _DPI = 150
 _SOURCE = {"Source": "priornet"}  # by which a later run knows the figure for its own
