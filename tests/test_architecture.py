@@ -343,7 +343,7 @@ def test_planted_torchvision_is_caught(source):
         ("priornet_paper.uci.run", "from priornet.evaluation import scored_files", "`__all__`"),
         (
             "priornet_paper.uci.run",
-            "def f():\n    from priornet.messages import one_line",
+            "def f():\n    from priornet.cli.terminal import progress",
             "__all__",
         ),
         ("priornet_paper.uci.run", "import priornet.nn.heads", "`__all__`"),
