@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 import scipy.stats
 import torch
-from torch.distributions import MultivariateNormal
+from torch.distributions import MultivariateNormal, kl_divergence
+from torch.distributions import Normal as TorchNormal
 
 from _asserts import assert_close, assert_mean_close
 from _beliefs import DIMENSIONS, random_gaussian, random_normal, random_tril, random_uniform
-from priornet.distributions import Gaussian
+from priornet.distributions import Gaussian, Normal
 
 # Partly typed, partly wrongly: checked by the tests themselves.
 stats: Any = scipy.stats
@@ -130,3 +131,35 @@ def test_single_gaussian_knows_its_parameters(k_dim):
     assert_close(trace.total, covariance.diagonal(dim1=-2, dim2=-1).sum(-1))
     assert_close(trace.knowledge, zero)
     assert (logdet.knowledge == -torch.inf).all()
+
+
+def test_every_answer_of_the_normal_matches_torch():
+    loc, scale = random_normal((4,)), random_uniform(0.3, 2.0, (4,))
+    normal, twin = Normal(loc, scale), TorchNormal(loc, scale)
+    y, p = random_normal((7, 4), 9), random_uniform(0.01, 0.99, (7, 4), 8)
+    assert_close(normal.log_prob(y), twin.log_prob(y))
+    assert_close(normal.cdf(y), twin.cdf(y))
+    assert_close(normal.icdf(p), twin.icdf(p), abs=1e-12)
+    assert_close(normal.entropy(), twin.entropy())
+    for moment in ("mean", "mode", "variance", "stddev"):
+        assert_close(getattr(normal, moment), getattr(twin, moment))
+
+
+def test_torchs_divergence_knows_the_normal():
+    p, q = Normal(random_normal((4,)), 1.5), Normal(random_normal((4,), 1), 0.7)
+    expected = kl_divergence(TorchNormal(p.loc, p.scale), TorchNormal(q.loc, q.scale))
+    assert_close(kl_divergence(p, q), expected)
+
+
+@pytest.mark.parametrize(("dtype", "rel"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_cdf_of_the_normal_keeps_its_digits_in_the_lower_tail(dtype, rel):
+    normal = Normal(torch.zeros((), dtype=dtype), 1.0)
+    y = torch.tensor([-5.0, -8.0, -12.0], dtype=dtype)
+    assert_close(normal.cdf(y), stats.norm.cdf(y.double().numpy(force=True)), rel=rel)
+
+
+def test_draws_of_the_normal_have_the_right_moments(generator):
+    normal = Normal(random_normal((3,)), random_uniform(0.3, 2.0, (3,)))
+    draws = normal.rsample((40_000,), generator)
+    assert_mean_close(draws, normal.mean)
+    assert_mean_close((draws - normal.mean).square(), normal.variance)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from priornet._version import __version__
 from priornet.depth.images.dataset import DepthImages
 from priornet.depth.saved import SavedDepth, check_units
-from priornet.distributions.normal import Normal
+from priornet.distributions.gaussian import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.export.agreement import Comparison, Worst
 from priornet.export.exported import GraphFile, Outputs

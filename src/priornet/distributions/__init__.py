@@ -7,12 +7,10 @@ from priornet.distributions.averages import (
     precision_averages,
 )
 from priornet.distributions.base import Decomposition, GaussianParameters
-from priornet.distributions.ensemble import GaussianEnsemble
-from priornet.distributions.gaussian import Gaussian
-from priornet.distributions.information import ensemble_information
+from priornet.distributions.ensemble import GaussianEnsemble, ensemble_information
+from priornet.distributions.gaussian import Gaussian, Normal
 from priornet.distributions.kl import as_gaussian
 from priornet.distributions.mixture import GaussianMixture, NormalMixture
-from priornet.distributions.normal import Normal
 from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.product import ProductNormalWishart, ProductStudentT
 from priornet.distributions.student_t import MultivariateStudentT, StudentT

@@ -20,16 +20,6 @@ from priornet.distributions.ensemble import GaussianEnsemble
 from priornet.special import triangular
 from priornet.special.elementwise import cache_pieces, phi, plain_phi
 
-__all__ = [
-    "CovarianceAverages",
-    "PrecisionAverages",
-    "check_temperature",
-    "covariance_averages",
-    "precision_averages",
-    "scalar_averages",
-]
-
-
 _FEW_MEMBERS = 16
 Kernel = Callable[[Tensor, Tensor], Tensor]
 

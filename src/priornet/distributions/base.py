@@ -19,18 +19,6 @@ from priornet.checks import (
     values_visible,
 )
 
-__all__ = [
-    "BatchDistribution",
-    "Decomposition",
-    "GaussianParameters",
-    "MarginalQuantiles",
-    "Shape",
-    "affine_map",
-    "standard_gamma",
-    "wants_check",
-]
-
-
 Shape: TypeAlias = Size | Sequence[int]
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from priornet.special import triangular
 
-__all__ = ["CovarianceFactor", "Factor", "PrecisionFactor"]
-
 
 class Factor(Protocol):
     """Questions about the matrix S, asked through its factor."""

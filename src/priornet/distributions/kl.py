@@ -18,8 +18,6 @@ from priornet.special import triangular
 from priornet.special.elementwise import phi
 from priornet.special.gamma import stirling_bregman
 
-__all__ = ["as_gaussian"]
-
 D = TypeVar("D", bound=Distribution)
 
 

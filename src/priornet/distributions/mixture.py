@@ -24,9 +24,6 @@ from priornet.distributions.gaussian import Gaussian
 from priornet.special import triangular
 from priornet.special.elementwise import cache_pieces, normal_cdf
 
-__all__ = ["GaussianMixture", "NormalMixture", "mixture_quantile"]
-
-
 # Steps between looks at which rows are done. Most need five; a row whose probability falls between
 # far members may need to halve its bracket down to the last digit.
 _ROUNDS = (4, 1, 1, 1, 1, 2, 4, 8, 28)

@@ -37,8 +37,6 @@ from priornet.special.gamma import digamma_gap, entropy_gap, excess_of_gap, stir
 if TYPE_CHECKING:
     from priornet.distributions.ensemble import GaussianEnsemble
 
-__all__ = ["NormalWishart"]
-
 
 class NormalWishart(BatchDistribution):
     r"""Conjugate prior over the mean and precision matrix of a Gaussian.

@@ -29,8 +29,6 @@ from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.student_t import StudentT
 from priornet.distributions.wishart import check_excess
 
-__all__ = ["ProductNormalWishart", "ProductStudentT"]
-
 
 class ProductStudentT(MarginalQuantiles[StudentT]):
     """Independent Student-Ts: the predictive of a :class:`ProductNormalWishart`.

@@ -30,8 +30,6 @@ from priornet.special.elementwise import log_tail
 from priornet.special.gamma import entropy_gap, log_gamma_gap, psi_gap
 from priornet.special.student_t import student_t_cdf, student_t_icdf
 
-__all__ = ["MultivariateStudentT", "StudentT", "undefined_covariance"]
-
 
 def _log_constant(excess: Tensor, k_dim: int) -> Tensor:
     r"""Log-constant of the standard T.

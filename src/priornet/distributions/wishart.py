@@ -13,8 +13,6 @@ from priornet.distributions.base import BatchDistribution, Shape, standard_gamma
 from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, stirling_gap
 
-__all__ = ["Wishart", "check_df", "check_excess"]
-
 
 class Wishart(BatchDistribution):
     r"""Distribution over the precision matrix :math:`\Lambda` of a Gaussian.

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from priornet.distributions.normal import Normal
+from priornet.distributions.gaussian import Normal
 from priornet.distributions.student_t import StudentT
 from priornet.estimators.held_out import (
     WORDS,

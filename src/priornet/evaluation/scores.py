@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from priornet import metrics
-from priornet.distributions.information import ensemble_information
+from priornet.distributions.ensemble import ensemble_information
 from priornet.evaluation.numbers import json_number
 from priornet.metrics import LEVELS
 

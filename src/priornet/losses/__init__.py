@@ -2,8 +2,7 @@
 
 from priornet.losses.depth import LARGEST_INVERSE_DEPTH, dense_depth, depth_of, inverse_depth
 from priornet.losses.distillation import end, endd, md_end, proxy
-from priornet.losses.evidential import evidential
-from priornet.losses.likelihood import beta_nll, gaussian_nll
+from priornet.losses.likelihood import beta_nll, evidential, gaussian_nll
 from priornet.losses.prior_network import MultiTaskLoss, forward_kl, multi_task, reverse_kl
 
 __all__ = [

@@ -14,8 +14,6 @@ from torch.nn import functional
 
 from priornet.checks import check_mask, check_same_kind, check_shape, lifted, masked
 
-__all__ = ["LARGEST_INVERSE_DEPTH", "dense_depth", "dense_depth_terms", "depth_of", "inverse_depth"]
-
 LARGEST_INVERSE_DEPTH = 100.0
 """Largest inverse depth, that of 10 cm where 10 m is the largest depth: SSIM's dynamic range."""
 

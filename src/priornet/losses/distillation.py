@@ -22,13 +22,11 @@ from priornet.distributions import (
     precision_averages,
 )
 from priornet.distributions.averages import check_temperature
-from priornet.losses._kernels import scalar
-from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
+from priornet.losses import _kernels
+from priornet.losses._closed_form import closed_form, scalar_belief, scalar_parameters
 from priornet.losses.prior_network import divergence
 from priornet.special import triangular
 from priornet.special.gamma import stirling_gap
-
-__all__ = ["Tempering", "end", "endd", "md_end", "proxy"]
 
 Tempering = Literal["paper", "mean-preserving", "exact"]
 
@@ -127,7 +125,7 @@ def _scalar_endd(
             )
         return _endd(student, averages, t, tempering)
 
-    kernel = functools.partial(scalar.endd, temperature=number, tempering=tempering)
+    kernel = functools.partial(_kernels.endd, temperature=number, tempering=tempering)
     return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
 
 
@@ -262,7 +260,7 @@ def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
         return _end(loc.unsqueeze(-1), root[..., None, None], averages)
 
     parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
-    return closed_form(scalar.end, composed, gaussian, parameters, constants)
+    return closed_form(_kernels.end, composed, gaussian, parameters, constants)
 
 
 def md_end(

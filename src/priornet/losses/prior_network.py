@@ -18,10 +18,8 @@ from priornet.checks import (
     prepare_target,
 )
 from priornet.distributions import NormalWishart, ProductNormalWishart
-from priornet.losses._kernels import scalar
-from priornet.losses._kernels.autograd import closed_form, scalar_belief, scalar_parameters
-
-__all__ = ["MultiTaskLoss", "divergence", "forward_kl", "multi_task", "reverse_kl"]
+from priornet.losses import _kernels
+from priornet.losses._closed_form import closed_form, scalar_belief, scalar_parameters
 
 Explicit = NormalWishart | ProductNormalWishart
 
@@ -76,7 +74,7 @@ def _scalar_reverse_kl(
         )
 
     number = None if isinstance(beta, Tensor) else beta
-    kernel = functools.partial(scalar.reverse_kl, beta=number)
+    kernel = functools.partial(_kernels.reverse_kl, beta=number)
     return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
 
 

@@ -15,16 +15,6 @@ from torch.distributions import Distribution
 from priornet.checks import check_shape, check_values, common_tensors
 from priornet.metrics.scoring import checked_target, coordinates
 
-__all__ = [
-    "LEVELS",
-    "CalibrationCurve",
-    "Coverage",
-    "calibration_curve",
-    "coverage",
-    "miscalibration_area",
-    "pit",
-]
-
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """The coverages at which intervals are judged."""
 

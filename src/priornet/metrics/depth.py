@@ -32,8 +32,6 @@ from torch import Tensor
 
 from priornet.checks import check_mask, check_shape, check_values, common_tensors
 
-__all__ = ["DEPTH_METRICS", "DepthErrors", "depth_errors", "depth_metrics"]
-
 Over = Literal["images", "pixels"]
 
 DEPTH_METRICS = (

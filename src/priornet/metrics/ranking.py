@@ -9,15 +9,6 @@ from torch import Tensor
 
 from priornet.checks import check_shape, check_values, common_tensors
 
-__all__ = [
-    "RejectionCurve",
-    "ood_auroc",
-    "prediction_rejection_ratio",
-    "rankable",
-    "rejection_curve",
-    "spearman",
-]
-
 
 class RejectionCurve(NamedTuple):
     """Error left after rejecting a share of the examples, in the error's units; lower is better."""

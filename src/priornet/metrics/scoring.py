@@ -22,17 +22,6 @@ from priornet.special.elementwise import horner
 from priornet.special.gamma import log_gamma_gap
 from priornet.special.student_t import student_t_cdf
 
-__all__ = [
-    "checked_target",
-    "coordinates",
-    "crps",
-    "interval_score",
-    "nll",
-    "rmse",
-    "standard_student_t_crps",
-]
-
-
 # a as a series in u, radius 1/2: -ln 2, then (-1)^n (1 - 2^(1-n)) zeta(n, 1/2) / n for u^(n-1).
 _NEAR = 1 / 16
 _ZETA = torch.special.zeta(torch.arange(2.0, 18.0, dtype=torch.float64), 0.5).tolist()

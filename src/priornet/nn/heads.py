@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from priornet.checks import is_fusing, lifted
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart, ProductNormalWishart
-from priornet.losses._kernels.autograd import Leaf
+from priornet.losses._closed_form import Leaf
 
 Covariance = Literal["full", "diagonal"]
 

@@ -9,17 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = [
-    "cache_pieces",
-    "elementwise",
-    "horner",
-    "log_tail",
-    "normal_cdf",
-    "phi",
-    "phi_value",
-    "plain_phi",
-]
-
 
 def elementwise(
     value: Callable[..., Tensor], *slopes: Callable[..., Tensor]

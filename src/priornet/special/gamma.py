@@ -26,18 +26,6 @@ from torch import Tensor
 
 from priornet.special.elementwise import elementwise, horner, phi_value
 
-__all__ = [
-    "delta_psi",
-    "digamma_gap",
-    "entropy_gap",
-    "excess_of_gap",
-    "log_gamma_gap",
-    "psi_gap",
-    "stirling_bregman",
-    "stirling_gap",
-    "trigamma_gap",
-]
-
 # Coefficients in 1/y^2, for k = 1, 2, ...; the odd or even leading power is applied by the caller.
 # Those that functions with slopes of their own share come from the code, not from the module:
 # torch.compile with ``dynamic=True`` makes inputs of a module's floats, and cannot hand one to the

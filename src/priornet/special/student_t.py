@@ -32,8 +32,6 @@ from torch import Tensor
 
 from priornet.special.elementwise import cache_pieces, elementwise, horner
 
-__all__ = ["student_t_cdf", "student_t_icdf"]
-
 
 class _Rule(NamedTuple):
     """What reaches the precision of one dtype."""

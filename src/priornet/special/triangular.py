@@ -19,25 +19,6 @@ from torch import Tensor
 
 from priornet.special.elementwise import phi
 
-__all__ = [
-    "cholesky",
-    "in_planes",
-    "inverse",
-    "inverse_outer",
-    "inverse_trace",
-    "logdet",
-    "logdet_divergence",
-    "matvec",
-    "outer",
-    "precision_cholesky",
-    "product",
-    "rank_one_inverse",
-    "solve",
-    "sum_of_squares",
-    "transpose_matvec",
-    "transpose_solve",
-]
-
 _UNROLLED = 3
 _SUBSTITUTED = 8
 

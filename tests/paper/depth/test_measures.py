@@ -124,7 +124,7 @@ def test_sampled_information_of_an_ensemble_is_that_of_its_mixture():
 
 
 def test_sampled_information_of_many_pixels_is_close_to_quadrature():
-    from priornet.distributions.information import ensemble_information
+    from priornet.distributions.ensemble import ensemble_information
 
     given = ensemble(n=1)
     found = ImageMeasures(NYU, information_draws=4)

@@ -19,18 +19,6 @@ from priornet.special.gamma import (
     trigamma_gap,
 )
 
-__all__ = [
-    "end",
-    "endd",
-    "evidential",
-    "gamma_gaps",
-    "gaussian_nll",
-    "reverse_kl",
-    "student_constant",
-    "wishart_divergence",
-]
-
-
 # Poles (p, c), fitted to 40 digits over y >= 1: mu to 3e-7, its slope and curvature to 5e-7 of
 # 1/(2y) and 1/(2y^2). The c sum to 1/12, which makes them right for large y.
 _BINET = (

@@ -21,15 +21,6 @@ from priornet.checks import values_visible
 from priornet.distributions import NormalWishart
 from priornet.special.elementwise import cache_pieces
 
-__all__ = [
-    "Kernel",
-    "Leaf",
-    "closed_form",
-    "kernel_gradient",
-    "scalar_belief",
-    "scalar_parameters",
-]
-
 Kernel = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]], None]
 """Writes the loss and its gradients: (parameters, constants, loss, gradients) -> None."""
 

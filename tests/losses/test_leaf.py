@@ -8,7 +8,7 @@ import torch
 from _asserts import assert_close
 from priornet import losses
 from priornet.distributions import Gaussian
-from priornet.losses._kernels.autograd import kernel_gradient
+from priornet.losses._closed_form import kernel_gradient
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
 

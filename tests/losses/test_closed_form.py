@@ -21,7 +21,7 @@ from priornet.distributions import (
     covariance_averages,
     precision_averages,
 )
-from priornet.losses._kernels import autograd as module
+from priornet.losses import _closed_form as module
 from priornet.special import elementwise
 
 S, B = 3, 4

@@ -9,7 +9,7 @@ from mpmath import mpf
 from torch import Tensor
 
 from _asserts import assert_close
-from priornet.losses._kernels.scalar import gamma_gaps, student_constant, wishart_divergence
+from priornet.losses._kernels import gamma_gaps, student_constant, wishart_divergence
 from priornet.special import gamma
 from priornet.special.elementwise import phi_value
 
