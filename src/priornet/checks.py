@@ -254,8 +254,10 @@ def check_matrix_shapes(loc_name: str, loc: Tensor, name: str, matrix: Tensor) -
         )
 
 
-def check_mask(mask: Tensor, batch: Size) -> None:
-    """Check for a boolean mask of the batch shape, true where the target counts."""
+def check_mask(mask: Tensor | None, batch: Size) -> None:
+    """Check for no mask, or a boolean one of the batch shape, true where the target counts."""
+    if mask is None:
+        return
     if mask.dtype != torch.bool:
         raise TypeError(f"`mask` must be boolean, true where the target counts; got {mask.dtype}.")
     check_shape("mask", mask, batch)

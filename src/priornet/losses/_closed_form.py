@@ -3,7 +3,7 @@
 Eager autograd issues some hundred operations per loss: on images each of them is a trip to memory,
 on the small batches of stacked training each costs more than its arithmetic. A *kernel* writes loss
 and gradient together instead. Under ``torch.compile``, ``torch.func`` and forward mode, for second
-derivatives, and where a target or a prior wants a gradient too, the composed formula is used.
+derivatives, and where a target or a prior wants a gradient too, the formula itself is used.
 
 Training asks :func:`kernel_gradient` first: autograd's engine takes longer than a small batch.
 """
@@ -11,18 +11,20 @@ Training asks :func:`kernel_gradient` first: autograd's engine takes longer than
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
 from priornet.checks import values_visible
-from priornet.distributions import NormalWishart
+from priornet.distributions import Gaussian, NormalWishart
 from priornet.special.elementwise import cache_pieces
 
-Kernel = Callable[[Sequence[Tensor], Sequence[Tensor], Tensor, Sequence[Tensor]], None]
+Constants = tuple[Any, ...]
+Kernel = Callable[[Sequence[Tensor], Sequence[Any], Tensor, Sequence[Tensor]], None]
 """Writes the loss and its gradients: (parameters, constants, loss, gradients) -> None."""
+Prediction = TypeVar("Prediction", NormalWishart, Gaussian)
 
 _ALIVE = 4  # a kernel keeps more tensors alive than one operation does: its pieces are smaller
 
@@ -34,36 +36,61 @@ class _ClosedForm(torch.autograd.Function):
     def forward(
         ctx: Any,
         kernel: Kernel,
-        composed: Callable[..., Tensor],
-        prediction: Distribution,
-        constants: tuple[Tensor, ...],
+        formula: Callable[[Any], Tensor],
+        prediction: NormalWishart | Gaussian,
+        constants: Constants,
         *parameters: Tensor,
     ) -> Tensor:
         loss, ctx.gradients = _evaluate(kernel, parameters, constants)
-        ctx.save_for_backward(*parameters, *constants)
-        ctx.kernel, ctx.composed, ctx.count = kernel, composed, len(parameters)
+        tensors, ctx.numbers = _split(constants)
+        ctx.save_for_backward(*parameters, *tensors)
+        ctx.kernel, ctx.formula, ctx.count = kernel, formula, len(parameters)
         ctx.prediction = prediction
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         saved, needed = ctx.saved_tensors, ctx.needs_input_grad[4:]
-        parameters, constants = saved[: ctx.count], saved[ctx.count :]
+        parameters = saved[: ctx.count]
         if torch.is_grad_enabled():  # a second derivative is wanted: differentiate the formula
             wanted = [p for p, n in zip(parameters, needed, strict=True) if n]
-            loss = ctx.composed(*parameters, *constants)
+            loss = ctx.formula(_rebuilt(ctx.prediction, *parameters))
             found = iter(torch.autograd.grad(loss, wanted, grad, create_graph=True))
             return None, None, None, None, *(next(found) if n else None for n in needed)
         # The gradients are scaled where they lie and given away; a retained graph asks again.
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
-            _, gradients = _evaluate(ctx.kernel, parameters, constants)
+            _, gradients = _evaluate(ctx.kernel, parameters, (*saved[ctx.count :], *ctx.numbers))
         scaled = (g if n else None for g, n in zip(gradients.mul_(grad), needed, strict=True))
         return None, None, None, None, *scaled
 
 
+def columns(prediction: NormalWishart | Gaussian) -> tuple[Tensor, ...]:
+    """Return loc, root of the (mean) precision, belief and excess, K = 1: views ``(*batch,)``."""
+    first = prediction.loc.squeeze(-1), prediction.precision_tril.squeeze((-2, -1))
+    if isinstance(prediction, Gaussian):
+        return first
+    return *first, prediction.belief, prediction.excess
+
+
+def _rebuilt(
+    like: NormalWishart | Gaussian, loc: Tensor, root: Tensor, *others: Tensor
+) -> NormalWishart | Gaussian:
+    """Build a prediction of the same kind from its columns."""
+    loc, tril = loc.unsqueeze(-1), root[..., None, None]
+    if isinstance(like, Gaussian):
+        return Gaussian(loc, precision_tril=tril, validate_args=False)
+    return NormalWishart.from_excess(loc, tril, *others, validate_args=False)
+
+
+def _split(constants: Constants) -> tuple[tuple[Tensor, ...], Constants]:
+    """Separate the tensors from the number that may follow them."""
+    n = len(constants) - (not isinstance(constants[-1], Tensor))
+    return constants[:n], constants[n:]
+
+
 def _evaluate(
-    kernel: Kernel, parameters: Sequence[Tensor], constants: Sequence[Tensor]
+    kernel: Kernel, parameters: Sequence[Tensor], constants: Constants
 ) -> tuple[Tensor, Tensor]:
     """Compute a loss and its gradients ``(n, *batch)``, one cache-sized piece after the other."""
     first = parameters[0]
@@ -74,12 +101,13 @@ def _evaluate(
         kernel(parameters, constants, loss, gradients.unbind())
         return loss, gradients
     flat = [p.reshape(-1) for p in parameters]
-    rows = [_flat(c, first) for c in constants]
+    tensors, numbers = _split(constants)
+    rows = [_flat(c, first) for c in tensors]
     flat_loss, flat_gradients = loss.reshape(-1), gradients.flatten(1)
     for at in pieces:
         kernel(
             [p[at] for p in flat],
-            [r if r.dim() == 0 else r[..., at] for r in rows],
+            [*(r if r.dim() == 0 else r[..., at] for r in rows), *numbers],
             flat_loss[at],
             flat_gradients[:, at].unbind(),
         )
@@ -96,25 +124,25 @@ def _flat(constant: Tensor, like: Tensor) -> Tensor:
 
 def closed_form(
     kernel: Kernel,
-    composed: Callable[..., Tensor],
-    prediction: Distribution,
-    parameters: tuple[Tensor, ...],
-    constants: tuple[Tensor, ...],
+    prediction: Prediction,
+    constants: Constants,
+    formula: Callable[[Prediction], Tensor],
 ) -> Tensor:
-    """Compute a loss per element by a kernel where possible, else by its composed formula.
+    """Compute a loss per element by a kernel where possible, else by its formula.
 
     Args:
         kernel: Writes value and gradients, see :data:`Kernel`.
-        composed: The same loss as a differentiable function of all tensors, one after the other.
-        prediction: What the loss judges.
-        parameters: Its parameters, of the batch shape, which may want a gradient.
-        constants: Tensors that broadcast with the batch, after leading axes of their own.
+        prediction: What the loss judges, K = 1; its parameters may want a gradient.
+        constants: Tensors that broadcast with the batch, after leading axes of their own; then at
+            most one number.
+        formula: The same loss as a differentiable function of the prediction.
     """
-    if not values_visible(*parameters, *constants) or (
-        torch.is_grad_enabled() and any(c.requires_grad for c in constants)
+    parameters, (tensors, _) = columns(prediction), _split(constants)
+    if not values_visible(*parameters, *tensors) or (
+        torch.is_grad_enabled() and any(c.requires_grad for c in tensors)
     ):
-        return composed(*parameters, *constants)
-    return _ClosedForm.apply(kernel, composed, prediction, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
+        return formula(prediction)
+    return _ClosedForm.apply(kernel, formula, prediction, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
 
 
 def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
@@ -135,18 +163,6 @@ def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
         return None
     gradients, node.gradients = node.gradients, None
     return gradients.movedim(0, -1)
-
-
-def scalar_parameters(nw: NormalWishart) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return loc, root of the mean precision, belief and excess, K = 1: views ``(*batch,)``."""
-    return nw.loc.squeeze(-1), nw.precision_tril.squeeze((-2, -1)), nw.belief, nw.excess
-
-
-def scalar_belief(loc: Tensor, root: Tensor, belief: Tensor, excess: Tensor) -> NormalWishart:
-    """Build the Normal-Wishart with those parameters, for composed formulas."""
-    return NormalWishart.from_excess(
-        loc.unsqueeze(-1), root[..., None, None], belief, excess, validate_args=False
-    )
 
 
 class Leaf(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -159,6 +160,7 @@ def student_constant(excess: Tensor) -> tuple[Tensor, Tensor]:
 
 
 Tensors = Sequence[Tensor]
+Constants = Sequence[Any]  # tensors, then perhaps a number
 _LOG_2PI = math.log(2 * math.pi)
 
 
@@ -169,7 +171,7 @@ def _precision_divergence(c: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
     return value, x.mul_(x + 2)
 
 
-def gaussian_nll(parameters: Tensors, constants: Tensors, loss: Tensor, grads: Tensors) -> None:
+def gaussian_nll(parameters: Tensors, constants: Constants, loss: Tensor, grads: Tensors) -> None:
     """Compute the Gaussian NLL, Eq. (19): loc and root of the precision; target."""
     (loc, c), (y,) = parameters, constants
     off = loc - y
@@ -179,7 +181,7 @@ def gaussian_nll(parameters: Tensors, constants: Tensors, loss: Tensor, grads: T
     torch.addcmul(torch.log(c).neg_(), z, z, value=0.5, out=loss).add_(0.5 * _LOG_2PI)
 
 
-def end(parameters: Tensors, constants: Tensors, loss: Tensor, grads: Tensors) -> None:
+def end(parameters: Tensors, constants: Constants, loss: Tensor, grads: Tensors) -> None:
     """Compute the mean KL of the members to one Gaussian, Eq. (12): loc, c; members' averages.
 
     Constants are anchor, shift, root of the inverse mean variance, scatter of the means and gap.
@@ -194,17 +196,10 @@ def end(parameters: Tensors, constants: Tensors, loss: Tensor, grads: Tensors) -
     torch.addcmul(within.add_(gap), square.mul_(c), c, out=loss).mul_(0.5)
 
 
-def reverse_kl(
-    parameters: Tensors,
-    constants: Tensors,
-    loss: Tensor,
-    grads: Tensors,
-    beta: Tensor | float | None = None,
-) -> None:
-    r"""Compute the reverse KL, Eq. (11): KL to the prior plus ``beta`` expected likelihoods.
+def reverse_kl(parameters: Tensors, constants: Constants, loss: Tensor, grads: Tensors) -> None:
+    """Compute the reverse KL, Eq. (11): KL to the prior plus ``beta`` expected likelihoods.
 
-    Constants are the prior's four parameters, then the target, then ``beta`` if it is a tensor.
-    Without a target only the divergence is left.
+    Constants are the prior's four parameters, then target and ``beta``; neither for the KL alone.
     """
     loc, c, belief, excess = parameters
     loc0, c0, belief0, excess0, *target = constants
@@ -222,9 +217,7 @@ def reverse_kl(
     twice = (x * x).add_(of_root, alpha=2).mul_(df0).add_(of_belief).add_(of_df, alpha=2)
     slope = torch.addcmul(2 * x, x, x).mul_(df0)  # nu0 (t - 1)
     if target:
-        y, *given = target
-        beta = given[0] if given else beta
-        assert beta is not None
+        y, beta = target
         # Eq. (25): P (y - m)^2 + 1/kappa + ln 2 pi - E ln |Lambda|.
         miss = loc - y
         weighted = miss * beta
@@ -243,20 +236,9 @@ def reverse_kl(
     torch.addcmul(twice, pull, c, out=loss).mul_(0.5)
 
 
-def evidential(
-    parameters: Tensors,
-    constants: Tensors,
-    loss: Tensor,
-    grads: Tensors,
-    coefficient: float = 0.0,
-) -> None:
-    r"""Compute Deep Evidential Regression: Student-T likelihood, Eqs. (4), (21), and regulariser.
-
-    Constants are the target, then the coefficient if it is a tensor.
-    """
-    loc, c, belief, excess = parameters
-    y, *given = constants
-    weight = given[0] if given else coefficient
+def evidential(parameters: Tensors, constants: Constants, loss: Tensor, grads: Tensors) -> None:
+    """Compute the Student-T likelihood, Eqs. (4), (21), and regulariser: target; coefficient."""
+    (loc, c, belief, excess), (y, weight) = parameters, constants
     off = loc - y
     df = excess + 2
     constant, constant_slope = student_constant(excess)
@@ -286,26 +268,18 @@ def evidential(
 
 
 def endd(
-    parameters: Tensors,
-    constants: Tensors,
-    loss: Tensor,
-    grads: Tensors,
-    temperature: float | None = 1.0,
-    tempering: str = "paper",
+    parameters: Tensors, constants: Constants, loss: Tensor, grads: Tensors, *, tempering: str
 ) -> None:
-    r"""EnD2, Eqs. (15) to (17): likelihood of a teacher's members through their averages.
+    """Compute EnD2, Eqs. (15) to (17): likelihood of a teacher's members through their averages.
 
-    Constants are the members (means and variances) or their five averages, then the temperature
-    if it is a tensor, which ``temperature`` = None says.
+    Constants are the members (means and variances) or their five averages, then the temperature.
     """
-    t = temperature
-    if t is None:
-        *constants, t = constants
-    if len(constants) == 2:
-        means, variances = constants
-        constants = scalar_averages(means, variances, 2 / (t + 1))  # Eq. (16)
+    *averages, t = constants
+    if len(averages) == 2:
+        means, variances = averages
+        averages = scalar_averages(means, variances, 2 / (t + 1))  # Eq. (16)
     if not isinstance(t, Tensor) and t == 1.0:
-        _likelihood(parameters, constants, loss, grads)
+        _likelihood(parameters, averages, loss, grads)
         return
     # Eq. (17): T kappa, nu_T and the scale of P; each slope is passed back by hand.
     loc, c, belief, excess = parameters
@@ -317,7 +291,7 @@ def endd(
         scale = (1 - rise / df).sqrt_()
         bend = (df * df).mul_(scale).mul_(2 * t).reciprocal_().mul_(rise)  # its slope over T
     excess = t * excess + (t - 1) * (1 if tempering == "exact" else 2)
-    _likelihood((loc, scale * c, t * belief, excess), constants, loss, grads)
+    _likelihood((loc, scale * c, t * belief, excess), averages, loss, grads)
     if bend is not None:
         grads[3].addcmul_(grads[1] * c, bend)
     grads[1].mul_(scale / t)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from types import UnionType
 from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, kl_divergence
+from torch.distributions import kl_divergence
 
 from priornet.checks import check_mask, check_same_kind, hidden, masked
 from priornet.distributions import (
@@ -23,13 +24,14 @@ from priornet.distributions import (
 )
 from priornet.distributions.averages import check_temperature
 from priornet.losses import _kernels
-from priornet.losses._closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._closed_form import closed_form
 from priornet.losses.prior_network import divergence
 from priornet.special import triangular
 from priornet.special.gamma import stirling_gap
 
 Tempering = Literal["paper", "mean-preserving", "exact"]
 
+_EXPLICIT = NormalWishart | ProductNormalWishart
 _TARGET = ("loc", "precision_tril", "belief", "excess")
 
 
@@ -74,68 +76,50 @@ def endd(
             f'unknown tempering "{tempering}"; choose one of: paper, mean-preserving, exact.'
         )
     check_temperature(temperature, nw.batch_shape, nw.loc)
-    product = isinstance(nw, ProductNormalWishart)
-    if isinstance(teacher, GaussianEnsemble):
-        _check_teacher(nw.loc, teacher)
-        teacher = teacher.coordinates() if product else teacher
-    else:
-        _check_averages(nw, teacher, PrecisionAverages)
-    _check_mask(mask, nw)
-    factors, t = (nw.factors if product else nw), temperature
-    if product and isinstance(t, Tensor) and t.dim():
-        t = t.unsqueeze(-1)  # one axis more: the coordinates
-    is_scalar = factors.k_dim == 1
-    if isinstance(teacher, GaussianEnsemble) and (mask is not None or not is_scalar):
+    _check_teacher(nw, teacher, PrecisionAverages, "its PrecisionAverages")
+    check_mask(mask, nw.batch_shape)
+    student, t = nw, temperature
+    if isinstance(nw, ProductNormalWishart):  # each coordinate by itself
+        student = nw.factors
+        teacher = teacher.coordinates() if isinstance(teacher, GaussianEnsemble) else teacher
+        t = t.unsqueeze(-1) if isinstance(t, Tensor) and t.dim() else t
+    assert isinstance(student, NormalWishart)
+    if isinstance(teacher, GaussianEnsemble) and (mask is not None or student.k_dim != 1):
         teacher = precision_averages(teacher, t)
     if isinstance(teacher, PrecisionAverages):
         teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
-    if isinstance(teacher, PrecisionAverages) and not is_scalar:
-        loss = _endd(factors, teacher, t, tempering)
-    else:
-        loss = _scalar_endd(factors, teacher, t, tempering)
-    return masked(loss.sum(-1) if product else loss, mask)
-
-
-def _scalar_endd(
-    nw: NormalWishart,
-    teacher: GaussianEnsemble | PrecisionAverages,
-    temperature: Tensor | float,
-    tempering: Tempering,
-) -> Tensor:
-    """Compute K = 1 in closed form where possible, from the members if they are known."""
-    if isinstance(teacher, GaussianEnsemble):
-        fixed = (teacher.means.squeeze(-1), teacher.covariances.squeeze((-2, -1)))
-    else:
-        anchor, shift, tril, spread, gap = teacher
-        fixed = (anchor.squeeze(-1), shift.squeeze(-1), tril.squeeze((-2, -1)), spread, gap)
-    number = None if isinstance(temperature, Tensor) else float(temperature)
-    last = (temperature,) if isinstance(temperature, Tensor) else ()
-    constants: tuple[Tensor, ...] = (*(f.detach() for f in fixed), *last)
-
-    def composed(*tensors: Tensor) -> Tensor:
-        student, given = scalar_belief(*tensors[:4]), tensors[4:]
-        t = given[-1] if number is None else number
-        if isinstance(teacher, GaussianEnsemble):
-            means, variances = (v.unsqueeze(-1) for v in given[:2])
-            averages = precision_averages(GaussianEnsemble(means, variances, False), t)
-        else:
-            anchor, shift, tril, spread, gap = given[:5]
-            averages = PrecisionAverages(
-                anchor.unsqueeze(-1), shift.unsqueeze(-1), tril[..., None, None], spread, gap
-            )
-        return _endd(student, averages, t, tempering)
-
-    kernel = functools.partial(_kernels.endd, temperature=number, tempering=tempering)
-    return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
+    loss = _endd(student, teacher, t, tempering)
+    return masked(loss if student is nw else loss.sum(-1), mask)
 
 
 def _endd(
     nw: NormalWishart,
-    averages: PrecisionAverages,
-    temperature: Tensor | float,
+    teacher: GaussianEnsemble | PrecisionAverages,
+    t: Tensor | float,
     tempering: Tempering,
 ) -> Tensor:
-    k_dim, t = nw.k_dim, temperature
+    """Compute EnD2 for any K; one target in closed form where possible."""
+
+    def formula(nw: NormalWishart) -> Tensor:
+        if isinstance(teacher, GaussianEnsemble):
+            return _tempered(nw, precision_averages(teacher, t), t, tempering)
+        return _tempered(nw, teacher, t, tempering)
+
+    if nw.k_dim != 1:
+        return formula(nw)
+    if isinstance(teacher, GaussianEnsemble):
+        constants = teacher.means.squeeze(-1), teacher.covariances.squeeze((-2, -1))
+    else:
+        constants = (average.reshape(nw.batch_shape) for average in teacher)
+    kernel = functools.partial(_kernels.endd, tempering=tempering)
+    return closed_form(kernel, nw, (*(c.detach() for c in constants), t), formula)
+
+
+def _tempered(
+    nw: NormalWishart, averages: PrecisionAverages, t: Tensor | float, tempering: Tempering
+) -> Tensor:
+    """Compute Eq. (17) from the averages, for any K."""
+    k_dim = nw.k_dim
     if not isinstance(t, Tensor) and t == 1:
         return _likelihood(nw.loc, nw.precision_tril, nw.belief, nw.excess, averages)
     # nu_T - K - 1, written in the excess so that a small one keeps its digits.
@@ -186,26 +170,18 @@ def proxy(
         max_belief: Bound on the fitted belief, for members that coincide.
         max_excess: Bound on the fitted excess.
     """
+    _check_teacher(nw, teacher, _EXPLICIT, "the NormalWishart fitted to it")
+    check_mask(mask, nw.batch_shape)
+    student = nw.factors if isinstance(nw, ProductNormalWishart) else nw
     if isinstance(teacher, GaussianEnsemble):
-        _check_teacher(nw.loc, teacher)
-        if isinstance(nw, ProductNormalWishart):
-            teacher = teacher.coordinates()
-        teacher = NormalWishart.fit(teacher, max_belief, max_excess)
-    if isinstance(teacher, ProductNormalWishart):
-        teacher = teacher.factors
-    if not isinstance(teacher, NormalWishart):
-        raise TypeError(
-            "`teacher` must be a GaussianEnsemble or the NormalWishart fitted to it; got "
-            f"{type(teacher).__name__}."
-        )
-    _check_mask(mask, nw)
-    factors = nw.factors if isinstance(nw, ProductNormalWishart) else nw
-    target = teacher
+        members = teacher if student is nw else teacher.coordinates()
+        teacher = NormalWishart.fit(members, max_belief, max_excess)
+    target = teacher.factors if isinstance(teacher, ProductNormalWishart) else teacher
     if mask is not None:
-        parameters = {name: getattr(teacher, name) for name in _TARGET}
+        parameters = {name: getattr(target, name) for name in _TARGET}
         target = NormalWishart.from_excess(**hidden(mask, **parameters), validate_args=False)
-    loss = divergence(factors, target)
-    return masked(loss.sum(-1) if factors is not nw else loss, mask)
+    loss = divergence(student, target)
+    return masked(loss if student is nw else loss.sum(-1), mask)
 
 
 def end(
@@ -224,43 +200,28 @@ def end(
         teacher: M Gaussians per input, or their :func:`covariance_averages`.
         mask: True where the target counts, shape ``(*batch,)``.
     """
+    _check_teacher(gaussian, teacher, CovarianceAverages, "its CovarianceAverages")
+    check_mask(mask, gaussian.batch_shape)
     if isinstance(teacher, GaussianEnsemble):
-        _check_teacher(gaussian.loc, teacher)
         teacher = covariance_averages(teacher)
-    else:
-        _check_averages(gaussian, teacher, CovarianceAverages)
-    _check_mask(mask, gaussian)
-    teacher = CovarianceAverages(**hidden(mask, **teacher._asdict()))
-    if gaussian.loc.shape[-1] == 1:
-        anchor, shift, tril, scatter, gap = teacher
-        matrices = (tril.squeeze((-2, -1)), scatter.squeeze((-2, -1)))
-        constants = (anchor.squeeze(-1), shift.squeeze(-1), *matrices, gap)
-        return masked(_scalar_end(gaussian, constants), mask)
-    return masked(_end(gaussian.loc, gaussian.precision_tril, teacher), mask)
+    return masked(_end(gaussian, CovarianceAverages(**hidden(mask, **teacher._asdict()))), mask)
 
 
-def _end(loc: Tensor, tril: Tensor, teacher: CovarianceAverages) -> Tensor:
-    """Compute Eq. (12) from the averages, for any K."""
-    to_teacher = (teacher.anchor - loc) + teacher.shift
-    off = triangular.sum_of_squares(triangular.transpose_matvec(tril, to_teacher))
-    between = (triangular.outer(tril) * teacher.scatter).sum((-2, -1))
-    within = triangular.logdet_divergence(tril, teacher.precision_tril) + teacher.gap
-    return 0.5 * (within + between + off)
+def _end(gaussian: Gaussian, teacher: CovarianceAverages) -> Tensor:
+    """Compute Eq. (12) from the averages; one target in closed form where possible."""
 
+    def formula(gaussian: Gaussian) -> Tensor:
+        tril = gaussian.precision_tril
+        to_teacher = (teacher.anchor - gaussian.loc) + teacher.shift
+        off = triangular.sum_of_squares(triangular.transpose_matvec(tril, to_teacher))
+        between = (triangular.outer(tril) * teacher.scatter).sum((-2, -1))
+        within = triangular.logdet_divergence(tril, teacher.precision_tril) + teacher.gap
+        return 0.5 * (within + between + off)
 
-def _scalar_end(gaussian: Gaussian, constants: tuple[Tensor, ...]) -> Tensor:
-    """Compute K = 1 in closed form where possible."""
-
-    def composed(loc: Tensor, root: Tensor, *given: Tensor) -> Tensor:
-        anchor, shift, tril, scatter, gap = given
-        vectors = (anchor.unsqueeze(-1), shift.unsqueeze(-1))
-        averages = CovarianceAverages(
-            *vectors, tril[..., None, None], scatter[..., None, None], gap
-        )
-        return _end(loc.unsqueeze(-1), root[..., None, None], averages)
-
-    parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
-    return closed_form(_kernels.end, composed, gaussian, parameters, constants)
+    if gaussian.loc.shape[-1] != 1:
+        return formula(gaussian)
+    constants = tuple(average.reshape(gaussian.batch_shape) for average in teacher)
+    return closed_form(_kernels.end, gaussian, constants, formula)
 
 
 def md_end(
@@ -275,57 +236,49 @@ def md_end(
         teacher: M Gaussians per input.
         mask: True where the target counts, shape ``(*batch,)``.
     """
-    if not isinstance(teacher, GaussianEnsemble):
-        raise TypeError(f"`teacher` must be a GaussianEnsemble; got {type(teacher).__name__}.")
+    _check_teacher(mixture, teacher)
     if mixture.n_members != teacher.n_members:
         raise ValueError(
             f"`mixture` has {mixture.n_members} heads but `teacher` has {teacher.n_members} "
             "members; MD-EnD pairs them one to one."
         )
-    _check_teacher(mixture.means[0], teacher)
-    _check_mask(mask, mixture)
+    check_mask(mask, mixture.batch_shape)
     stacked = None if mask is None else mask.expand((teacher.n_members, *mask.shape))
     members = hidden(stacked, loc=teacher.means, precision_tril=teacher.precision_tril)
-    targets = Gaussian(**members, validate_args=False)
     if teacher.k_dim == 1:
         # The KL between two Gaussians is EnD from one member: no shift, no scatter, no gap.
-        loc, tril = targets.loc.squeeze(-1), targets.precision_tril.squeeze((-2, -1))
+        loc, tril = members["loc"], members["precision_tril"]
         zero = torch.zeros_like(loc)
-        per_head = _scalar_end(mixture.members, (loc, zero, tril, zero, zero))
+        single = CovarianceAverages(loc, zero, tril, torch.zeros_like(tril), zero[..., 0])
+        per_head = _end(mixture.members, single)
     else:
-        per_head = kl_divergence(targets, mixture.members)
+        per_head = kl_divergence(Gaussian(**members, validate_args=False), mixture.members)
     return masked(per_head.mean(0), mask)
 
 
-def _check_mask(mask: Tensor | None, prediction: Distribution) -> None:
-    if mask is not None:
-        check_mask(mask, prediction.batch_shape)
-
-
-def _check_averages(
-    prediction: Distribution,
-    averages: PrecisionAverages | CovarianceAverages,
-    kind: type[PrecisionAverages] | type[CovarianceAverages],
+def _check_teacher(
+    prediction: NormalWishart | ProductNormalWishart | Gaussian | GaussianEnsemble,
+    teacher: object,
+    other: type | UnionType = GaussianEnsemble,
+    name: str = "",
 ) -> None:
-    if not isinstance(averages, kind):
-        raise TypeError(
-            f"`teacher` must be a GaussianEnsemble or its {kind.__name__}; got "
-            f"{type(averages).__name__}."
-        )
+    """Check for members, or averages of them, that fit the prediction; or for another kind."""
+    if not isinstance(teacher, GaussianEnsemble | other):
+        kinds = "a GaussianEnsemble" + (name and f" or {name}")
+        raise TypeError(f"`teacher` must be {kinds}; got {type(teacher).__name__}.")
     expected, hint = (*prediction.batch_shape, *prediction.event_shape), ""
-    if isinstance(prediction, ProductNormalWishart):
-        expected, hint = (*expected, 1), " (averages of `ensemble.coordinates()`)"
-    if tuple(averages.anchor.shape) != expected:
+    if isinstance(teacher, GaussianEnsemble):
+        loc = prediction.means if isinstance(prediction, GaussianEnsemble) else prediction.loc
+        check_same_kind("teacher", teacher.means, "the prediction", loc)
+        what, found = "members", tuple(teacher.means.shape[1:])
+    elif isinstance(teacher, PrecisionAverages | CovarianceAverages):
+        what, found = "averages", tuple(teacher.anchor.shape)
+        if isinstance(prediction, ProductNormalWishart):
+            expected, hint = (*expected, 1), " (averages of `ensemble.coordinates()`)"
+    else:
+        return  # a Normal-Wishart: the divergence checks it
+    if found != expected:
         raise ValueError(
-            f"`teacher` must hold averages of shape {expected}{hint}, like the prediction; got "
-            f"{tuple(averages.anchor.shape)}."
-        )
-
-
-def _check_teacher(loc: Tensor, teacher: GaussianEnsemble) -> None:
-    check_same_kind("teacher", teacher.means, "the prediction", loc)
-    if teacher.means.shape[1:] != loc.shape:
-        raise ValueError(
-            f"`teacher` must have members of shape {tuple(loc.shape)}, like the prediction; got "
-            f"{tuple(teacher.means.shape[1:])}."
+            f"`teacher` must have {what} of shape {expected}{hint}, like the prediction; got "
+            f"{found}."
         )

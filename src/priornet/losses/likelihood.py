@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-
 from torch import Tensor
 from torch.distributions import Distribution
 
 from priornet.checks import check_weight, masked, prepare_target
 from priornet.distributions import Gaussian, NormalWishart
 from priornet.losses import _kernels
-from priornet.losses._closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._closed_form import closed_form
 
 
 def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -41,19 +39,11 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
         )
     y = prepare_target(distribution, mean, y, mask)
     if isinstance(distribution, Gaussian) and distribution.event_shape[0] == 1:
-        return masked(_scalar_nll(distribution, y), mask)
+        loss = closed_form(
+            _kernels.gaussian_nll, distribution, (y.squeeze(-1),), lambda same: -same.log_prob(y)
+        )
+        return masked(loss, mask)
     return masked(-distribution.log_prob(y), mask)
-
-
-def _scalar_nll(gaussian: Gaussian, y: Tensor) -> Tensor:
-    """Compute K = 1 in closed form where possible."""
-
-    def composed(loc: Tensor, root: Tensor, y: Tensor) -> Tensor:
-        same = Gaussian(loc.unsqueeze(-1), root[..., None, None], validate_args=False)
-        return -same.log_prob(y.unsqueeze(-1))
-
-    parameters = (gaussian.loc.squeeze(-1), gaussian.precision_tril.squeeze((-2, -1)))
-    return closed_form(_kernels.gaussian_nll, composed, gaussian, parameters, (y.squeeze(-1),))
 
 
 def beta_nll(
@@ -105,24 +95,13 @@ def evidential(
     """
     check_weight("coefficient", coefficient, nw.batch_shape, nw.loc)
     y = prepare_target(nw, nw.loc, y, mask)
+
+    def formula(nw: NormalWishart) -> Tensor:
+        nll = -nw.predictive().log_prob(y)
+        evidence = 2 * nw.belief + 0.5 * nw.df
+        return nll + coefficient * (y - nw.loc).abs().sum(-1) * evidence
+
     if nw.k_dim != 1:
-        return masked(_evidential(nw, y, coefficient), mask)
-    constants = (y.squeeze(-1),)
-    number = 0.0
-    if isinstance(coefficient, Tensor):
-        constants = (*constants, coefficient)
-    else:
-        number = float(coefficient)
-
-    def composed(*tensors: Tensor) -> Tensor:
-        belief, rest = scalar_belief(*tensors[:4]), tensors[4:]
-        return _evidential(belief, rest[0].unsqueeze(-1), rest[1] if len(rest) > 1 else number)
-
-    kernel = functools.partial(_kernels.evidential, coefficient=number)
-    return masked(closed_form(kernel, composed, nw, scalar_parameters(nw), constants), mask)
-
-
-def _evidential(nw: NormalWishart, y: Tensor, coefficient: Tensor | float) -> Tensor:
-    nll = -nw.predictive().log_prob(y)
-    evidence = 2 * nw.belief + 0.5 * nw.df
-    return nll + coefficient * (y - nw.loc).abs().sum(-1) * evidence
+        return masked(formula(nw), mask)
+    constants = (y.squeeze(-1), coefficient)
+    return masked(closed_form(_kernels.evidential, nw, constants, formula), mask)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 from torch import Tensor
@@ -19,7 +18,7 @@ from priornet.checks import (
 )
 from priornet.distributions import NormalWishart, ProductNormalWishart
 from priornet.losses import _kernels
-from priornet.losses._closed_form import closed_form, scalar_belief, scalar_parameters
+from priornet.losses._closed_form import closed_form, columns
 
 Explicit = NormalWishart | ProductNormalWishart
 
@@ -50,41 +49,20 @@ def divergence(nw: NormalWishart, prior: NormalWishart) -> Tensor:
     if nw.k_dim != 1 or (prior.batch_shape, prior.event_shape) != (nw.batch_shape, nw.event_shape):
         return kl_divergence(nw, prior)
     check_same_kind("teacher", prior.belief, "the prediction", nw.belief)
-    return _scalar_reverse_kl(nw, prior, None, None)
+    return _reverse_kl(nw, prior, None, 0.0)
 
 
-def _scalar_reverse_kl(
-    nw: NormalWishart, prior: NormalWishart, y: Tensor | None, beta: Tensor | float | None
-) -> Tensor:
-    """Compute Eq. (11) for K = 1, in closed form where possible; the KL alone without a target."""
-    constants = scalar_parameters(prior)
-    if y is not None:
-        constants = (*constants, y.squeeze(-1))
-    if isinstance(beta, Tensor):
-        constants = (*constants, beta)
+def _reverse_kl(nw: Explicit, prior: Explicit, y: Tensor | None, beta: Tensor | float) -> Tensor:
+    """Compute Eq. (11), or the KL alone without a target; in closed form where possible."""
 
-    def composed(*tensors: Tensor) -> Tensor:
-        belief, given = scalar_belief(*tensors[:4]), scalar_belief(*tensors[4:8])
-        rest = tensors[8:]
-        return _reverse_kl(
-            belief,
-            given,
-            rest[0].unsqueeze(-1) if rest else None,
-            rest[1] if len(rest) > 1 else beta,
-        )
+    def formula(nw: Explicit) -> Tensor:
+        to_prior = kl_divergence(nw, prior)
+        return to_prior if y is None else to_prior - beta * nw.expected_log_prob(y)
 
-    number = None if isinstance(beta, Tensor) else beta
-    kernel = functools.partial(_kernels.reverse_kl, beta=number)
-    return closed_form(kernel, composed, nw, scalar_parameters(nw), constants)
-
-
-def _reverse_kl(
-    nw: Explicit, prior: Explicit, y: Tensor | None, beta: Tensor | float | None
-) -> Tensor:
-    to_prior = kl_divergence(nw, prior)
-    if y is None or beta is None:
-        return to_prior
-    return to_prior - beta * nw.expected_log_prob(y)
+    if not isinstance(nw, NormalWishart) or not isinstance(prior, NormalWishart) or nw.k_dim != 1:
+        return formula(nw)
+    target = () if y is None else (y.squeeze(-1), beta)
+    return closed_form(_kernels.reverse_kl, nw, (*columns(prior), *target), formula)
 
 
 def reverse_kl(
@@ -128,8 +106,6 @@ def reverse_kl(
         raise ValueError("`y` is needed unless `beta` is 0 (out-of-domain inputs have no target).")
     else:
         y = prepare_target(nw, nw.loc, y, mask)
-    if isinstance(nw, NormalWishart) and isinstance(prior, NormalWishart) and nw.k_dim == 1:
-        return masked(_scalar_reverse_kl(nw, prior, y, beta), mask)
     return masked(_reverse_kl(nw, prior, y, beta), mask)
 
 
