@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Size, Tensor
@@ -24,14 +24,13 @@ __all__ = [
     "check_finite",
     "check_greater",
     "check_mask",
-    "check_matrix_shapes",
     "check_not_negative",
+    "check_parameters",
     "check_same_kind",
     "check_setting",
     "check_shape",
     "check_tril",
     "check_values",
-    "check_vector_shapes",
     "check_weight",
     "common_tensors",
     "hidden",
@@ -40,8 +39,8 @@ __all__ = [
     "masked",
     "prepare_target",
     "values_visible",
+    "wants_check",
 ]
-
 
 _HALF = (torch.bfloat16, torch.float16)
 _FULL = (torch.float32, torch.float64)
@@ -63,7 +62,8 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
         elif not isinstance(value, (int, float)):
             raise TypeError(f"`{name}` must be a tensor or a number; got {type(value).__name__}.")
     if not tensors:
-        raise TypeError(f"at least one of {_listing(named)} must be a tensor.")
+        listing = ", ".join(f"`{name}`" for name in named)
+        raise TypeError(f"at least one of {listing} must be a tensor.")
     first_name, first = next(iter(tensors.items()))
     for name, value in tensors.items():
         check_same_kind(name, value, first_name, first)
@@ -76,10 +76,6 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
 def lifted(value: Tensor) -> Tensor:
     """Convert half precision to float32; keep anything else."""
     return value.float() if value.dtype in _HALF else value
-
-
-def _listing(names: Sequence[str] | dict[str, Tensor | float]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def check_same_kind(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
@@ -139,15 +135,18 @@ def check_batch(name: str, value: Tensor, batch: Size, event: Sequence[int]) -> 
         )
 
 
-def _in_forward_mode() -> bool:
-    return forward_ad._current_level >= 0  # pyright: ignore[reportPrivateUsage] (no public way)
-
-
 def values_visible(*tensors: Tensor) -> bool:
     """Check that numbers can be read now: not under compile, vmap or grad transforms."""
-    if torch.compiler.is_compiling() or _in_forward_mode():
+    in_forward_mode = forward_ad._current_level >= 0  # pyright: ignore[reportPrivateUsage] (no public way)
+    if torch.compiler.is_compiling() or in_forward_mode:
         return False
     return not any(_is_transformed(t) or _is_batched(t) for t in tensors)
+
+
+def wants_check(validate_args: bool | None, *parameters: Tensor) -> bool:
+    """Decide on a look at parameter values: as torch does by default, where they can be read."""
+    wanted = Distribution._validate_args if validate_args is None else validate_args  # pyright: ignore[reportPrivateUsage]
+    return bool(wanted) and values_visible(*parameters)
 
 
 # torch 2.11 calls every trace an export. (2.9 is less than 2.13: these compare as versions.)
@@ -227,31 +226,73 @@ def check_tril(name: str, tril: Tensor) -> None:
     check_values(name, diagonal, diagonal > 0, "positive on the diagonal")
 
 
-def check_vector_shapes(loc_name: str, loc: Tensor, name: str, vector: Tensor) -> None:
-    """Check the shapes of two vectors ``(*batch, K)``."""
-    if loc.dim() < 1 or loc.shape[-1] < 1:
-        raise ValueError(
-            f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
-        )
-    if tuple(vector.shape[-1:]) != tuple(loc.shape[-1:]):
-        raise ValueError(
-            f"`{name}` must have shape (*batch, {loc.shape[-1]}), one value per coordinate, to go "
-            f"with `{loc_name}` {tuple(loc.shape)}; got {tuple(vector.shape)}."
-        )
+Named = Mapping[str, Tensor | float]
 
 
-def check_matrix_shapes(loc_name: str, loc: Tensor, name: str, matrix: Tensor) -> None:
-    """Check the shapes of a vector ``(*batch, K)`` and a matrix ``(*batch, K, K)``."""
-    if loc.dim() < 1 or loc.shape[-1] < 1:
+def check_parameters(
+    validate_args: bool | None,
+    *,
+    vectors: Named | None = None,
+    trils: Named | None = None,
+    numbers: Named | None = None,
+    of_wishart: bool = False,
+) -> list[Tensor]:
+    """Check the parameters of a distribution; convert them to tensors of one dtype and device.
+
+    Values are looked at as torch does by default, where they can be read: locations must be finite,
+    factors lower triangular with a positive diagonal, everything else above its bound.
+
+    Args:
+        validate_args: Look at values; torch's default when None.
+        vectors: By name, ``(*batch, K)``.
+        trils: Cholesky factors, ``(*batch, K, K)``.
+        numbers: ``(*batch,)``.
+        of_wishart: ``df`` belong to a Wishart, and must exceed K - 1 instead of 0.
+
+    Returns:
+        Tensors in the order of vectors, factors and numbers, not broadcast.
+    """
+    vectors, trils, numbers = vectors or {}, trils or {}, numbers or {}
+    given = {**vectors, **trils, **numbers}
+    named = dict(zip(given, common_tensors(**given), strict=True))
+    axes = {name: 1 if name in vectors else 2 if name in trils else 0 for name in named}
+    k_dim = _check_dimension(named, axes)
+    broadcast_batch(**{name: v.shape[: v.dim() - axes[name]] for name, v in named.items()})
+    if wants_check(validate_args, *named.values()):
+        lowest = {"excess": (-2.0, "-2, which is df = K - 1, so that it is proper")}
+        if of_wishart:
+            says = f"K - 1 = {k_dim - 1} so that the distribution is proper"
+            lowest["df"] = (k_dim - 1, says)
+        for name, value in named.items():
+            if name in trils:
+                check_tril(name, value)
+            elif name in ("loc", "means"):
+                check_finite(name, value)
+            else:
+                check_greater(name, value, *lowest.get(name, (0.0, "")))
+    return list(named.values())
+
+
+def _check_dimension(named: Mapping[str, Tensor], axes: Mapping[str, int]) -> int:
+    """Check that vectors and matrices have one dimension, that of the first; return it."""
+    first_name, first = next(iter(named.items()))
+    if not axes[first_name]:  # all are numbers
+        return 1
+    k_dim = first.shape[-1] if first.dim() else 0
+    event = "K" if axes[first_name] == 1 else "K, K"
+    if tuple(first.shape[-axes[first_name] :]) != (k_dim,) * axes[first_name] or k_dim < 1:
         raise ValueError(
-            f"`{loc_name}` must have shape (*batch, K) with K >= 1; got {tuple(loc.shape)}."
+            f"`{first_name}` must have shape (*batch, {event}) with K >= 1; got "
+            f"{tuple(first.shape)}."
         )
-    k_dim = loc.shape[-1]
-    if tuple(matrix.shape[-2:]) != (k_dim, k_dim):
-        raise ValueError(
-            f"`{name}` must have shape (*batch, {k_dim}, {k_dim}) to go with `{loc_name}` "
-            f"{tuple(loc.shape)}; got {tuple(matrix.shape)}."
-        )
+    for name, value in named.items():
+        if axes[name] and tuple(value.shape[-axes[name] :]) != (k_dim,) * axes[name]:
+            event = f"{k_dim}" if axes[name] == 1 else f"{k_dim}, {k_dim}"
+            raise ValueError(
+                f"`{name}` must have shape (*batch, {event}) to go with `{first_name}` "
+                f"{tuple(first.shape)}; got {tuple(value.shape)}."
+            )
+    return k_dim
 
 
 def check_mask(mask: Tensor | None, batch: Size) -> None:
@@ -312,16 +353,14 @@ def hidden(mask: Tensor | None, **parameters: Tensor) -> dict[str, Tensor]:
     """
     if mask is None:
         return parameters
-    return {name: _hide(name, value, mask) for name, value in parameters.items()}
-
-
-def _hide(name: str, value: Tensor, mask: Tensor) -> Tensor:
-    mask = mask.reshape(mask.shape + (1,) * (value.dim() - mask.dim()))
-    if name == "precision_tril":
-        neutral = torch.eye(value.shape[-1], dtype=value.dtype, device=value.device)
-    else:
+    shown: dict[str, Tensor] = {}
+    for name, value in parameters.items():
         neutral = value.new_tensor(1.0 if name in ("belief", "excess") else 0.0)
-    return torch.where(mask, value, neutral)
+        if name == "precision_tril":
+            neutral = torch.eye(value.shape[-1], dtype=value.dtype, device=value.device)
+        counts = mask.reshape(mask.shape + (1,) * (value.dim() - mask.dim()))
+        shown[name] = torch.where(counts, value, neutral)
+    return shown
 
 
 def masked(loss: Tensor, mask: Tensor | None) -> Tensor:

@@ -90,8 +90,6 @@ def stack_priors(priors: Sequence[NormalWishart]) -> NormalWishart:
         >>> stack_priors([semi_informative_prior(y), semi_informative_prior(2 * y)]).batch_shape
         torch.Size([2, 1])
     """
-    fields = ("loc", "precision_tril", "belief", "excess")
-    columns = {
-        name: torch.stack([getattr(nw, name) for nw in priors]).unsqueeze(1) for name in fields
-    }
-    return NormalWishart.from_excess(**columns, validate_args=False)
+    names = ("loc", "precision_tril", "belief", "excess")
+    columns = {name: torch.stack([getattr(nw, name) for nw in priors]) for name in names}
+    return NormalWishart.unchecked(**{name: c.unsqueeze(1) for name, c in columns.items()})

@@ -27,7 +27,7 @@ from _beliefs import (
     seeded,
 )
 from priornet.distributions import MultivariateStudentT, StudentT
-from priornet.distributions.factors import CovarianceFactor, PrecisionFactor
+from priornet.distributions.factors import Factor
 
 # Partly typed, partly wrongly: checked by the tests themselves.
 stats: Any = scipy.stats
@@ -146,13 +146,15 @@ def test_density_integrates_to_one_and_to_its_marginals():
 def test_either_factor_gives_the_same_distribution(k_dim):
     t = with_df(4.0, k_dim, (3,))
     precision = torch.linalg.cholesky(torch.linalg.inv(t.scale_matrix))
-    other = MultivariateStudentT.from_excess(t.excess, t.loc, PrecisionFactor(precision))
+    other = MultivariateStudentT.from_excess(t.excess, t.loc, Factor(precision, of_precision=True))
     y = random_normal((3, k_dim), seed=9)
     assert_close(other.log_prob(y), t.log_prob(y))
     assert_close(other.entropy(), t.entropy())
     assert_close(other.scale_tril, t.scale_tril, abs=1e-12)
     assert_close(other.covariance_matrix, t.covariance_matrix, abs=1e-12)
-    same = MultivariateStudentT.from_excess(t.excess, t.loc, CovarianceFactor(t.scale_tril))
+    same = MultivariateStudentT.from_excess(
+        t.excess, t.loc, Factor(t.scale_tril, of_precision=False)
+    )
     assert_close(same.log_prob(y), t.log_prob(y))
 
 

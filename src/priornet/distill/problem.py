@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from priornet.distill.teacher import AnswerKind, Answers, Teacher, TeacherError, ask
 from priornet.distill.transfer import Drawn, Questions, TransferSet
 from priornet.distributions import GaussianEnsemble
-from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.nn import Stack
 from priornet.tables.learning import (
     LARGEST,
@@ -150,7 +150,7 @@ def _check_magnitude(ensemble: GaussianEnsemble) -> None:
     """Refuse answers whose squares overflow or vanish."""
     if not ensemble.means.numel():
         return
-    deviations = PrecisionFactor(ensemble.precision_tril).deviations()
+    deviations = Factor(ensemble.precision_tril, of_precision=True).deviations()
     largest = max(float(ensemble.means.abs().max()), float(deviations.max()))
     if not largest <= LARGEST:
         raise TeacherError(

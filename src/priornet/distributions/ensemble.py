@@ -19,15 +19,15 @@ from priornet.checks import (
     check_values,
     common_tensors,
     lifted,
+    wants_check,
 )
 from priornet.distributions.base import (
     Decomposition,
     GaussianParameters,
     Shape,
     affine_map,
-    wants_check,
 )
-from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.mixture import GaussianMixture
 from priornet.special import triangular
@@ -181,7 +181,7 @@ class GaussianEnsemble(Distribution):
     @property
     def members(self) -> Gaussian:
         """Return the members as one Gaussian with batch ``(M, *batch)``."""
-        return Gaussian(self.means, precision_tril=self.precision_tril, validate_args=False)
+        return Gaussian.from_factor(self.means, Factor(self.precision_tril, of_precision=True))
 
     def coordinates(self) -> GaussianEnsemble:
         """Return the coordinates as one-dimensional ensembles with batch ``(*batch, K)``."""
@@ -213,7 +213,9 @@ class GaussianEnsemble(Distribution):
 
     def predictive(self) -> GaussianMixture:
         """Return the mixture of the members."""
-        return GaussianMixture(self.means, self.precision_tril, validate_args=False)
+        return GaussianMixture.unchecked(
+            _means=self.means.movedim(0, -2), _tril=self.precision_tril.movedim(0, -3)
+        )
 
     def _target(self, y: Tensor) -> Tensor:
         if not isinstance(y, Tensor):
@@ -239,7 +241,7 @@ class GaussianEnsemble(Distribution):
         new._init(
             shift + scale * given.means,
             None if given._covariances is None else given._covariances * squares,
-            None if given._tril is None else PrecisionFactor(given._tril).scaled(scale).tril,
+            None if given._tril is None else given._tril / scale.unsqueeze(-1),
             self.is_diagonal,
         )
         return new

@@ -10,25 +10,15 @@ from torch import Generator, Size, Tensor
 from torch.distributions import Normal as TorchNormal
 from torch.distributions import constraints
 
-from priornet.checks import (
-    broadcast_batch,
-    check_finite,
-    check_greater,
-    check_matrix_shapes,
-    check_tril,
-    check_values,
-    check_vector_shapes,
-    common_tensors,
-)
+from priornet.checks import check_parameters
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
     MarginalQuantiles,
     Shape,
     affine_map,
-    wants_check,
 )
-from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.special import triangular
 from priornet.special.elementwise import normal_cdf
 
@@ -66,12 +56,9 @@ class Normal(BatchDistribution, TorchNormal):
         scale: Tensor | float,
         validate_args: bool | None = None,
     ) -> None:
-        loc, scale = common_tensors(loc=loc, scale=scale)
-        broadcast_batch(loc=loc.shape, scale=scale.shape)
-        if wants_check(validate_args, loc, scale):
-            check_finite("loc", loc)
-            check_greater("scale", scale, 0.0)
-        self._set((), loc=loc, scale=scale)
+        numbers = {"loc": loc, "scale": scale}
+        loc, scale = check_parameters(validate_args, numbers=numbers)
+        self._set(loc=loc, scale=scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density."""
@@ -114,13 +101,13 @@ class Gaussian(MarginalQuantiles[Normal]):
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "_tril": 2}
-    _kept: ClassVar[tuple[str, ...]] = ("_kind",)
+    _kept: ClassVar[tuple[str, ...]] = ("_of_precision",)
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
     loc: Tensor
     _tril: Tensor
-    _kind: type[CovarianceFactor] | type[PrecisionFactor]
+    _of_precision: bool
 
     def __init__(
         self,
@@ -141,31 +128,28 @@ class Gaussian(MarginalQuantiles[Normal]):
                 "give exactly one of `precision_tril`, `scale_tril`, `variance`; "
                 f"got {', '.join(named) or 'none'}."
             )
-        ((name, matrix),) = named.items()
-        loc, matrix = common_tensors(loc=loc, **{name: matrix})
-        diagonal = name == "variance"
-        if diagonal:
-            check_vector_shapes("loc", loc, name, matrix)
+        if variance is None:
+            loc, tril = check_parameters(validate_args, vectors={"loc": loc}, trils=named)
         else:
-            check_matrix_shapes("loc", loc, name, matrix)
-        k_dim = loc.shape[-1]
-        batches = {"loc": loc.shape[:-1], name: matrix.shape[: -1 if diagonal else -2]}
-        broadcast_batch(**batches)
-        if wants_check(validate_args, loc, matrix):
-            check_finite("loc", loc)
-            if diagonal:
-                good = (matrix > 0) & torch.isfinite(matrix)
-                check_values(name, matrix, good, "positive and finite")
-            else:
-                check_tril(name, matrix)
-        if diagonal:
-            matrix = torch.diag_embed(matrix.sqrt()) if k_dim > 1 else matrix.sqrt().unsqueeze(-1)
-        self._kind = PrecisionFactor if name == "precision_tril" else CovarianceFactor
-        self._set(loc.shape[-1:], loc=loc, _tril=matrix)
+            vectors = {"loc": loc, "variance": variance}
+            loc, variance = check_parameters(validate_args, vectors=vectors)
+            deviation = variance.sqrt()
+            one = loc.shape[-1] == 1
+            tril = deviation.unsqueeze(-1) if one else torch.diag_embed(deviation)
+        self._of_precision = precision_tril is not None
+        self._set(loc=loc, _tril=tril)
+
+    @classmethod
+    def from_factor(cls, loc: Tensor, factor: Factor) -> Self:
+        """Build it from a mean and a factor that fit together, unchecked."""
+        new = cls.__new__(cls)
+        new._of_precision = factor.of_precision
+        new._set(loc=loc, _tril=factor.tril)
+        return new
 
     @property
     def _factor(self) -> Factor:
-        return self._kind(self._tril)
+        return Factor(self._tril, self._of_precision)
 
     @property
     def precision_tril(self) -> Tensor:
@@ -217,7 +201,7 @@ class Gaussian(MarginalQuantiles[Normal]):
 
     def marginals(self) -> Normal:
         """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        return Normal(self.loc, self._factor.deviations(), validate_args=False)
+        return Normal.unchecked(loc=self.loc, scale=self._factor.deviations())
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
         r"""Return the distribution of ``shift + scale * y`` per coordinate: y in other units.
@@ -227,12 +211,7 @@ class Gaussian(MarginalQuantiles[Normal]):
             scale: Positive, likewise.
         """
         shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
-        new = type(self).__new__(type(self))
-        new._kind = self._kind
-        new._set(
-            self.event_shape, loc=shift + scale * self.loc, _tril=self._factor.scaled(scale).tril
-        )
-        return new
+        return self.from_factor(shift + scale * self.loc, self._factor.scaled(scale))
 
     # -- the belief protocol: no knowledge uncertainty --------------------------------------------
 

@@ -9,18 +9,9 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import (
-    check_finite,
-    check_greater,
-    check_matrix_shapes,
-    check_shape,
-    check_tril,
-    common_tensors,
-    values_visible,
-)
-from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape, wants_check
-from priornet.distributions.factors import PrecisionFactor
-from priornet.distributions.gaussian import Gaussian
+from priornet.checks import check_parameters, check_shape, values_visible
+from priornet.distributions.base import BatchDistribution, MarginalQuantiles, Shape
+from priornet.distributions.factors import Factor
 from priornet.special import triangular
 from priornet.special.elementwise import cache_pieces, normal_cdf
 
@@ -136,18 +127,17 @@ class NormalMixture(BatchDistribution):
 
     # The component axis leads the batch; it is stored last so that batches expand.
     _event_dims: ClassVar[dict[str, int]] = {"_means": 1, "_scales": 1}
+    _n_leading = 1
     arg_constraints: ClassVar[dict[str, Any]] = {}
     support = constraints.real
     _means: Tensor
     _scales: Tensor
 
     def __init__(self, means: Tensor, scales: Tensor, validate_args: bool | None = None) -> None:
-        means, scales = common_tensors(means=means, scales=scales)
+        numbers = {"means": means, "scales": scales}
+        means, scales = check_parameters(validate_args, numbers=numbers)
         check_shape("scales", scales, means.shape, " Both lead with the components of `means`.")
-        if wants_check(validate_args, means, scales):
-            check_finite("means", means)
-            check_greater("scales", scales, 0.0)
-        self._set((), _means=means.movedim(0, -1), _scales=scales.movedim(0, -1))
+        self._set(_means=means.movedim(0, -1), _scales=scales.movedim(0, -1))
 
     @property
     def n_components(self) -> int:
@@ -240,6 +230,7 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"_means": 2, "_tril": 3}
+    _n_leading = 1
     arg_constraints: ClassVar[dict[str, Any]] = {}
     support = constraints.real_vector
     _means: Tensor  # (*batch, M, K)
@@ -248,19 +239,11 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
     def __init__(
         self, means: Tensor, precision_tril: Tensor, validate_args: bool | None = None
     ) -> None:
-        means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
-        check_matrix_shapes("means", means, "precision_tril", precision_tril)
-        check_shape("precision_tril", precision_tril, (*means.shape, means.shape[-1]))
-        if wants_check(validate_args, means, precision_tril):
-            check_finite("means", means)
-            check_tril("precision_tril", precision_tril)
-        self._set(
-            means.shape[-1:], _means=means.movedim(0, -2), _tril=precision_tril.movedim(0, -3)
+        means, precision_tril = check_parameters(
+            validate_args, vectors={"means": means}, trils={"precision_tril": precision_tril}
         )
-
-    @property
-    def _components(self) -> Gaussian:
-        return Gaussian(self._means, precision_tril=self._tril, validate_args=False)
+        check_shape("precision_tril", precision_tril, (*means.shape, means.shape[-1]))
+        self._set(_means=means.movedim(0, -2), _tril=precision_tril.movedim(0, -3))
 
     @property
     def mean(self) -> Tensor:
@@ -272,7 +255,7 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
         """Return the covariance: mean of the covariances plus covariance of the means."""
         centred = self._means - self.mean.unsqueeze(-2)
         between = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(-3)
-        return PrecisionFactor(self._tril).matrix().mean(-3) + between
+        return triangular.inverse_outer(self._tril).mean(-3) + between
 
     @property
     def variance(self) -> Tensor:
@@ -308,5 +291,5 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
 
     def marginals(self) -> NormalMixture:
         """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
-        scales = PrecisionFactor(self._tril).deviations()
-        return NormalMixture(self._means.movedim(-2, 0), scales.movedim(-2, 0), False)
+        scales = Factor(self._tril, of_precision=True).deviations()
+        return NormalMixture.unchecked(_means=self._means.mT, _scales=scales.mT)

@@ -12,9 +12,7 @@ from torch.distributions import constraints
 from priornet.checks import (
     broadcast_batch,
     check_finite,
-    check_greater,
-    check_matrix_shapes,
-    check_tril,
+    check_parameters,
     common_tensors,
     values_visible,
 )
@@ -25,12 +23,10 @@ from priornet.distributions.base import (
     GaussianParameters,
     Shape,
     affine_map,
-    check_pair,
-    wants_check,
 )
-from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.distributions.student_t import MultivariateStudentT, undefined_covariance
-from priornet.distributions.wishart import Wishart, check_df, check_excess
+from priornet.distributions.wishart import Wishart
 from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, entropy_gap, excess_of_gap, stirling_gap
 
@@ -87,26 +83,15 @@ class NormalWishart(BatchDistribution):
         df: Tensor | float,
         validate_args: bool | None = None,
     ) -> None:
-        loc, scale_tril, belief, df = common_tensors(
-            loc=loc, scale_tril=scale_tril, belief=belief, df=df
+        loc, scale_tril, belief, df = check_parameters(
+            validate_args,
+            vectors={"loc": loc},
+            trils={"scale_tril": scale_tril},
+            numbers={"belief": belief, "df": df},
+            of_wishart=True,
         )
-        check_matrix_shapes("loc", loc, "scale_tril", scale_tril)
-        k_dim = loc.shape[-1]
-        broadcast_batch(
-            loc=loc.shape[:-1], scale_tril=scale_tril.shape[:-2], belief=belief.shape, df=df.shape
-        )
-        if wants_check(validate_args, loc, scale_tril, belief, df):
-            check_finite("loc", loc)
-            check_tril("scale_tril", scale_tril)
-            check_greater("belief", belief, 0.0)
-            check_df(df, k_dim)
-        self._set(
-            (k_dim,),
-            loc=loc,
-            precision_tril=scale_tril * df.sqrt()[..., None, None],
-            belief=belief,
-            excess=df - (k_dim + 1),
-        )
+        tril = scale_tril * df.sqrt()[..., None, None]
+        self._set(loc=loc, precision_tril=tril, belief=belief, excess=df - (loc.shape[-1] + 1))
 
     @classmethod
     def from_excess(
@@ -129,20 +114,13 @@ class NormalWishart(BatchDistribution):
             excess: :math:`d = \nu - K - 1 > -2`; the variances are finite for d > 0.
             validate_args: Check parameter values; torch's default when None.
         """
-        loc, precision_tril, belief, excess = common_tensors(
-            loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
+        loc, tril, belief, excess = check_parameters(
+            validate_args,
+            vectors={"loc": loc},
+            trils={"precision_tril": precision_tril},
+            numbers={"belief": belief, "excess": excess},
         )
-        check_matrix_shapes("loc", loc, "precision_tril", precision_tril)
-        if wants_check(validate_args, loc, precision_tril, belief, excess):
-            check_finite("loc", loc)
-            check_tril("precision_tril", precision_tril)
-            check_greater("belief", belief, 0.0)
-            check_excess(excess)
-        new = cls.__new__(cls)
-        new._set(
-            loc.shape[-1:], loc=loc, precision_tril=precision_tril, belief=belief, excess=excess
-        )
-        return new
+        return cls.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
     @classmethod
     def fit(
@@ -173,9 +151,8 @@ class NormalWishart(BatchDistribution):
         averages = precision_averages(ensemble, exact_gap=True)
         belief = (ensemble.k_dim / averages.spread).clamp(max=max_belief)
         excess = excess_of_gap(averages.gap, ensemble.k_dim, max_excess)
-        return cls.from_excess(
-            averages.loc, averages.precision_tril, belief, excess, validate_args=False
-        )
+        tril = averages.precision_tril
+        return cls.unchecked(loc=averages.loc, precision_tril=tril, belief=belief, excess=excess)
 
     # -- parameters -------------------------------------------------------------------------------
 
@@ -197,7 +174,7 @@ class NormalWishart(BatchDistribution):
     @property
     def wishart(self) -> Wishart:
         """Return the marginal over the precision."""
-        return Wishart.from_excess(self.precision_tril, self.excess, validate_args=False)
+        return Wishart.unchecked(precision_tril=self.precision_tril, excess=self.excess)
 
     @property
     def mean(self) -> GaussianParameters:
@@ -218,7 +195,8 @@ class NormalWishart(BatchDistribution):
         Args:
             value: A pair: mean ``(*sample, *batch, K)`` and precision ``(*sample, *batch, K, K)``.
         """
-        mean, precision = self._pair(value, "precision")
+        event = self.event_shape
+        mean, precision = self.checked_pair(value, mean=event, precision=event * 2)
         return self._log_prob_tril(mean, triangular.cholesky(precision))
 
     def log_prob_covariance(self, value: tuple[Tensor, Tensor]) -> Tensor:
@@ -226,13 +204,10 @@ class NormalWishart(BatchDistribution):
 
         The change of variables adds :math:`(K+1)\ln|\Lambda|`; gradients in the parameters agree.
         """
-        mean, covariance = self._pair(value, "covariance")
+        event = self.event_shape
+        mean, covariance = self.checked_pair(value, mean=event, covariance=event * 2)
         tril = triangular.precision_cholesky(covariance)
         return self._log_prob_tril(mean, tril) + (self.k_dim + 1) * triangular.logdet(tril)
-
-    def _pair(self, value: tuple[Tensor, Tensor], second: str) -> tuple[Tensor, Tensor]:
-        k_dim = self.k_dim
-        return check_pair(self, value, ("mean", (k_dim,)), (second, (k_dim, k_dim)))
 
     def _log_prob_tril(self, mean: Tensor, tril: Tensor) -> Tensor:
         off = triangular.sum_of_squares(triangular.transpose_matvec(tril, mean - self.loc))
@@ -267,7 +242,9 @@ class NormalWishart(BatchDistribution):
         # S^-1 = P / ((1 + 1/kappa) (nu / df)), with nu / df = 1 + (K - 1) / df.
         widening = (1 + self.belief.reciprocal()) * (1 + (self.k_dim - 1) / (self.excess + 2))
         tril = self.precision_tril * widening.rsqrt()[..., None, None]
-        return MultivariateStudentT.from_excess(self.excess, self.loc, PrecisionFactor(tril))
+        return MultivariateStudentT.from_excess(
+            self.excess, self.loc, Factor(tril, of_precision=True)
+        )
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         r"""Compute the expected log-likelihood of a target, minus Eq. (25).
@@ -300,9 +277,8 @@ class NormalWishart(BatchDistribution):
         update = triangular.rank_one_inverse(a, w)
         factor = triangular.product(*torch.broadcast_tensors(self.precision_tril, update))
         growth = (1 + beta / self.df).sqrt()  # P is nu L, and nu grows by beta
-        return NormalWishart.from_excess(
-            loc, factor * growth[..., None, None], belief, excess, validate_args=False
-        )
+        tril = factor * growth[..., None, None]
+        return NormalWishart.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
     def _checked_beta(self, beta: Tensor | float, y: Tensor) -> Tensor:
         """Check ``beta`` against the target and the belief."""
@@ -326,9 +302,9 @@ class NormalWishart(BatchDistribution):
             scale: Positive, likewise.
         """
         shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
-        tril = PrecisionFactor(self.precision_tril).scaled(scale).tril
-        return NormalWishart.from_excess(
-            shift + scale * self.loc, tril, self.belief, self.excess, validate_args=False
+        loc, tril = shift + scale * self.loc, self.precision_tril / scale.unsqueeze(-1)
+        return NormalWishart.unchecked(
+            loc=loc, precision_tril=tril, belief=self.belief, excess=self.excess
         )
 
     def log_evidence(self, y: Tensor, beta: Tensor | float = 1.0) -> Tensor:

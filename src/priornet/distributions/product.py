@@ -8,13 +8,7 @@ import torch
 from torch import Generator, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import (
-    broadcast_batch,
-    check_finite,
-    check_greater,
-    check_vector_shapes,
-    common_tensors,
-)
+from priornet.checks import broadcast_batch, check_parameters
 from priornet.distributions.base import (
     BatchDistribution,
     Decomposition,
@@ -22,12 +16,9 @@ from priornet.distributions.base import (
     MarginalQuantiles,
     Shape,
     affine_map,
-    check_pair,
-    wants_check,
 )
 from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.student_t import StudentT
-from priornet.distributions.wishart import check_excess
 
 
 class ProductStudentT(MarginalQuantiles[StudentT]):
@@ -56,23 +47,15 @@ class ProductStudentT(MarginalQuantiles[StudentT]):
     def __init__(
         self, df: Tensor, loc: Tensor, scale: Tensor, validate_args: bool | None = None
     ) -> None:
-        df, loc, scale = common_tensors(df=df, loc=loc, scale=scale)
-        for name, value in (("df", df), ("scale", scale)):
-            check_vector_shapes("loc", loc, name, value)
-        broadcast_batch(df=df.shape[:-1], loc=loc.shape[:-1], scale=scale.shape[:-1])
-        if wants_check(validate_args, df, loc, scale):
-            check_finite("loc", loc)
-            check_greater("scale", scale, 0.0)
-            check_greater("df", df, 0.0)
-        self._set(loc.shape[-1:], loc=loc, scale=scale, excess=df - 2)
+        vectors = {"loc": loc, "scale": scale, "df": df}
+        loc, scale, df = check_parameters(validate_args, vectors=vectors)
+        self._set(loc=loc, scale=scale, excess=df - 2)
 
     @classmethod
     def from_marginals(cls, marginals: StudentT) -> Self:
         """Build it from Student-Ts with batch ``(*batch, K)``."""
-        new = cls.__new__(cls)
-        parts = {"loc": marginals.loc, "scale": marginals.scale, "excess": marginals.excess}
-        new._set(marginals.batch_shape[-1:], **parts)
-        return new
+        t = marginals
+        return cls.unchecked(loc=t.loc, scale=t.scale, excess=t.excess)
 
     def marginals(self) -> StudentT:
         """Return the distribution of each coordinate by itself: batch ``(*batch, K)``."""
@@ -157,27 +140,17 @@ class ProductNormalWishart(BatchDistribution):
         excess: Tensor,
         validate_args: bool | None = None,
     ) -> None:
-        loc, precision, belief, excess = common_tensors(
-            loc=loc, precision=precision, belief=belief, excess=excess
-        )
-        named = {"precision": precision, "belief": belief, "excess": excess}
-        for name, value in named.items():
-            check_vector_shapes("loc", loc, name, value)
-        if wants_check(validate_args, loc, *named.values()):
-            check_finite("loc", loc)
-            check_greater("precision", precision, 0.0)
-            check_greater("belief", belief, 0.0)
-            check_excess(excess)
-        self._set(loc.shape[-1:], loc=loc, **named)
-
-    def _columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        tril = self.precision.sqrt()[..., None, None]
-        return self.loc.unsqueeze(-1), tril, self.belief, self.excess
+        vectors = {"loc": loc, "precision": precision, "belief": belief, "excess": excess}
+        tensors = check_parameters(validate_args, vectors=vectors)
+        self._set(**dict(zip(vectors, tensors, strict=True)))
 
     @property
     def factors(self) -> NormalWishart:
         """Return the coordinates as one Normal-Wishart with K = 1 and batch ``(*batch, K)``."""
-        return NormalWishart.from_excess(*self._columns(), validate_args=False)
+        loc, tril = self.loc.unsqueeze(-1), self.precision.sqrt()[..., None, None]
+        return NormalWishart.unchecked(
+            loc=loc, precision_tril=tril, belief=self.belief, excess=self.excess
+        )
 
     @property
     def k_dim(self) -> int:
@@ -197,7 +170,7 @@ class ProductNormalWishart(BatchDistribution):
     def log_prob(self, value: tuple[Tensor, Tensor]) -> Tensor:
         """Log-density at ``(mean, precisions)``, both ``(*sample, *batch, K)``."""
         event = self.event_shape
-        mean, precision = check_pair(self, value, ("mean", event), ("precisions", event))
+        mean, precision = self.checked_pair(value, mean=event, precisions=event)
         return self.factors.log_prob((mean.unsqueeze(-1), precision[..., None, None])).sum(-1)
 
     def entropy(self) -> Tensor:
@@ -234,9 +207,9 @@ class ProductNormalWishart(BatchDistribution):
             broadcast_batch(y=y.shape[:-1], beta=beta.shape, belief=self.batch_shape)
             beta = beta.unsqueeze(-1).expand((*beta.shape, self.k_dim))
         after = self.factors.posterior(y.unsqueeze(-1), beta)
-        precision = after.precision_tril[..., 0, 0].square()
-        return type(self)(
-            after.loc.squeeze(-1), precision, after.belief, after.excess, validate_args=False
+        loc, precision = after.loc.squeeze(-1), after.precision_tril[..., 0, 0].square()
+        return self.unchecked(
+            loc=loc, precision=precision, belief=after.belief, excess=after.excess
         )
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
@@ -250,9 +223,8 @@ class ProductNormalWishart(BatchDistribution):
         """
         shift, scale, _ = affine_map(shift, scale, self.loc, self.batch_shape)
         precision = self.precision / scale / scale  # twice: the square may leave the range
-        return type(self)(
-            shift + scale * self.loc, precision, self.belief, self.excess, validate_args=False
-        )
+        loc = shift + scale * self.loc
+        return self.unchecked(loc=loc, precision=precision, belief=self.belief, excess=self.excess)
 
     # -- measures of uncertainty: sums over coordinates -------------------------------------------
 

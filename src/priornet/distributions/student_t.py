@@ -9,22 +9,14 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import (
-    broadcast_batch,
-    check_finite,
-    check_greater,
-    check_matrix_shapes,
-    check_tril,
-    common_tensors,
-)
+from priornet.checks import check_parameters
 from priornet.distributions.base import (
     BatchDistribution,
     MarginalQuantiles,
     Shape,
     standard_gamma,
-    wants_check,
 )
-from priornet.distributions.factors import CovarianceFactor, Factor, PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.special import triangular
 from priornet.special.elementwise import log_tail
 from priornet.special.gamma import entropy_gap, log_gamma_gap, psi_gap
@@ -105,20 +97,14 @@ class StudentT(BatchDistribution):
         scale: Tensor | float = 1.0,
         validate_args: bool | None = None,
     ) -> None:
-        df, loc, scale = common_tensors(df=df, loc=loc, scale=scale)
-        broadcast_batch(df=df.shape, loc=loc.shape, scale=scale.shape)
-        if wants_check(validate_args, df, loc, scale):
-            check_finite("loc", loc)
-            check_greater("scale", scale, 0.0)
-            check_greater("df", df, 0.0)
-        self._set((), loc=loc, scale=scale, excess=df - 2)
+        numbers = {"loc": loc, "scale": scale, "df": df}
+        loc, scale, df = check_parameters(validate_args, numbers=numbers)
+        self._set(loc=loc, scale=scale, excess=df - 2)
 
     @classmethod
     def from_excess(cls, excess: Tensor, loc: Tensor, scale: Tensor) -> Self:
         """Build it from ``excess`` = df - 2, which keeps its digits where the variance diverges."""
-        new = cls.__new__(cls)
-        new._set((), loc=loc, scale=scale, excess=excess)
-        return new
+        return cls.unchecked(loc=loc, scale=scale, excess=excess)
 
     @property
     def df(self) -> Tensor:
@@ -191,7 +177,7 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"loc": 1, "_tril": 2, "excess": 0}
-    _kept: ClassVar[tuple[str, ...]] = ("_kind",)
+    _kept: ClassVar[tuple[str, ...]] = ("_of_precision",)
     arg_constraints: ClassVar[dict[str, Any]] = {
         "loc": constraints.real_vector,
         "excess": constraints.greater_than(-2),
@@ -201,7 +187,7 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
     loc: Tensor
     excess: Tensor
     _tril: Tensor
-    _kind: type[CovarianceFactor] | type[PrecisionFactor]
+    _of_precision: bool
 
     def __init__(
         self,
@@ -210,33 +196,28 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
         scale_tril: Tensor,
         validate_args: bool | None = None,
     ) -> None:
-        df, loc, scale_tril = common_tensors(df=df, loc=loc, scale_tril=scale_tril)
-        check_matrix_shapes("loc", loc, "scale_tril", scale_tril)
-        broadcast_batch(df=df.shape, loc=loc.shape[:-1], scale_tril=scale_tril.shape[:-2])
-        if wants_check(validate_args, df, loc, scale_tril):
-            check_finite("loc", loc)
-            check_tril("scale_tril", scale_tril)
-            check_greater("df", df, 0.0)
-        self._init(df - 2, loc, CovarianceFactor(scale_tril))
+        loc, scale_tril, df = check_parameters(
+            validate_args,
+            vectors={"loc": loc},
+            trils={"scale_tril": scale_tril},
+            numbers={"df": df},
+        )
+        self._init(df - 2, loc, Factor(scale_tril, of_precision=False))
 
     @classmethod
-    def from_excess(
-        cls, excess: Tensor, loc: Tensor, factor: CovarianceFactor | PrecisionFactor
-    ) -> Self:
-        """Build it from ``excess`` = df - 2 and a factor of S or of its inverse."""
+    def from_excess(cls, excess: Tensor, loc: Tensor, factor: Factor) -> Self:
+        """Build it from ``excess`` = df - 2 and a factor of S or of its inverse, unchecked."""
         new = cls.__new__(cls)
         new._init(excess, loc, factor)
         return new
 
-    def _init(
-        self, excess: Tensor, loc: Tensor, factor: CovarianceFactor | PrecisionFactor
-    ) -> None:
-        self._kind = type(factor)
-        self._set(loc.shape[-1:], loc=loc, _tril=factor.tril, excess=excess)
+    def _init(self, excess: Tensor, loc: Tensor, factor: Factor) -> None:
+        self._of_precision = factor.of_precision
+        self._set(loc=loc, _tril=factor.tril, excess=excess)
 
     @property
     def _factor(self) -> Factor:
-        return self._kind(self._tril)
+        return Factor(self._tril, self._of_precision)
 
     @property
     def df(self) -> Tensor:

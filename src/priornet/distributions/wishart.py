@@ -8,8 +8,8 @@ import torch
 from torch import Generator, Size, Tensor
 from torch.distributions import constraints
 
-from priornet.checks import broadcast_batch, check_greater, check_tril, common_tensors
-from priornet.distributions.base import BatchDistribution, Shape, standard_gamma, wants_check
+from priornet.checks import check_parameters
+from priornet.distributions.base import BatchDistribution, Shape, standard_gamma
 from priornet.special import triangular
 from priornet.special.gamma import digamma_gap, stirling_gap
 
@@ -48,28 +48,21 @@ class Wishart(BatchDistribution):
     def __init__(
         self, scale_tril: Tensor, df: Tensor | float, validate_args: bool | None = None
     ) -> None:
-        scale_tril, df = common_tensors(scale_tril=scale_tril, df=df)
-        k_dim = _check_square("scale_tril", scale_tril)
-        broadcast_batch(scale_tril=scale_tril.shape[:-2], df=df.shape)
-        if wants_check(validate_args, scale_tril, df):
-            check_tril("scale_tril", scale_tril)
-            check_df(df, k_dim)
+        trils, numbers = {"scale_tril": scale_tril}, {"df": df}
+        scale_tril, df = check_parameters(
+            validate_args, trils=trils, numbers=numbers, of_wishart=True
+        )
         tril = scale_tril * df.sqrt()[..., None, None]
-        self._set((k_dim, k_dim), precision_tril=tril, excess=df - (k_dim + 1))
+        self._set(precision_tril=tril, excess=df - (tril.shape[-1] + 1))
 
     @classmethod
     def from_excess(
         cls, precision_tril: Tensor, excess: Tensor | float, validate_args: bool | None = None
     ) -> Self:
         r"""Build it from the factor of :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`."""
-        precision_tril, excess = common_tensors(precision_tril=precision_tril, excess=excess)
-        k_dim = _check_square("precision_tril", precision_tril)
-        if wants_check(validate_args, precision_tril, excess):
-            check_tril("precision_tril", precision_tril)
-            check_excess(excess)
-        new = cls.__new__(cls)
-        new._set((k_dim, k_dim), precision_tril=precision_tril, excess=excess)
-        return new
+        trils, numbers = {"precision_tril": precision_tril}, {"excess": excess}
+        precision_tril, excess = check_parameters(validate_args, trils=trils, numbers=numbers)
+        return cls.unchecked(precision_tril=precision_tril, excess=excess)
 
     @property
     def df(self) -> Tensor:
@@ -149,20 +142,3 @@ class Wishart(BatchDistribution):
         bartlett = noise.tril(-1) + torch.diag_embed((2 * gamma).sqrt())
         root = (self.precision_tril * self.df.rsqrt()[..., None, None]).expand_as(bartlett)
         return triangular.product(root, bartlett)
-
-
-def _check_square(name: str, tril: Tensor) -> int:
-    if tril.dim() < 2 or tril.shape[-1] != tril.shape[-2] or tril.shape[-1] < 1:
-        raise ValueError(f"`{name}` must have shape (*batch, K, K); got {tuple(tril.shape)}.")
-    return tril.shape[-1]
-
-
-def check_df(df: Tensor, k_dim: int) -> None:
-    """Check for degrees of freedom that make a Wishart proper."""
-    says = f"K - 1 = {k_dim - 1} so that the distribution is proper"
-    check_greater("df", df, k_dim - 1, says)
-
-
-def check_excess(excess: Tensor) -> None:
-    """Check for an excess that makes a Wishart proper."""
-    check_greater("excess", excess, -2.0, "-2, which is df = K - 1, so that it is proper")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet.distributions.factors import PrecisionFactor
+from priornet.distributions.factors import Factor
 from priornet.distributions.mixture import (
     _begin,  # pyright: ignore[reportPrivateUsage] (the same search, as a loop in the program)
     _Search,  # pyright: ignore[reportPrivateUsage]
@@ -178,7 +178,7 @@ def _mixture_bounds(belief: GaussianEnsemble, coverage: float) -> tuple[Tensor, 
     # torch offers loops to programs under this name only.
     from torch._higher_order_ops.while_loop import while_loop  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
-    scales = PrecisionFactor(belief.precision_tril).deviations()
+    scales = Factor(belief.precision_tril, of_precision=True).deviations()
     means = torch.stack([belief.means, -belief.means], 1)  # (M, 2, rows, K)
     p = torch.full_like(means[0], (1 - coverage) / 2)
     start = _begin(p, means, scales.unsqueeze(1).expand_as(means))

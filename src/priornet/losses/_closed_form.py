@@ -19,6 +19,7 @@ from torch.distributions import Distribution
 
 from priornet.checks import values_visible
 from priornet.distributions import Gaussian, NormalWishart
+from priornet.distributions.factors import Factor
 from priornet.special.elementwise import cache_pieces
 
 Constants = tuple[Any, ...]
@@ -79,8 +80,9 @@ def _rebuilt(
     """Build a prediction of the same kind from its columns."""
     loc, tril = loc.unsqueeze(-1), root[..., None, None]
     if isinstance(like, Gaussian):
-        return Gaussian(loc, precision_tril=tril, validate_args=False)
-    return NormalWishart.from_excess(loc, tril, *others, validate_args=False)
+        return Gaussian.from_factor(loc, Factor(tril, of_precision=True))
+    belief, excess = others
+    return NormalWishart.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
 
 def _split(constants: Constants) -> tuple[tuple[Tensor, ...], Constants]:

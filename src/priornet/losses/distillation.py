@@ -179,7 +179,7 @@ def proxy(
     target = teacher.factors if isinstance(teacher, ProductNormalWishart) else teacher
     if mask is not None:
         parameters = {name: getattr(target, name) for name in _TARGET}
-        target = NormalWishart.from_excess(**hidden(mask, **parameters), validate_args=False)
+        target = NormalWishart.unchecked(**hidden(mask, **parameters))
     loss = divergence(student, target)
     return masked(loss if student is nw else loss.sum(-1), mask)
 
