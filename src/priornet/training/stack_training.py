@@ -15,19 +15,17 @@ from torch import Tensor
 from priornet.messages import warn_user
 from priornet.nn.stacked import Stack
 from priornet.training.batches import Batches, Rows
-from priornet.training.loop import History, Loss, Tick, fit
+from priornet.training.loop import History, Loss, Tick, Validation, fit
 from priornet.training.optimiser import StackedAdam
 
 Auto = Literal["auto"]
-
-_MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new
-
 
 SMALL = 40
 """Networks with fewer training rows see all of them at every step."""
 # Fewer rows than these say nothing about the best epoch, and a network that trains on is sure of
 # nonsense; but at most a share of the table.
 _LEAST_HELD, _MOST_HELD = 4, 0.3
+_MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new
 
 
 @dataclass(frozen=True)
@@ -108,30 +106,16 @@ def validation_split(
         n_held = max(n_held, min(_LEAST_HELD, int(_MOST_HELD * len(rows))))
     if n_held == 0:
         return [rows] * len(seeds), None
-    train: list[Tensor] = []
-    held: list[Tensor] = []
-    for seed in seeds:
-        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + 1))
-        held.append(rows[order[:n_held]])
-        train.append(rows[order[n_held:].sort().values])
-    return train, held
-
-
-def predictive_nll(prediction: Any, batch: Any, _: float) -> Tensor:
-    """Compute the NLL of the predictive: a validation loss that every kind of prediction has."""
-    n_targets = prediction.event_shape[0]
-    return -prediction.predictive().log_prob(batch.targets[..., :n_targets])
+    drawn = (torch.Generator().manual_seed(seed + 1) for seed in seeds)
+    orders = [torch.randperm(len(rows), generator=generator) for generator in drawn]
+    train = [rows[order[n_held:].sort().values] for order in orders]
+    return train, [rows[order[:n_held]] for order in orders]
 
 
 def train_stack(
-    stack: Stack,
-    rows: StackRows,
-    loss: Loss,
-    seeds: Sequence[int],
-    settings: TrainingSettings,
-    held_loss: Loss = predictive_nll,
+    stack: Stack, rows: StackRows, loss: Loss, seeds: Sequence[int], settings: TrainingSettings
 ) -> dict[str, Any]:
-    """Train, and keep each network's best weights by the loss of the rows it holds out.
+    """Train, and keep each network's best weights by the likelihood of the rows it holds out.
 
     Args:
         stack: The networks.
@@ -139,7 +123,6 @@ def train_stack(
         loss: Training loss per row.
         seeds: Seeds of the order of rows, one per network.
         settings: Settings for all networks.
-        held_loss: Validation loss per row.
 
     Returns:
         A summary of the training, ready for JSON.
@@ -147,36 +130,40 @@ def train_stack(
     plan, size = settings.plan, settings.plan.batch_size
     n_ood = size if rows.ood is not None else 0
     batches = Batches(rows.data, rows.train, seeds, size, rows.ood, n_ood, rows.per_epoch)
-    optimizer = StackedAdam(
-        stack.weights, settings.learning_rate, settings.weight_decay, clip=settings.clip
-    )
-    validation = None if rows.held is None else _validation(rows.data, rows.held, held_loss)
+    rate, decay = settings.learning_rate, settings.weight_decay
     with progress_bar(settings.what, settings.verbose) as progress:
         history = fit(
             stack,
             loss,
             batches,
-            optimizer,
+            StackedAdam(stack.weights, rate, decay, clip=settings.clip),
             epochs=plan.epochs,
-            validation=validation,
+            validation=None if rows.held is None else _validation(rows.data, rows.held),
             patience=plan.patience,
             average=settings.average,
             progress=progress,
         )
-    _warn_of_divergence(history)
-    return {
-        "n_rows": len(rows.train[0]),
-        "epochs": history.n_epochs,
-        "batch_size": size,
-        "best_epochs": None if history.best_epoch is None else history.best_epoch.tolist(),
-        "train_loss": [float(f"{value:.6g}") for value in history.train[-1].tolist()],
-        "validation_loss": None if validation is None else _lowest(history),
-        "seconds": round(history.seconds, 3),
-    }
+    return _summary(history, len(rows.train[0]), size)
 
 
-def _warn_of_divergence(history: History) -> None:
-    """Say that networks have learnt nothing: no loss of theirs on held-out rows was a number."""
+def _validation(data: Rows, held: Sequence[Tensor]) -> Validation:
+    """Make the NLL of the predictive, which every kind of prediction has, on held-out rows."""
+    length = min(min(len(rows) for rows in held), _MOST_VALIDATION)
+    at = torch.stack([rows[:length] for rows in held]).to(data.inputs.device)
+    inputs, targets, weight = (part[at] for part in data)
+    weight = weight * (1 / length)
+
+    def validation(stack: Stack) -> Tensor:
+        prediction = stack(inputs)
+        y = targets[..., : prediction.event_shape[0]]
+        per_row = -prediction.predictive().log_prob(y)
+        return (per_row * weight).sum(-1) / weight.sum(-1)
+
+    return validation
+
+
+def _summary(history: History, n_rows: int, batch_size: int) -> dict[str, Any]:
+    """Summarise a training; warn of networks without a finite loss on held-out rows."""
     losses = torch.stack(history.validation or history.train[-1:])
     n_diverged = int((~losses.isfinite()).all(0).sum())
     if n_diverged:
@@ -184,38 +171,23 @@ def _warn_of_divergence(history: History) -> None:
             f"training diverged in {n_diverged} of {losses.shape[1]} networks, which have learnt "
             "nothing: set a smaller `learning_rate`, and fit again."
         )
+    return {
+        "n_rows": n_rows,
+        "epochs": history.n_epochs,
+        "batch_size": batch_size,
+        "best_epochs": None if history.best_epoch is None else history.best_epoch.tolist(),
+        "train_loss": _rounded(history.train[-1]),
+        "validation_loss": _rounded(losses.min(0).values) if history.validation else None,
+        "seconds": round(history.seconds, 3),
+    }
 
 
-def _lowest(history: History) -> list[float]:
-    best = torch.stack(history.validation).min(0).values
-    return [float(f"{value:.6g}") for value in best.tolist()]
-
-
-def _validation(data: Rows, held: Sequence[Tensor], loss: Loss) -> Any:
-    length = min(min(len(rows) for rows in held), _MOST_VALIDATION)
-    at = torch.stack([rows[:length] for rows in held]).to(data.inputs.device)
-    batches = Batches(
-        Rows(
-            data.inputs[at].flatten(0, 1), data.targets[at].flatten(0, 1), data.weight[at].flatten()
-        ),
-        [torch.arange(i * length, (i + 1) * length) for i in range(len(held))],
-        list(range(len(held))),
-        length,  # one batch holds everything
-    )
-    (whole,) = batches.epoch()
-
-    def validation(stack: Stack) -> Tensor:
-        per_row = loss(stack(whole.inputs), whole, 1.0)
-        return (per_row * whole.weight).sum(-1) / whole.weight.sum(-1)
-
-    return validation
-
-
-Report = Callable[[Tick], None]
+def _rounded(losses: Tensor) -> list[float]:
+    return [float(f"{value:.6g}") for value in losses.tolist()]
 
 
 @contextmanager
-def progress_bar(what: str, shown: bool = True) -> Generator[Report | None]:
+def progress_bar(what: str, shown: bool = True) -> Generator[Callable[[Tick], None] | None]:
     """Show a bar on standard error, or nothing.
 
     Args:
