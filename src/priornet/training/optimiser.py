@@ -50,10 +50,13 @@ class StackedAdam:
         self.learning_rate = self._column("learning_rate", learning_rate)
         self.weight_decay = self._column("weight_decay", weight_decay)
         self.clip = None if clip is None else self._column("clip", clip)
+        # Settings are read here, once: rate and decay that all networks share, on the CPU.
+        settings = torch.cat([self.learning_rate, self.weight_decay], 1)
+        is_shared = weights.device.type == "cpu" and bool((settings == settings[0]).all())
+        rate, decay = settings[0].tolist()
+        self._shared: tuple[float, float] | None = (rate, decay) if is_shared else None
         self._decays = bool((self.weight_decay > 0).any())
-        self._shared = self._shared_settings()  # settings are read here, once
-        self._average = torch.zeros_like(weights)
-        self._square = torch.zeros_like(weights)
+        self._average, self._square = torch.zeros_like(weights), torch.zeros_like(weights)
         # Steps taken: a number while all networks keep step, else one per network, in double
         # precision: 1 - 0.999 loses four digits in single.
         self._count: int | Tensor = 0
@@ -72,16 +75,8 @@ class StackedAdam:
     def count_in_place(self) -> None:
         """Keep the number of steps where a CUDA graph can raise it."""
         if not isinstance(self._count, Tensor):
-            taken = torch.full_like(self.learning_rate, self._count, dtype=torch.float64)
-            self._count = taken
-
-    def _shared_settings(self) -> tuple[float, float] | None:
-        """Return learning rate and weight decay if all networks share them, on the CPU."""
-        settings = torch.cat([self.learning_rate, self.weight_decay], 1)
-        if settings.device.type != "cpu" or not bool((settings == settings[0]).all()):
-            return None
-        rate, decay = settings[0].tolist()
-        return rate, decay
+            rate = self.learning_rate
+            self._count = torch.full_like(rate, self._count, dtype=torch.float64)
 
     @torch.no_grad()
     def step(self, factor: float | Tensor = 1.0, active: Tensor | None = None) -> None:
@@ -97,28 +92,28 @@ class StackedAdam:
         if self.clip is not None:
             norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
             grad.mul_(torch.clamp_(self.clip / norm, max=1.0))
-        shared = self._shared if active is None and isinstance(self._count, int) else None
-        if shared is not None and isinstance(factor, float):
-            rate, decay = shared
+        in_step = active is None and isinstance(self._count, int)
+        if self._shared is not None and in_step and isinstance(factor, float):
+            rate, decay = self._shared
+            self._count += 1
             self._update_at_once(grad, factor * rate, decay)
             return
         if self._decays:
             grad.addcmul_(self.weight_decay, self.weights)
+        own = (self.weights, self._average, self._square)
         if active is None:
             self._count += 1
-            self._update(self.weights, self._average, self._square, grad, factor)
+            self._update(*own, grad, factor)
             return
         self.count_in_place()
         self._count += active.unsqueeze(-1)
-        old = (self.weights, self._average, self._square)
-        weights, average, square = new = [part.clone() for part in old]
+        weights, average, square = new = [part.clone() for part in own]
         self._update(weights, average, square, grad, factor)
-        for before, after in zip(old, new, strict=True):
+        for before, after in zip(own, new, strict=True):
             before.copy_(torch.where(active.unsqueeze(-1), after, before))
 
     def _update_at_once(self, grad: Tensor, rate: float, decay: float) -> None:
         """Update in one pass through memory instead of eight, by torch's fused kernel."""
-        self._count = self._count + 1
         first, second = self.betas
         # The public way to it, torch.optim.Adam, costs more than the arithmetic here.
         torch._fused_adam_(  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
@@ -151,7 +146,7 @@ class StackedAdam:
 
 
 class WeightAverage:
-    """An exponential average, which forgets quickly while it is young.
+    """An exponential average of weights over the last steps, which forgets quickly while young.
 
     Args:
         own: The weights by name; training changes them in place.
@@ -161,12 +156,9 @@ class WeightAverage:
 
     def __init__(self, own: Mapping[str, Tensor], horizon: float | Tensor) -> None:
         self.own = own
-        self.n_seen: int | Tensor = 0
-        self.most: float | Tensor = 1.0
-        if isinstance(horizon, Tensor):
-            self.n_seen, self.most = torch.zeros_like(horizon), horizon.clamp(min=1.0)
-        else:
-            self.most = max(horizon, 1.0)
+        per_network = isinstance(horizon, Tensor)
+        self.n_seen: int | Tensor = torch.zeros_like(horizon) if per_network else 0
+        self.most = horizon.clamp(min=1.0) if per_network else max(horizon, 1.0)
         averages = bool((torch.as_tensor(horizon) > 0).all())
         self.tensors = {k: v.detach().clone() for k, v in own.items()} if averages else {}
 
@@ -181,23 +173,19 @@ class WeightAverage:
         if not self.tensors:
             return
         self.n_seen += 1 if active is None else active.unsqueeze(-1)
-        share, own = self._share(), [self.own[name] for name in self.tensors]
-        averages = list(self.tensors.values())
-        if not isinstance(share, Tensor):
+        length = 1 + self.n_seen / 10
+        averages, own = list(self.tensors.values()), [self.own[name] for name in self.tensors]
+        if not isinstance(length, Tensor):
+            share = 1 / min(length, float(self.most))
             torch._foreach_lerp_(averages, own, share)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage] (as torch's own averaging does)
             return
         for average, weights in zip(averages, own, strict=True):
+            share = (1 / length.clamp(max=self.most)).to(average)
             if active is None:
-                average.lerp_(weights, share.to(average))
+                average.lerp_(weights, share)
             else:
-                new = torch.lerp(average, weights, share.to(average))
+                new = torch.lerp(average, weights, share)
                 average.copy_(torch.where(active.unsqueeze(-1), new, average))
-
-    def _share(self) -> float | Tensor:
-        length = 1 + self.n_seen / 10
-        if isinstance(length, Tensor):
-            return 1 / length.clamp(max=self.most)
-        return 1 / min(length, float(self.most))
 
     @contextmanager
     def in_place(self) -> Generator[None]:
