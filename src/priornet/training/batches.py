@@ -50,29 +50,22 @@ class _Order:
     """Shuffled row numbers of one network, epoch after epoch."""
 
     def __init__(self, rows: Tensor, seed: int, batch_size: int, epoch_rows: int) -> None:
-        self.rows, self.batch_size = rows, batch_size
-        self.generator = Generator().manual_seed(seed)
+        self.rows, self.generator = rows, Generator().manual_seed(seed)
         self.n = min(epoch_rows, len(rows))
+        self.n_steps = -(-self.n // batch_size)
         self._queue = rows[:0]
 
-    @property
-    def n_steps(self) -> int:
-        return -(-self.n // self.batch_size)
-
-    def write(self, out: Tensor) -> None:
-        """Write the row numbers of the next epoch, ``(n,)``; all rows come before any repeats."""
-        if self.n < len(self.rows):
-            if len(self._queue) < self.n:
-                self._queue = torch.cat([self._queue, self.rows[self._shuffled()]])
-            out.copy_(self._queue[: self.n])
-            self._queue = self._queue[self.n :]
-        elif self.n <= self.batch_size:
-            out.copy_(self.rows)  # one batch holds all rows: the order does not matter
-        else:
-            torch.index_select(self.rows, 0, self._shuffled(), out=out)
+    def draw(self) -> Tensor:
+        """Draw the row numbers of the next epoch, ``(n,)``; all rows come before any repeats."""
+        if self.n == len(self.rows):  # the order does not matter where one batch holds all rows
+            return self.rows if self.n_steps == 1 else self._shuffled()
+        if len(self._queue) < self.n:
+            self._queue = torch.cat([self._queue, self._shuffled()])
+        drawn, self._queue = self._queue[: self.n], self._queue[self.n :]
+        return drawn
 
     def _shuffled(self) -> Tensor:
-        return torch.randperm(len(self.rows), generator=self.generator)
+        return self.rows[torch.randperm(len(self.rows), generator=self.generator)]
 
 
 class Batches:
@@ -111,11 +104,10 @@ class Batches:
         self._orders = [
             _Order(r, s, batch_size, n) for r, s, n in zip(rows, seeds, epoch_rows, strict=True)
         ]
-        counts = [order.n_steps for order in self._orders]
-        self.n_steps = max(counts)
-        self.n_full = min(counts)  # steps in which every network has rows
-        self._counts = torch.tensor(counts)
-        self._counts_there = self._counts.to(data.weight.device)
+        self._counts = [order.n_steps for order in self._orders]
+        self.n_steps = max(self._counts)
+        self.n_full = min(self._counts)  # steps in which every network has rows
+        self._counts_there = torch.tensor(self._counts, device=data.weight.device)
         self._share = self._shares().to(data.weight)
         self._is_plain = bool((data.weight == 1).all())
 
@@ -129,9 +121,8 @@ class Batches:
     def _shares(self) -> Tensor:
         """Compute the share of each row in its batch, ``(n_steps, S, B)``, the same every epoch."""
         size = self.batch_size
-        present = torch.zeros(len(self._orders), self.n_steps * size)
-        for row, order in zip(present, self._orders, strict=True):
-            row[: order.n] = 1.0
+        n_rows = torch.tensor([[order.n] for order in self._orders])
+        present = (torch.arange(self.n_steps * size) < n_rows).float()
         share = present.view(-1, self.n_steps, size).transpose(0, 1)
         share = share / share.sum(-1, keepdim=True).clamp_(min=1.0)
         if self.extra is None:
@@ -144,7 +135,7 @@ class Batches:
         size = self.batch_size
         flat = torch.zeros(len(self._orders), self.n_steps * size, dtype=torch.long)
         for row, order in zip(flat, self._orders, strict=True):
-            order.write(row[: order.n])
+            row[: order.n] = order.draw()
         index = flat.view(-1, self.n_steps, size).transpose(0, 1)
         if self.extra is None:
             return index
@@ -155,23 +146,17 @@ class Batches:
         ]
         return torch.cat([index, torch.stack(drawn, 1)], -1)
 
-    def per_network(self, step: int, schedule: Callable[[float], float]) -> float | Tensor:
-        """Apply a schedule to the share of the epoch that is done, ``(S, 1)`` where shares differ.
+    def factors(self, schedule: Callable[[float], float]) -> list[float] | Tensor:
+        """Apply a schedule to the share of the epoch that is done, for every step.
 
-        A network's share counts its own steps, not the steps of longer networks.
+        A network's share counts its own steps, not the steps of longer networks: where numbers of
+        steps differ, the result has shape ``(n_steps, S, 1)``.
         """
-        if self.n_full == self.n_steps:
-            return schedule(step / self.n_steps)
-        values = {n: schedule(min(step / n, 1.0)) for n in set(self._counts.tolist())}
-        column = [[values[n]] for n in self._counts.tolist()]
-        return torch.tensor(column, dtype=self.data.weight.dtype, device=self.data.weight.device)
-
-    def factors(self, schedule: Callable[[float], float]) -> Tensor:
-        """Compute :meth:`per_network` for every step of an epoch, ``(n_steps, S, 1)``."""
-        counts = self._counts.tolist()
         steps = range(self.n_steps)
-        values = {n: [schedule(min(i / n, 1.0)) for i in steps] for n in set(counts)}
-        table = torch.tensor([values[n] for n in counts], dtype=self.data.weight.dtype)
+        values = {n: [schedule(min(i / n, 1.0)) for i in steps] for n in set(self._counts)}
+        if len(values) == 1:
+            return values[self.n_steps]
+        table = self.data.weight.new_tensor([values[n] for n in self._counts])
         return table.T.unsqueeze(-1)
 
     def at(self, step: Tensor, index: Tensor, full: bool) -> Batch:
@@ -190,13 +175,12 @@ class Batches:
     def epoch(self) -> Iterator[Batch]:
         """Yield the batches of one pass through every network's rows."""
         inputs, targets, weight = self.data
-        index, share = self.draw(), self._share
+        index = self.draw()
         per_step = index[0].numel() * (inputs[0].numel() + targets[0].numel() + 1)
         length = max(1, _CHUNK_BYTES // (per_step * inputs.element_size()))
         for start in range(0, self.n_steps, length):
             at = index[start : start + length].to(inputs.device, non_blocking=True)
-            w = share[start : start + length]
-            x, y = _rows(inputs, at), _rows(targets, at)
+            x, y, w = _rows(inputs, at), _rows(targets, at), self._share[start : start + length]
             w = w if self._is_plain else _rows(weight, at) * w
             for step, batch in enumerate(zip(x, y, w, strict=True), start):
                 active = None if step < self.n_full else step < self._counts_there

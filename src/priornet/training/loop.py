@@ -14,7 +14,7 @@ from torch import Tensor
 from priornet.nn.stacked import Stack
 from priornet.training.batches import Batch, Batches
 from priornet.training.optimiser import StackedAdam, WeightAverage, cosine
-from priornet.training.steps import Replay, Steps, at_most, flushed
+from priornet.training.steps import Replay, Steps, at_most, on_stream
 
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
@@ -80,43 +80,43 @@ def fit(
         optimizer: Optimiser of ``stack.weights``.
         epochs: Most passes through the rows.
         validation: Loss per network after an epoch.
-        patience: A network stops after so many epochs without a better validation loss, and
-            training ends when all have stopped; None to train to the end.
-        average: Epochs over which weights are averaged; the averages are validated and kept instead
-            of the weights. 0 for none.
+        patience: Epochs without a better validation loss after which a network stops; None for all.
+        average: Epochs over which the weights that are validated and kept are averaged; 0 for none.
         schedule: From the share of training done to the factor of the learning rates.
         progress: Called after every epoch.
         graph: On CUDA, replay steps from a CUDA graph. A loss that waits for the device
             (``.item()``, ``if tensor:``) needs False.
     """
-    started = time.perf_counter()
-    history = History()
-    keeper = None if validation is None else _Keeper(stack, patience)
     mean = WeightAverage({"weights": stack.weights}, average * batches.epoch_length)
-
     steps = _steps(stack, loss, batches, optimizer, mean, graph and stack.weights.is_cuda)
-    with at_most(_n_threads(stack, batches)), steps.on_stream():
-        for epoch in range(epochs):
+    keeper = _Keeper(stack, mean, validation, patience)
+    with at_most(_n_threads(stack, batches)), on_stream(steps.stream):
+        return _run(steps, keeper, epochs, schedule, progress)
 
-            def rate(done: float, epoch: int = epoch) -> float:
-                return schedule((epoch + done) / epochs)
 
-            with flushed():
-                history.train.append(steps.epoch(epoch / epochs, rate))
-            if keeper is not None and validation is not None:
-                with torch.no_grad(), mean.in_place():
-                    history.validation.append(validation(stack))
-                    keeper.look(history.validation[-1], epoch + 1)
-            if progress is not None:
-                last = (history.validation or history.train)[-1]
-                best = None if keeper is None else float(keeper.best.mean())
-                progress(Tick(epoch + 1, epochs, float(last.mean()), best))
-            if keeper is not None and keeper.all_stopped:
-                break
-        if keeper is not None:
-            history.best_epoch = keeper.restore()
-        else:
-            mean.keep()
+def _run(
+    steps: Steps,
+    keeper: _Keeper,
+    epochs: int,
+    schedule: Callable[[float], float],
+    progress: Callable[[Tick], object] | None,
+) -> History:
+    """Train to the last epoch, or until every network has stopped."""
+    started, history = time.perf_counter(), History()
+
+    def rate(done: float) -> float:
+        return schedule((history.n_epochs + done) / epochs)
+
+    for epoch in range(epochs):
+        history.train.append(steps.epoch(epoch / epochs, rate))
+        keeper.look(history)
+        if progress is not None:
+            last = (history.validation or history.train)[-1]
+            best = float(keeper.best.mean()) if history.validation else None
+            progress(Tick(history.n_epochs, epochs, float(last.mean()), best))
+        if keeper.all_stopped:
+            break
+    keeper.finish(history)
     history.seconds = time.perf_counter() - started
     return history
 
@@ -148,34 +148,49 @@ def _steps(
 
 
 class _Keeper:
-    """Best weights of every network so far, and epochs without improvement."""
+    """The weights to keep: each network's best by its validation loss, or without one the last."""
 
-    def __init__(self, stack: Stack, patience: int | None) -> None:
-        self.stack = stack
-        self.patience = math.inf if patience is None else patience
+    def __init__(
+        self,
+        stack: Stack,
+        mean: WeightAverage,
+        validation: Validation | None,
+        patience: int | None,
+    ) -> None:
+        self.stack, self.mean, self.validation = stack, mean, validation
+        self.patience = math.inf if patience is None or validation is None else patience
         self.weights = stack.weights.detach().clone()
         self.best = stack.weights.new_full((stack.n_networks,), math.inf)
         self.epoch = torch.zeros(stack.n_networks, dtype=torch.long, device=self.best.device)
         self.waited = torch.zeros_like(self.epoch)
 
-    def look(self, values: Tensor, epoch: int) -> None:
-        """Keep the weights of networks that improved; a stopped network keeps its old ones."""
-        better = (values < self.best) & (self.waited < self.patience)
-        self.best = torch.where(better, values, self.best)
-        self.epoch.masked_fill_(better, epoch)
-        self.waited = torch.where(better, 0, self.waited + 1)
-        self.weights.copy_(torch.where(better.unsqueeze(-1), self.stack.weights, self.weights))
+    @torch.no_grad()
+    def look(self, history: History) -> None:
+        """Validate, and keep the weights of networks that improved and have not stopped."""
+        if self.validation is None:
+            return
+        with self.mean.in_place():
+            values = self.validation(self.stack)
+            better = (values < self.best) & (self.waited < self.patience)
+            self.best = torch.where(better, values, self.best)
+            self.epoch.masked_fill_(better, history.n_epochs)
+            self.waited = torch.where(better, 0, self.waited + 1)
+            self.weights.copy_(torch.where(better.unsqueeze(-1), self.stack.weights, self.weights))
+        history.validation.append(values)
 
     @property
     def all_stopped(self) -> bool:
-        """Tell if every network has stopped."""
+        """Check if every network has stopped."""
         return not math.isinf(self.patience) and bool((self.waited >= self.patience).all())
 
     @torch.no_grad()
-    def restore(self) -> Tensor:
-        """Restore every network's best weights, and return their epochs."""
-        self.stack.weights.copy_(self.weights)
-        return self.epoch
+    def finish(self, history: History) -> None:
+        """Give the networks the weights to keep."""
+        if self.validation is None:
+            self.mean.keep()
+        else:
+            self.stack.weights.copy_(self.weights)
+            history.best_epoch = self.epoch
 
 
 def _n_threads(stack: Stack, batches: Batches) -> int:

@@ -1,4 +1,4 @@
-"""The steps of an epoch, one by one or as replays of a CUDA graph.
+"""The steps of an epoch, and how a device runs them: one by one, or as replays of a CUDA graph.
 
 A step of a stack is a hundred kernels of a few microseconds, and starting them one by one takes
 longer than running them. A graph starts them all at once. What changes from step to step (the rows,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -134,21 +134,20 @@ class Steps:
         batches: The rows of every step.
     """
 
+    stream: torch.cuda.Stream | None = None
+    """Stream to train on; None for the current one."""
+
     def __init__(self, step: Step, batches: Batches) -> None:
         self.step, self.batches = step, batches
 
+    @flushed()
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
         """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
-        batches = self.batches
-        total = batches.data.weight.new_zeros(())
-        for i, batch in enumerate(batches.epoch()):
-            found = self.step(batch, share, batches.per_network(i, schedule))
-            total = torch.addcmul(total, found, batch.weight)
-        return total.sum(-1) / batches.n_steps
-
-    def on_stream(self) -> AbstractContextManager[None]:
-        """Return a context to train in, without a stream."""
-        return on_stream(None)
+        total = self.batches.data.weight.new_zeros(())
+        factors = self.batches.factors(schedule)
+        for batch, factor in zip(self.batches.epoch(), factors, strict=True):
+            total = torch.addcmul(total, self.step(batch, share, factor), batch.weight)
+        return total.sum(-1) / self.batches.n_steps
 
 
 class Replay(Steps):
@@ -168,27 +167,24 @@ class Replay(Steps):
         weight = batches.data.weight
         self._index = batches.draw().to(weight.device)
         self._next: Tensor | None = None
-        n_networks = self._index.shape[1]
         self._at = torch.zeros(1, dtype=torch.long, device=weight.device)
         self._share = weight.new_zeros(())
-        self._factor = weight.new_ones(batches.n_steps, n_networks, 1)
+        self._factor = weight.new_ones(batches.n_steps, self._index.shape[1], 1)
         self._total = weight.new_zeros(self._index.shape[1:])
-        self._stream = torch.cuda.Stream(weight.device) if capture else None
+        self.stream = torch.cuda.Stream(weight.device) if capture else None
         # Steps in which some network has no rows left are another graph.
         self._run = {
-            full: Graphed(partial(self._body, full), self._stream) for full in (True, False)
+            full: Graphed(partial(self._body, full), self.stream) for full in (True, False)
         }
 
-    def on_stream(self) -> AbstractContextManager[None]:
-        """Return a context to train in, on a separate stream."""
-        return on_stream(self._stream)
-
+    @flushed()
     def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
         """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
-        batches = self.batches
+        batches, factor = self.batches, self._factor
         if self._next is not None:
             self._index.copy_(self._next)
-        self._factor.copy_(batches.factors(schedule))
+        factors = torch.as_tensor(batches.factors(schedule), dtype=factor.dtype)
+        factor.copy_(factors.reshape(batches.n_steps, -1, 1))
         self._share.fill_(share)
         self._at.zero_()
         self._total.zero_()
