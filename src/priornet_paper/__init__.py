@@ -2,5 +2,3 @@
 
 The library never imports this package.
 """
-
-__all__: list[str] = []

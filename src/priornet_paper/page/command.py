@@ -18,8 +18,6 @@ from priornet.cli import (
 )
 from priornet_paper.page import drawn_figures, write_page
 
-__all__ = ["page"]
-
 
 def page(
     results: Annotated[Path, typer.Option(help="Folder with the results files.")] = Path("results"),

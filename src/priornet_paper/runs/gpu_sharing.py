@@ -22,8 +22,6 @@ import torch
 
 from priornet.training import available_cores
 
-__all__ = ["can_share", "default_workers", "shared_gpu"]
-
 _log = logging.getLogger(__name__)
 
 _DAEMON = "nvidia-cuda-mps-control"

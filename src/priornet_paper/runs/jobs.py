@@ -21,8 +21,6 @@ import torch
 
 from priornet.training import available_cores
 
-__all__ = ["Job", "Report", "Watch", "Work", "run_jobs"]
-
 Report = Callable[[Any], object]
 """Sends an event of a job, such as a finished epoch, to the process that started the jobs."""
 

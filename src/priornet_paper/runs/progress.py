@@ -6,8 +6,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Bars", "progress_bars"]
-
 
 class Bars:
     """Bars on standard error, one for each thing that is under way.

@@ -11,8 +11,6 @@ from priornet import metrics
 from priornet.distributions import GaussianEnsemble, ensemble_information
 from priornet.uncertainty import uncertainty
 
-__all__ = ["SCORES", "accuracy", "measures"]
-
 SCORES = ("rmse", "nll", "crps", "coverage90")
 
 

@@ -19,8 +19,6 @@ from priornet.evaluation import provenance_of, read_results, signature_of, write
 from priornet.messages import warn_user
 from priornet.nn import read_tensors, write_tensors
 
-__all__ = ["Store", "fingerprint", "merge_results", "read_finished", "write_merged"]
-
 Groups = dict[str, dict[str, Any]]
 """Scores by method, in each group of a results file."""
 

@@ -1,3 +1,1 @@
 """The paper's experiment on synthetic data."""
-
-__all__: list[str] = []

@@ -22,8 +22,6 @@ from priornet.distributions import NormalWishart
 from priornet.evaluation import provenance
 from priornet.uncertainty import uncertainty
 
-__all__ = ["BELIEFS", "Belief", "Config", "run"]
-
 
 @dataclass(frozen=True)
 class Belief:

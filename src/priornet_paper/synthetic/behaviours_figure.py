@@ -13,8 +13,6 @@ from matplotlib.patches import Patch
 
 from priornet.report import TEXT, tidy
 
-__all__ = ["draw", "plot_gaussians", "plot_prior"]
-
 _TITLES = {
     "low": "Low uncertainty",
     "data": "Data uncertainty",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from priornet_paper.synthetic.run import Tick
 
-__all__ = ["Preset", "behaviours", "run_synthetic", "synthetic"]
 
 Out = Annotated[Path, typer.Option(help="Folder for the results file.")]
 Figures = Annotated[

@@ -8,8 +8,6 @@ from matplotlib.figure import Figure
 
 from priornet.report import TEXT, curves
 
-__all__ = ["draw_panels"]
-
 _VARIANTS = {"NWPN-precision": ("NWPN", "NWPN, paper's prior")}  # a method's colour, and a label
 
 

@@ -40,8 +40,6 @@ from priornet_paper.synthetic.train import (
     train_students,
 )
 
-__all__ = ["METHODS", "PRESETS", "VARIANTS", "Config", "Tick", "Variant", "run"]
-
 METHODS = ("ENSM", "EnD2", "NWPN")
 
 

@@ -18,7 +18,6 @@ from priornet_paper.synthetic.task import sample_inputs, sample_targets, true_me
 if TYPE_CHECKING:
     from priornet_paper.synthetic.run import Config
 
-__all__ = ["Belief", "Predictor", "against", "measure", "numbers", "summarise", "trace"]
 
 Belief = Gaussian | GaussianEnsemble | NormalWishart
 Predictor = Callable[[Tensor], Belief]

@@ -12,8 +12,6 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["sample_inputs", "sample_targets", "true_mean", "true_std"]
-
 
 def true_mean(x: Tensor) -> Tensor:
     """Mean of the target at ``x``, elementwise.

@@ -22,7 +22,6 @@ from priornet_paper.synthetic.task import sample_inputs, sample_targets
 if TYPE_CHECKING:
     from priornet_paper.synthetic.run import Config
 
-__all__ = ["Data", "Ensembles", "train_ensembles", "train_prior_networks", "train_students"]
 
 Progress = Callable[[Tick], object]
 

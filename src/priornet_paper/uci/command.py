@@ -23,8 +23,6 @@ from priornet.cli import (
 )
 from priornet.methods import TABULAR
 
-__all__ = ["uci"]
-
 _NAMES = {method.spelling: method.key for method in TABULAR}
 _DATASETS = ("boston", "energy", "concrete", "wine", "power", "protein", "msd")
 

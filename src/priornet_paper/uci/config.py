@@ -9,20 +9,6 @@ from typing import Any, Literal
 
 from priornet.methods import STUDENTS, TABULAR
 
-__all__ = [
-    "LIKELIHOOD",
-    "METHODS",
-    "PRESETS",
-    "STUDENTS",
-    "Config",
-    "Defaults",
-    "Paper",
-    "Setting",
-    "config_for",
-    "default_methods",
-    "own_settings",
-]
-
 METHODS = tuple(method.key for method in TABULAR)
 """In the order of results; the last two only the paper's preset runs unless asked."""
 LIKELIHOOD = tuple(method.key for method in TABULAR if method.is_likelihood)

@@ -15,8 +15,6 @@ from priornet.training import at_most
 from priornet_paper.uci.config import Defaults
 from priornet_paper.uci.folds import Fold
 
-__all__ = ["Fit", "fit_methods", "latencies", "multiply_adds", "parameters"]
-
 
 class Fit(NamedTuple):
     """One fitted estimator."""

@@ -28,8 +28,6 @@ from priornet_paper.uci.config import (
 from priornet_paper.uci.data import UciTable, load_uci
 from priornet_paper.uci.jobs import Block, Made, n_splits
 
-__all__ = ["Experiment", "Request", "file_name", "finished", "merged", "run", "run_tables"]
-
 _SAME = ("dataset", "preset", "complete", "n_rows", "n_features", "device", "versions")
 _TOGETHER = ("ENSM", *STUDENTS)  # a student is compared with the ensemble that taught it
 

@@ -18,19 +18,6 @@ from priornet.tables import FactorAnalysisGenerator
 from priornet.training import Rows
 from priornet_paper.uci.config import Paper, Setting
 
-__all__ = [
-    "Fold",
-    "FoldRows",
-    "FoldStack",
-    "Part",
-    "Prepared",
-    "Task",
-    "k_folds",
-    "make_fold",
-    "members_of",
-    "seed_of",
-]
-
 Ints = NDArray[np.int64]
 Part = Literal["inner", "train"]
 """Rows of a training fold: those on which settings are tried, or all of them."""

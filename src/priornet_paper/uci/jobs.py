@@ -27,8 +27,6 @@ from priornet_paper.uci.data import UciTable, canonical_splits, ood_inputs
 from priornet_paper.uci.folds import Fold, FoldStack, k_folds, make_fold
 from priornet_paper.uci.score import score
 
-__all__ = ["Block", "Made", "n_splits"]
-
 
 class Made(NamedTuple):
     """The result of a job."""

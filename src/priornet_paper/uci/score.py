@@ -12,8 +12,6 @@ from torch import Tensor
 from priornet import metrics
 from priornet_paper.runs.scores import accuracy, measures
 
-__all__ = ["score"]
-
 _KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
 _CURVES = ("total_variance", "variance_of_mean")  # drawn as rejection curves
 _FRACTIONS = torch.linspace(0, 1, 51, dtype=torch.float64)

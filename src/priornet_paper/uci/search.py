@@ -24,8 +24,6 @@ from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Paper, Setting
 from priornet_paper.uci.folds import FoldRows, FoldStack, Part, Task, members_of
 from priornet_paper.uci.train import Trainer, Trainers
 
-__all__ = ["Outcome", "Teachers", "detects_best", "n_epochs", "solve", "validation_nll"]
-
 Teachers = dict[Part, NDArray[np.float32]]
 """Weights of every fold's ensemble, in the order of the folds, by the rows they were fitted to."""
 

@@ -14,8 +14,6 @@ from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batches, Loss, StackedAdam, cosine, fit, objectives
 from priornet_paper.uci.folds import FoldRows, Part, Prepared, Task, seed_of
 
-__all__ = ["Trainer", "Trainers"]
-
 Trainer = Callable[[list[Task], Part], Stack]
 """``(tasks, part of each fold) -> stack``: trains one network per task."""
 

@@ -9,8 +9,6 @@ import typer
 
 from priornet.cli import AsJson, print_lines
 
-__all__ = ["datasets"]
-
 datasets = typer.Typer(help="List the paper's tables, or get them.", invoke_without_command=True)
 
 

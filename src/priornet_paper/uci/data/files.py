@@ -14,20 +14,6 @@ from priornet._lazy import need_for
 from priornet.messages import first_line
 from priornet_paper.uci.data.registry import Dataset, UciError
 
-__all__ = [
-    "VARIABLE",
-    "cache",
-    "download",
-    "file_names",
-    "find",
-    "find_first_rows",
-    "find_table",
-    "missing",
-    "need",
-    "roots",
-    "url_file",
-]
-
 VARIABLE = "PRIORNET_DATA"
 _ENDINGS = (".zip", ".csv", ".txt", ".arff", ".xls", ".xlsx")
 _SECONDS = 60

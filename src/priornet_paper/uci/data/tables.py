@@ -30,17 +30,6 @@ from priornet_paper.uci.data.files import (
 from priornet_paper.uci.data.formats import Arrays, read_npz, read_original, read_parquet, write_npz
 from priornet_paper.uci.data.registry import Dataset, UciError, dataset
 
-__all__ = [
-    "Fingerprint",
-    "UciTable",
-    "difference",
-    "fingerprints",
-    "get_uci",
-    "load_uci",
-    "measure",
-    "to_npz",
-]
-
 # In standard deviations of the column. Sums in another order differ by 1e-12; one wrong cell, off
 # by one deviation, shifts the mean of the largest table here by 2e-5.
 _TOLERANCE = 1e-6
