@@ -42,7 +42,7 @@ from priornet_paper.uci import METHODS, Paper, Request, config_for, run_tables
 from priornet_paper.uci.data import DATASETS, load_uci
 from priornet_paper.uci.experiment import file_name
 from priornet_paper.uci.folds import FoldStack, k_folds, make_fold
-from priornet_paper.uci.search import solve
+from priornet_paper.uci.train import solve
 
 SETS = ("boston", "energy", "concrete", "wine", "power")
 WORKERS = 2

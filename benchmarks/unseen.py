@@ -35,7 +35,7 @@ import torch
 from priornet import DistilledRegressor
 from priornet.evaluation.results import provenance, summary, write_results
 from priornet.tables.factor_analysis import FactorAnalysisGenerator
-from priornet_paper.uci.score import score
+from priornet_paper.runs.scores import score
 
 SEED = 0
 DIVIDED = 5  # a fifth of the rows is held out

@@ -50,8 +50,6 @@ PAPER_LEVEL = {unit: level for level, units in enumerate(PAPER_LAYERS) for unit 
 # The paper's package imports what the packages of priornet list in `__all__`, and this helper for
 # imports: both packages load their names lazily, and name the extra of a package that is missing.
 SHARED = {"priornet._lazy"}
-# What is still to be opened; only removals here.
-PRIVATE_STILL: set[str] = set()
 
 # Third-party packages that only some modules may import.
 HOMES = {
@@ -193,7 +191,7 @@ def exported(module: str) -> frozenset[str]:
 def private(name: str) -> str | None:
     """Give the reason why the paper's package may not import ``name`` of priornet, or None."""
     module, _, own = name.rpartition(".")
-    if not module or module in SHARED or name in PRIVATE_STILL or own in exported(module):
+    if not module or module in SHARED or own in exported(module):
         return None
     return f"`{name}` is in no package's `__all__`: open it there, with a docstring, or do without"
 

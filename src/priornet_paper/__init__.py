@@ -2,3 +2,5 @@
 
 The library never imports this package.
 """
+
+__all__: list[str] = []

@@ -25,7 +25,7 @@ _COMMANDS = {
         "Draw what a Normal-Wishart can say: low, data and knowledge uncertainty.",
     ),
     "page": (
-        "page.command:page",
+        "page.page:page",
         "Write the page of results: our numbers beside the paper's, and a verdict on each claim.",
     ),
 }

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from priornet_paper.page.goals import ROUNDING
 from priornet_paper.page.numbers import (
     DEPTH_MEASURES,
     DEPTH_METHODS,
@@ -23,6 +22,7 @@ from priornet_paper.page.numbers import (
     Scores,
     shown,
 )
+from priornet_paper.page.sections import ROUNDING
 
 CONFIRMED, PARTLY = "confirmed", "partly"
 NOT_CONFIRMED, NOT_MEASURED = "not confirmed", "not measured"

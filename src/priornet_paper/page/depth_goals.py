@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from priornet_paper.page.goals import (
-    FAILS,
-    HOLDS,
-    ROUNDING,
-    UNFINISHED,
-    Goal,
-    Miss,
-    state_of,
-    tally,
-)
-from priornet_paper.page.markdown import NOT_RUN
 from priornet_paper.page.numbers import (
     DEPTH_MEASURES,
     DEPTH_SETS,
@@ -26,6 +15,17 @@ from priornet_paper.page.numbers import (
     Scores,
     shown,
     signed,
+)
+from priornet_paper.page.sections import (
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    ROUNDING,
+    UNFINISHED,
+    Goal,
+    Miss,
+    state_of,
+    tally,
 )
 
 _SEEDS = {"nyu": 3, "kitti": 2}

@@ -7,9 +7,7 @@ from typing import Any
 
 from priornet_paper.page.depth_goals import Verdict, find_goals, find_verdicts
 from priornet_paper.page.depth_tables import accuracy, detection, gamma_table, likelihood, ranks
-from priornet_paper.page.goals import HOLDS, Section
 from priornet_paper.page.making import SETTING, setting
-from priornet_paper.page.markdown import link, table
 from priornet_paper.page.numbers import (
     DEPTH_SETS,
     NONE,
@@ -21,6 +19,7 @@ from priornet_paper.page.numbers import (
     read_scores,
 )
 from priornet_paper.page.results import Notes
+from priornet_paper.page.sections import HOLDS, Section, link, table
 
 Contents = Mapping[str, Content]
 Earlier = Mapping[str, Contents]

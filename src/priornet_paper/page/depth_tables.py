@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from statistics import stdev
 
-from priornet_paper.page.markdown import table
 from priornet_paper.page.numbers import (
     DEPTH_MEASURES,
     DEPTH_METHODS,
@@ -19,6 +18,7 @@ from priornet_paper.page.numbers import (
     ablation,
     shown,
 )
+from priornet_paper.page.sections import table
 
 
 def methods_of(scores: Scores, dataset: str, *, has_belief: bool = False) -> list[str]:

@@ -6,10 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from priornet.evaluation import signature_of
-from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED, Goal, Section
-from priornet_paper.page.markdown import NOT_RUN, folded, link, table
 from priornet_paper.page.numbers import SETS, TITLES, Content, Scores, shown
 from priornet_paper.page.results import OWN, Notes, Results
+from priornet_paper.page.sections import (
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    UNFINISHED,
+    Goal,
+    Section,
+    folded,
+    link,
+    table,
+)
 
 _MOST_MINUTES = 75.0
 _KINDS = {

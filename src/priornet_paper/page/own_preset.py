@@ -5,21 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from priornet_paper.page.goals import (
-    ROUNDING,
-    Goal,
-    Miss,
-    Section,
-    are_whole,
-    draws_of,
-    names_of,
-    over_draws,
-    over_folds,
-    paired,
-    paired_ratio,
-    tally,
-)
-from priornet_paper.page.markdown import NOT_RUN, folded, in_part, marked, table
 from priornet_paper.page.numbers import (
     KNOWLEDGE,
     MEASURES,
@@ -32,6 +17,25 @@ from priornet_paper.page.numbers import (
     with_error,
 )
 from priornet_paper.page.results import OWN, Results, Run
+from priornet_paper.page.sections import (
+    NOT_RUN,
+    ROUNDING,
+    Goal,
+    Miss,
+    Section,
+    are_whole,
+    draws_of,
+    folded,
+    in_part,
+    marked,
+    names_of,
+    over_draws,
+    over_folds,
+    paired,
+    paired_ratio,
+    table,
+    tally,
+)
 
 OWN_SETS = (*SETS, "protein")
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import typer
+
+from priornet.cli import (
+    PAGE,
+    InputError,
+    Overwrite,
+    blamed_on,
+    check_outputs,
+    figure_paths,
+    print_lines,
+)
 from priornet.writing import write_bytes
 from priornet_paper.page.claims import CLAIMS, DEPTH_CLAIMS, NOT_MEASURED, Claim, Part, verdict
 from priornet_paper.page.depth_runs import (
@@ -14,10 +25,8 @@ from priornet_paper.page.depth_runs import (
     earlier_in_short,
     new_seeds_in_short,
 )
-from priornet_paper.page.figures import draw_figures, figures
-from priornet_paper.page.goals import FAILS, HOLDS, Goal, listing
+from priornet_paper.page.figures import draw_figures, drawn_figures, figures
 from priornet_paper.page.making import making, setting_in_short
-from priornet_paper.page.markdown import folded, link, table
 from priornet_paper.page.numbers import (
     DEPTH_SETS,
     SETS,
@@ -28,6 +37,7 @@ from priornet_paper.page.numbers import (
 )
 from priornet_paper.page.own_preset import own_students, prior_network
 from priornet_paper.page.results import Notes, Results, read_folder, read_notes
+from priornet_paper.page.sections import FAILS, HOLDS, Goal, folded, link, listing, table
 from priornet_paper.page.synthetic import SYNTHETIC_CLAIMS, synthetic
 from priornet_paper.page.tables import accuracy, besides, detection, peer_table
 
@@ -210,3 +220,36 @@ def _tidy(lines: Iterable[str]) -> str:
         if line or (kept and kept[-1]):
             kept.append(line)
     return "\n".join(kept).rstrip() + "\n"
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def page(
+    results: Annotated[Path, typer.Option(help="Folder with the results files.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="The Markdown file to write.")] = Path(
+        "docs/results.md"
+    ),
+    notes: Annotated[
+        Path, typer.Option(help="JSON file with explanations of misses, by key.")
+    ] = Path("docs/results-notes.json"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the page of results: our numbers beside the paper's, and a verdict on each claim.
+
+    Everything comes from the files in the results folder; missing runs
+    are called "not run". Curves and charts are drawn into the folder "images"
+    beside the page; it shows the other figures that are there, such as those
+    of `reproduce depth-maps`.
+    """
+    if not results.is_dir():
+        raise InputError(f"{results}: no such folder; `--results` names the folder of results.")
+    written = [(out, PAGE), *figure_paths(out.parent / "images", *drawn_figures())]
+    check_outputs(written, [notes], overwrite=overwrite)
+    with blamed_on(results):
+        used = write_page(results, out, notes)
+    print_lines([f"Page: {out}"])
+    if used.unused:
+        typer.echo(
+            f"{notes}: explains goals that are not missed: {', '.join(used.unused)}", err=True
+        )

@@ -4,22 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from priornet_paper.page.goals import (
-    MARGIN,
-    ROUNDING,
-    STATES,
-    Goal,
-    Miss,
-    Section,
-    difference_in_errors,
-    is_far_below,
-    is_good,
-    is_worse,
-    names_of,
-    state_of,
-    tally,
-)
-from priornet_paper.page.markdown import INCOMPLETE, NOT_RUN, folded, in_part, marked, table
 from priornet_paper.page.numbers import (
     MEASURES,
     PAPER_METHODS,
@@ -33,6 +17,27 @@ from priornet_paper.page.numbers import (
     with_error,
 )
 from priornet_paper.page.results import Results
+from priornet_paper.page.sections import (
+    INCOMPLETE,
+    MARGIN,
+    NOT_RUN,
+    ROUNDING,
+    STATES,
+    Goal,
+    Miss,
+    Section,
+    difference_in_errors,
+    folded,
+    in_part,
+    is_far_below,
+    is_good,
+    is_worse,
+    marked,
+    names_of,
+    state_of,
+    table,
+    tally,
+)
 
 _SETTLED = (
     "grids, schedule and rule of choice were changed when scores of these tables had been seen"

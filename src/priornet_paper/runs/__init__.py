@@ -1,1 +1,3 @@
 """Run jobs of an experiment in processes, and keep their finished parts."""
+
+__all__: list[str] = []

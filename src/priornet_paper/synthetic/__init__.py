@@ -1,1 +1,3 @@
 """The paper's experiment on synthetic data."""
+
+__all__: list[str] = []

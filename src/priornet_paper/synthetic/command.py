@@ -97,8 +97,7 @@ def behaviours(
 
     from priornet.evaluation import write_results
     from priornet.report import write_figure
-    from priornet_paper.synthetic.behaviours import run
-    from priornet_paper.synthetic.behaviours_figure import draw
+    from priornet_paper.synthetic.behaviours import draw, run
 
     written = [(out / "behaviours.json", RESULTS), *figure_paths(figures or out, "behaviours")]
     check_outputs(written, overwrite=overwrite)

@@ -1,6 +1,6 @@
 """The jobs of the UCI experiment: some methods, trained and scored on a few folds of one table.
 
-The single network and the ensemble are one job, since they share a search. Prior networks and
+The single network and the ensemble are one job, since they share a train. Prior networks and
 evidential networks are jobs of their own; so is each student, which waits for its teachers.
 """
 
@@ -19,13 +19,12 @@ from priornet.evaluation import provenance
 from priornet.nn import stack_belief
 from priornet.training import at_most
 from priornet_paper.runs.jobs import Job, Report
-from priornet_paper.runs.scores import SCORES
+from priornet_paper.runs.scores import SCORES, score
 from priornet_paper.runs.store import Store, fingerprint
-from priornet_paper.uci import defaults, search
+from priornet_paper.uci import defaults, train
 from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Config, Defaults, Paper
 from priornet_paper.uci.data import UciTable, canonical_splits, ood_inputs
 from priornet_paper.uci.folds import Fold, FoldStack, k_folds, make_fold
-from priornet_paper.uci.score import score
 
 
 class Made(NamedTuple):
@@ -33,7 +32,7 @@ class Made(NamedTuple):
 
     parts: dict[str, Any]
     """By method: its records of every fold, and its provenance."""
-    teachers: search.Teachers | None
+    teachers: train.Teachers | None
     began: float
     ended: float
 
@@ -80,7 +79,7 @@ class Block:
     def n_steps(self, methods: Sequence[str]) -> int:
         """Count the events that the jobs of some methods report."""
         if isinstance(self.config, Paper):
-            return search.n_epochs(self.config, methods)
+            return train.n_epochs(self.config, methods)
         return len(methods) * len(self.folds)
 
     def jobs(self, methods: Sequence[str]) -> list[Job]:
@@ -144,16 +143,16 @@ class _Work:
         return Made(signed, teachers, began, time.time())
 
     def _by_protocol(
-        self, config: Paper, teachers: search.Teachers | None, tick: Callable[[], object]
-    ) -> tuple[dict[str, Any], search.Teachers | None]:
+        self, config: Paper, teachers: train.Teachers | None, tick: Callable[[], object]
+    ) -> tuple[dict[str, Any], train.Teachers | None]:
         """Train as the paper does; return the parts, and the teachers that students need."""
         table, folds = self.block.table, self.block.splits()
         stack = FoldStack.of(table.inputs, table.targets, folds, self.block.device)
         trained = None
         if self.are_gaussian:
-            outcomes, trained = search.solve_gaussians(stack, config, self.methods, tick)
+            outcomes, trained = train.solve_gaussians(stack, config, self.methods, tick)
         else:
-            outcomes = search.solve(stack, config, self.methods, tick, teachers)
+            outcomes = train.solve(stack, config, self.methods, tick, teachers)
         ood = _ood_inputs_of(table)
         parts: dict[str, Any] = {}
         for method, outcome in outcomes.items():

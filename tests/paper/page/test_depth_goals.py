@@ -4,9 +4,8 @@ import pytest
 
 from _depth_results import depth_content, seeds
 from priornet_paper.page.depth_goals import find_goals
-from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
-from priornet_paper.page.markdown import NOT_RUN
 from priornet_paper.page.numbers import read_scores
+from priornet_paper.page.sections import FAILS, HOLDS, NOT_RUN, UNFINISHED
 
 
 def contents():

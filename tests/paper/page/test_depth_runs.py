@@ -15,9 +15,9 @@ from priornet_paper.page.depth_runs import (
     new_seeds,
     new_seeds_in_short,
 )
-from priornet_paper.page.goals import FAILS, HOLDS
 from priornet_paper.page.numbers import read_scores
 from priornet_paper.page.results import Notes
+from priornet_paper.page.sections import FAILS, HOLDS
 
 
 def test_nothing_run_is_said_plainly():

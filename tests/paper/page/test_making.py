@@ -2,10 +2,10 @@
 
 from _depth_results import depth_content
 from _results import CONFIG, paper_methods
-from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
 from priornet_paper.page.making import making, setting, setting_in_short
 from priornet_paper.page.numbers import SETS, published_depth, read_scores
 from priornet_paper.page.results import Notes, read_folder
+from priornet_paper.page.sections import FAILS, HOLDS, UNFINISHED
 
 
 def section(folder):

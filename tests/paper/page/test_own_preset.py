@@ -4,10 +4,10 @@ import pytest
 
 from _results import CONFIG, around, paper_methods
 from priornet.evaluation.results import summary
-from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
 from priornet_paper.page.numbers import published
 from priornet_paper.page.own_preset import OWN_SETS, own_students, prior_network
 from priornet_paper.page.results import read_folder
+from priornet_paper.page.sections import FAILS, HOLDS, UNFINISHED
 
 EVEN = {"nll": 1.0, "rmse": 2.0, "ood_auc": 0.7, "prr": 0.5}
 

@@ -7,8 +7,8 @@ import pytest
 from _depth_results import depth_content
 from _results import CONFIG, content, paper_methods
 from priornet.evaluation.results import summary
-from priornet_paper.page.goals import Miss, listing
 from priornet_paper.page.results import Notes, ResultsError, read_folder, read_notes
+from priornet_paper.page.sections import Miss, listing
 
 
 def test_runs_are_found_by_kind_and_data_set(folder):

@@ -6,8 +6,8 @@ import pytest
 
 from priornet.evaluation.results import summary
 from priornet_paper.page.claims import CONFIRMED, NOT_CONFIRMED, NOT_MEASURED, PARTLY, verdict
-from priornet_paper.page.goals import FAILS, HOLDS
 from priornet_paper.page.results import Results
+from priornet_paper.page.sections import FAILS, HOLDS
 from priornet_paper.page.synthetic import SYNTHETIC_CLAIMS, synthetic
 from priornet_paper.synthetic.run import PRESETS, VARIANTS, run
 

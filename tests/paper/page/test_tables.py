@@ -1,9 +1,9 @@
 """UCI results beside published numbers: counts, misses, and what was not run."""
 
 from _results import around, paper_methods
-from priornet_paper.page.goals import FAILS, HOLDS, UNFINISHED
 from priornet_paper.page.numbers import SETS, peers, published
 from priornet_paper.page.results import read_folder
+from priornet_paper.page.sections import FAILS, HOLDS, UNFINISHED
 from priornet_paper.page.tables import accuracy, besides, detection, peer_table
 
 

@@ -57,8 +57,8 @@ def get(
 
 def _entries() -> list[dict[str, Any]]:
     """One table each, not opened: a file that is there may still be refused when it is read."""
-    from priornet_paper.uci.data.files import find_first_rows, find_table
     from priornet_paper.uci.data.registry import DATASETS
+    from priornet_paper.uci.data.tables import find_first_rows, find_table
 
     entries: list[dict[str, Any]] = []
     for name, known in DATASETS.items():

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priornet.writing import whole_file
-from priornet_paper.uci.data.files import need
-from priornet_paper.uci.data.registry import Dataset
+from priornet_paper.uci.data.registry import Dataset, need
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from priornet.messages import first_line
 from priornet.writing import whole_file
-from priornet_paper.uci.data.files import find, missing, need
-from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError, dataset
-from priornet_paper.uci.data.tables import load_uci
+from priornet_paper.uci.data.registry import DATASETS, Dataset, UciError, dataset, need
+from priornet_paper.uci.data.tables import find, load_uci, missing
 
 _FILE = "splits_test_rows.parquet"
 _TEXT = "index_test_{}.txt"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from priornet._lazy import need_for
 from priornet.tables import TableError
 
 _CC_BY = "CC BY 4.0"
@@ -13,6 +15,10 @@ _UCI = "https://archive.ics.uci.edu"
 
 class UciError(TableError):
     """A table is unknown, missing, or not what it should be; the message is one line."""
+
+
+need = partial(need_for, extra="uci", error=UciError)
+"""Import a package that only some tables need."""
 
 
 @dataclass(frozen=True)

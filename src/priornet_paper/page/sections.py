@@ -1,4 +1,4 @@
-"""Goals of the page: arithmetic of differences, what counts as a miss, when a goal is reached."""
+"""Sections of the page: their Markdown, their goals and misses, and our numbers beside others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from priornet_paper.page.markdown import NOT_RUN
 from priornet_paper.page.numbers import Number, Scores
 from priornet_paper.page.results import OWN, Notes, Results, Run
 
+NOT_RUN = "not run"
+INCOMPLETE = "not run on the full table"
 ROUNDING = 1e-9
 """Difference up to which two numbers count as equal."""
 FAILS, UNFINISHED, HOLDS = "**✗ missed**", "not run in full", "✓ reached"
@@ -98,7 +99,7 @@ def listing(misses: Sequence[Miss], notes: Notes) -> list[str]:
     return lines
 
 
-# -- our number beside another --------------------------------------------------------------------
+# -- our number beside another -------------------------------------------------------------------
 
 
 def difference_in_errors(ours: Number, theirs: Number) -> float:
@@ -174,7 +175,7 @@ def is_good(
     return not is_bad(ours, paper.numbers[tuple(path)])
 
 
-# -- several draws of the folds -------------------------------------------------------------------
+# -- several draws of the folds ------------------------------------------------------------------
 
 
 def draws_of(results: Results, dataset: str, method: str) -> list[Run]:
@@ -224,3 +225,38 @@ def are_whole(runs: Iterable[Run]) -> bool:
 def names_of(wanted: Iterable[str], found: Iterable[str]) -> list[str]:
     """List the data sets to show: first the wanted ones, then others that were run."""
     return list(dict.fromkeys((*wanted, *found)))
+
+
+# -- Markdown --------------------------------------------------------------------------------------
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> list[str]:
+    """Format a table; columns after the first ``left`` are aligned to the right."""
+    rule = [":--" if column < left else "--:" for column in range(len(header))]
+    return ["", *(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)), ""]
+
+
+def folded(title: str, lines: Iterable[str]) -> list[str]:
+    """Wrap lines so that the reader opens them with a click."""
+    return ["", f"<details><summary>{title}</summary>", "", *lines, "", "</details>", ""]
+
+
+def link(text: str, heading: str) -> str:
+    """Format a link to a heading of the same page, by the name that GitHub gives it.
+
+    Example:
+        >>> link("note", "Depth: EnD2 with T = 10 (here)")
+        '[note](#depth-end2-with-t--10-here)'
+    """
+    kept = "".join(sign for sign in heading.lower() if sign.isalnum() or sign in " -_")
+    return f"[{text}](#{kept.replace(' ', '-')})"
+
+
+def marked(text: str, is_miss: bool) -> str:
+    """Format a text in bold with a cross if it is a missed goal."""
+    return f"**✗ {text}**" if is_miss else text
+
+
+def in_part(cells: Iterable[str]) -> list[str]:
+    """Add a note to the cells of a run that had only a part of its table."""
+    return [cell if cell in ("", NOT_RUN) else f"{cell}<br>{INCOMPLETE}" for cell in cells]

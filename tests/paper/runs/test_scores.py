@@ -9,8 +9,7 @@ import torch
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.evaluation.scores import MEASURES
 from priornet.metrics import prediction_rejection_ratio
-from priornet_paper.runs.scores import SCORES, measures
-from priornet_paper.uci.score import score
+from priornet_paper.runs.scores import SCORES, measures, score
 
 N = 400
 

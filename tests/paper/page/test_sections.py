@@ -5,13 +5,16 @@ import statistics
 
 import pytest
 
-from priornet_paper.page.goals import (
+from priornet_paper.page.numbers import Number
+from priornet_paper.page.sections import (
     FAILS,
     HOLDS,
+    NOT_RUN,
     UNFINISHED,
     Goal,
     Tally,
     difference_in_errors,
+    in_part,
     is_far_below,
     is_worse,
     over_draws,
@@ -21,8 +24,6 @@ from priornet_paper.page.goals import (
     state_of,
     tally,
 )
-from priornet_paper.page.markdown import NOT_RUN, in_part
-from priornet_paper.page.numbers import Number
 
 
 def test_difference_is_in_units_of_the_combined_error():
