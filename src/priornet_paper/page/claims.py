@@ -17,12 +17,12 @@ from priornet_paper.page.numbers import (
     KNOWLEDGE,
     OOD_SETS,
     PAPER_METHODS,
+    ROUNDING,
     TITLES,
     Number,
     Scores,
     shown,
 )
-from priornet_paper.page.sections import ROUNDING
 
 CONFIRMED, PARTLY = "confirmed", "partly"
 NOT_CONFIRMED, NOT_MEASURED = "not confirmed", "not measured"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from priornet.methods import METHODS
@@ -42,6 +43,13 @@ DEPTH_MEASURES = {**MEASURES, "expected_entropy": "E[H]"}
 """Measures and their symbols; the last is data uncertainty, which the paper does not report."""
 TEN_METRES = math.log(10)
 """Nats by which an NLL in units of ten metres lies below the same NLL in metres."""
+
+ROUNDING = 1e-9
+"""Difference up to which two numbers count as equal."""
+MOST_ERRORS = 2.0
+"""Combined standard errors by which a lower-is-better metric may lie above the paper's."""
+MARGIN = 0.08
+"""Distance by which a PRR or an AUC may lie below the paper's."""
 
 NONE, FAILED = "&ndash;", "not finite"
 """Texts of a cell without a number: none was expected, or the model failed."""
@@ -211,3 +219,61 @@ def with_error(number: Number, digits: int = 2, *, is_signed: bool = False) -> s
     """
     mean = signed(number.mean, digits) if is_signed else shown(number.mean, digits)
     return mean if number.error is None else f"{mean} ± {shown(number.error, digits)}"
+
+
+# -- our number beside another -------------------------------------------------------------------
+
+
+def difference_in_errors(ours: Number, theirs: Number) -> float:
+    """Compute by how many standard errors of the difference our number lies above the other.
+
+    Example:
+        >>> difference_in_errors(Number(3.5, 0.3), Number(3.0, 0.4))
+        1.0
+    """
+    gap = ours.mean - theirs.mean
+    error = math.hypot(ours.error or 0.0, theirs.error or 0.0)
+    if error > 0:
+        return gap / error
+    return math.copysign(math.inf, gap) if gap else 0.0
+
+
+def is_worse(ours: Number, theirs: Number) -> bool:
+    """Tell if a lower-is-better metric is worse by more than two combined errors."""
+    return difference_in_errors(ours, theirs) > MOST_ERRORS + ROUNDING
+
+
+def is_far_below(ours: Number, theirs: Number, margin: float = MARGIN) -> bool:
+    """Tell if a higher-is-better metric falls short by more than the margin."""
+    return ours.mean < theirs.mean - margin - ROUNDING
+
+
+def paired(ours: Number, theirs: Number) -> Number:
+    """Compute the mean difference, with its standard error over folds if both have the same."""
+    gap = ours.mean - theirs.mean
+    if len(ours.values) != len(theirs.values) or len(ours.values) < 2:
+        return Number(gap)
+    gaps = tuple(a - b for a, b in zip(ours.values, theirs.values, strict=True))
+    return Number(gap, stdev(gaps) / math.sqrt(len(gaps)), gaps)
+
+
+def paired_ratio(ours: Number, theirs: Number) -> Number:
+    """Compute the ratio of the means, with the error of the paired difference on its scale."""
+    gap = paired(ours, theirs)
+    error = None if gap.error is None else gap.error / abs(theirs.mean)
+    return Number(ours.mean / theirs.mean, error)
+
+
+def pooled(numbers: Sequence[Number]) -> Number:
+    """Pool runs with different folds: one number over all folds, taken as independent.
+
+    Example:
+        >>> pooled([Number(1.0, 1.0, (0.0, 2.0)), Number(4.0, 1.0, (3.0, 5.0))]).mean
+        2.5
+    """
+    if len(numbers) == 1:
+        return numbers[0]
+    values = tuple(value for number in numbers for value in number.values)
+    if len(values) < 2 or not all(number.values for number in numbers):
+        raise ValueError("numbers of several runs need the values of their folds.")
+    return Number(fmean(values), stdev(values) / math.sqrt(len(values)), values)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from priornet_paper.page.numbers import (
     KNOWLEDGE,
     MEASURES,
+    ROUNDING,
     SETS,
     Number,
     Scores,
     decimals,
+    paired,
+    paired_ratio,
+    pooled,
     shown,
     signed,
     with_error,
@@ -19,25 +24,74 @@ from priornet_paper.page.numbers import (
 from priornet_paper.page.results import OWN, Results, Run
 from priornet_paper.page.sections import (
     NOT_RUN,
-    ROUNDING,
     Goal,
     Miss,
     Section,
-    are_whole,
-    draws_of,
     folded,
     in_part,
     marked,
-    names_of,
-    over_draws,
-    over_folds,
-    paired,
-    paired_ratio,
     table,
     tally,
 )
 
 OWN_SETS = (*SETS, "protein")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Runs of preset :data:`OWN` on one table: with the first folds, then with others."""
+
+    dataset: str
+    runs: Sequence[Run]
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell if all runs had their whole table."""
+        return all(run.is_complete for run in self.runs)
+
+    @property
+    def first(self) -> Draws:
+        """Return the run with the first folds alone."""
+        return Draws(self.dataset, self.runs[:1])
+
+    def get(self, method: str, *path: str) -> Number | None:
+        """Pool a number over the folds of all runs; None if one does not have it."""
+        found = [run.get(method, *path) for run in self.runs]
+        numbers = [number for number in found if number is not None]
+        if not numbers or len(numbers) < len(found):
+            return None
+        is_known = len(numbers) == 1 or all(number.values for number in numbers)
+        return pooled(numbers) if is_known else None
+
+
+def _draws(results: Results, method: str) -> dict[str, Draws]:
+    """Collect the runs by set: no others without the first, and only those with the method."""
+    found: dict[str, Draws] = {}
+    for name in dict.fromkeys((*OWN_SETS, *results.datasets(OWN))):
+        first, others = results.get(OWN, name), results.draws.get(name, [])
+        having = [run for run in others if method in run.content["methods"]]
+        found[name] = Draws(name, [] if first is None else [first, *having])
+    return found
+
+
+def over_draws(wanted: str, cells: Sequence[bool | None], first: Sequence[bool | None]) -> Goal:
+    """Make a goal about all cells, judged over the folds of all draws.
+
+    Args:
+        wanted: Text of the goal.
+        cells: True for a good cell, None for one without a measurement.
+        first: The same with the folds of the first draw alone, named where it differs.
+    """
+    goal = Goal.counted(wanted, tally(cells), len(cells))
+    if list(cells) == list(first) or not goal.found:
+        return goal
+    text = f"{goal.found} over all folds, {tally(first).good} with those of the first draw"
+    return goal._replace(found=text).after_scores(
+        "further draws of the folds count since the first draw had missed"
+    )
+
+
+# -- EnD2 and its ensemble ------------------------------------------------------------------------
 
 _ABOUT = (
     "EnD2 against the ten-member ensemble that taught it, ± the standard error of the "
@@ -91,10 +145,15 @@ class _Column(NamedTuple):
         """Tell if the student is better than its ensemble."""
         return value.mean < self.even if self.is_small else value.mean > self.even
 
-    def value(self, runs: Sequence[Run]) -> Number | None:
+    def value(self, draws: Draws) -> Number | None:
         """Compare the student with its ensemble, on whatever rows they ran."""
-        student, teacher = (over_folds(runs, method, *self.path) for method in ("EnD2", "ENSM"))
+        student, teacher = (draws.get(method, *self.path) for method in ("EnD2", "ENSM"))
         return None if student is None or teacher is None else self.compare(student, teacher)
+
+    def is_kept(self, draws: Draws) -> bool | None:
+        """Tell if the goal is reached; None without numbers of whole tables."""
+        value = self.value(draws) if draws.is_whole else None
+        return None if value is None else not self.is_loss(value)
 
 
 _COLUMNS = (
@@ -107,90 +166,74 @@ _COLUMNS = (
 
 def own_students(results: Results) -> Section:
     """Compare EnD2 with its ensemble on every set, in scores and in costs."""
-    section = Section([*_ABOUT])
-    names = names_of(OWN_SETS, results.datasets(OWN))
-    runs = {name: draws_of(results, name, "EnD2") for name in names}
+    section, draws = Section([*_ABOUT]), _draws(results, "EnD2")
     if results.draws:
         section.lines += ["", _ABOUT_DRAWS]
     titles = [f"{column.title}<br>goal {column.goal}" for column in _COLUMNS]
     header = ["folds", "NLL, EnD2", "NLL, ENSM", *titles]
-    rows = [[name, *_cells(found, name, section)] for name, found in runs.items()]
-    section.lines += [*table(["data", *header], rows), *_count_of_better(runs)]
+    rows = [[name, *_cells(found, section)] for name, found in draws.items()]
+    section.lines += [*table(["data", *header], rows), *_count_of_better(draws)]
     each = [
-        [name, str(run.content["config"]["seed"]), *_cells([run], name)]
-        for name in names
+        [name, str(run.content["config"]["seed"]), *_cells(Draws(name, [run]))]
+        for name, found in draws.items()
         if name in results.draws
-        for run in runs[name]
+        for run in found.runs
     ]
     if each:
         lines = table(["data", "seed", *header], each)
         section.lines += folded("Each draw of the folds by itself", lines)
-    section.goals += [_goal(runs, column) for column in _COLUMNS]
-    _add_costs(results, names, section)
+    section.goals += [
+        over_draws(
+            f"Our configuration, EnD2 to its ensemble: {column.title} {column.goal}, on "
+            f"{len(OWN_SETS)} sets",
+            [column.is_kept(draws[name]) for name in OWN_SETS],
+            [column.is_kept(draws[name].first) for name in OWN_SETS],
+        )
+        for column in _COLUMNS
+    ]
+    _add_costs([run for found in draws.values() for run in found.first.runs], section)
     return section
 
 
-def _cells(runs: Sequence[Run], dataset: str, section: Section | None = None) -> list[str]:
+def _cells(draws: Draws, section: Section | None = None) -> list[str]:
     """Format the cells behind the name; add losses to the section, if one is given."""
-    is_whole = are_whole(runs)
-    likelihoods = [over_folds(runs, name, "nll") for name in ("EnD2", "ENSM")]
+    likelihoods = [draws.get(name, "nll") for name in ("EnD2", "ENSM")]
     n_folds = len(likelihoods[0].values) if likelihoods[0] is not None else 0
     cells = [f"{n_folds}" if n_folds else NOT_RUN]
     cells += [NOT_RUN if value is None else shown(value.mean, 3) for value in likelihoods]
     for column in _COLUMNS:
-        value = column.value(runs)
-        if value is None:
-            cells.append(NOT_RUN)
-            continue
-        text = with_error(value, 3, is_signed=column.even == 0)
-        is_loss = is_whole and column.is_loss(value)
+        value = column.value(draws)
+        text = NOT_RUN if value is None else with_error(value, 3, is_signed=column.even == 0)
+        is_loss = column.is_kept(draws) is False
         cells.append(marked(text, is_loss))
         if is_loss and section is not None:
-            key = f"{OWN}/{dataset}/EnD2/{column.path[0]}"
-            section.misses.append(Miss(key, f"{dataset}, EnD2, {column.title}: {text}"))
-    return cells if is_whole else in_part(cells)
+            key = f"{OWN}/{draws.dataset}/EnD2/{column.path[0]}"
+            section.misses.append(Miss(key, f"{draws.dataset}, EnD2, {column.title}: {text}"))
+    return cells if draws.is_whole else in_part(cells)
 
 
-def _goal(runs: Mapping[str, Sequence[Run]], column: _Column) -> Goal:
-    cells = [_is_kept(runs[name], column) for name in OWN_SETS]
-    first = [_is_kept(runs[name][:1], column) for name in OWN_SETS]
-    wanted = f"Our configuration, EnD2 to its ensemble: {column.title} {column.goal}, "
-    wanted += f"on {len(cells)} sets"
-    return over_draws(wanted, cells, first)
-
-
-def _is_kept(runs: Sequence[Run], column: _Column) -> bool | None:
-    value = column.value(runs) if are_whole(runs) else None
-    return None if value is None else not column.is_loss(value)
-
-
-def _count_of_better(runs: Mapping[str, Sequence[Run]]) -> list[str]:
+def _count_of_better(draws: Mapping[str, Draws]) -> list[str]:
     cells = [
         column.is_better(value)
-        for found in runs.values()
-        if are_whole(found)
+        for found in draws.values()
         for column in _COLUMNS
-        if (value := column.value(found)) is not None
+        if found.is_whole and (value := column.value(found)) is not None
     ]
-    if not cells:
-        return []
-    return [f"The student is better than its ensemble in {sum(cells)} of {len(cells)} cells.", ""]
+    text = f"The student is better than its ensemble in {sum(cells)} of {len(cells)} cells."
+    return [text, ""] if cells else []
 
-
-# -- costs ----------------------------------------------------------------------------------------
 
 _MOST_WORK, _MOST_LATENCY = 0.5, 1.5
 
 
-def _add_costs(results: Results, datasets: Iterable[str], section: Section) -> None:
-    """Add multiply-adds and latency at batch size 1, for the sets whose results have them."""
+def _add_costs(runs: Sequence[Run], section: Section) -> None:
+    """Add multiply-adds and latency at batch size 1, for the runs whose results have them."""
     rows: list[list[str]] = []
     light: list[bool] = []
-    for dataset in datasets:
-        run = results.get(OWN, dataset)
-        methods: Mapping[str, Any] = {} if run is None else run.content["methods"]
+    for run in runs:
+        dataset, methods = run.content["dataset"], run.content["methods"]
         student, teacher = (methods.get(name, {}).get("cost") for name in ("EnD2", "ENSM"))
-        if run is None or not student or not teacher:
+        if not student or not teacher:
             continue
         work = student["multiply_adds"] / teacher["multiply_adds"]
         wait = student["latency_ms"] / teacher["latency_ms"]
@@ -211,10 +254,8 @@ def _add_costs(results: Results, datasets: Iterable[str], section: Section) -> N
     header = ["data", "multiply-adds, EnD2", "ENSM", f"ratio<br>goal below {_MOST_WORK}"]
     header += ["ms for one row, EnD2", "one member", f"ratio<br>goal below {_MOST_LATENCY}"]
     section.lines += table(header, rows) if rows else []
-    wanted = (
-        f"Our configuration, cost of EnD2: multiply-adds below {_MOST_WORK} of the ensemble's, "
-    )
-    wanted += f"latency below {_MOST_LATENCY} of one member's"
+    wanted = f"Our configuration, cost of EnD2: multiply-adds below {_MOST_WORK} of the "
+    wanted += f"ensemble's, latency below {_MOST_LATENCY} of one member's"
     section.goals.append(Goal.counted(wanted, tally(light), len(light)))
 
 
@@ -226,52 +267,48 @@ _LEAST_AUC = 0.8
 
 def prior_network(results: Results, paper: Scores) -> Section:
     """Write NWPN's knowledge about OOD rows and its NLL, and the goal about two sets."""
-    section = Section(
-        [
-            f"Goal on {' and '.join(_NWPN_SETS)}: AUC at least {_LEAST_AUC} by the knowledge "
-            "measure that is best there, and a mean NLL no higher than the paper's; ± is the "
-            "standard error over folds.",
-        ]
+    names = " and ".join(_NWPN_SETS)
+    about = (
+        f"Goal on {names}: AUC at least {_LEAST_AUC} by the knowledge measure that is best there, "
+        "and a mean NLL no higher than the paper's; ± is the standard error over folds."
     )
-    names = names_of(OWN_SETS, results.datasets(OWN))
-    runs = {name: draws_of(results, name, "NWPN") for name in names}
-    rows = [[name, *_nwpn_cells(runs[name], paper, name, section)] for name in names]
+    section, draws = Section([about]), _draws(results, "NWPN")
+    rows = [[name, *_nwpn_cells(found, paper, section)] for name, found in draws.items()]
     header = ["data", "folds", "OOD AUC", "by", "NLL", "NLL, the paper's NWPN"]
     section.lines += table(header, rows)
-    cells = [_is_good(runs[name], paper, name) for name in _NWPN_SETS]
-    first = [_is_good(runs[name][:1], paper, name) for name in _NWPN_SETS]
-    wanted = f"Our configuration, NWPN on {' and '.join(_NWPN_SETS)}: OOD AUC at least "
-    wanted += f"{_LEAST_AUC}, NLL no worse than the paper's NWPN"
+    wanted = f"Our configuration, NWPN on {names}: OOD AUC at least {_LEAST_AUC}, NLL no worse "
+    wanted += "than the paper's NWPN"
+    cells = [_is_good(draws[name], paper) for name in _NWPN_SETS]
+    first = [_is_good(draws[name].first, paper) for name in _NWPN_SETS]
     section.goals.append(over_draws(wanted, cells, first))
     return section
 
 
-def _is_good(runs: Sequence[Run], paper: Scores, dataset: str) -> bool | None:
+def _is_good(draws: Draws, paper: Scores) -> bool | None:
     trial = Section([])
-    cells = _nwpn_cells(runs, paper, dataset, trial)
-    return None if NOT_RUN in cells or not are_whole(runs) else not trial.misses
+    cells = _nwpn_cells(draws, paper, trial)
+    return None if NOT_RUN in cells or not draws.is_whole else not trial.misses
 
 
-def _nwpn_cells(runs: Sequence[Run], paper: Scores, dataset: str, section: Section) -> list[str]:
-    theirs = paper.get(dataset, "NWPN", "nll")
+def _nwpn_cells(draws: Draws, paper: Scores, section: Section) -> list[str]:
+    """Format the cells behind the name; add misses to the section."""
+    dataset, theirs = draws.dataset, paper.get(draws.dataset, "NWPN", "nll")
     printed = "" if theirs is None else with_error(theirs)
-    nll = over_folds(runs, "NWPN", "nll")
-    found = {measure: over_folds(runs, "NWPN", "ood_auc", measure) for measure in KNOWLEDGE}
+    nll = draws.get("NWPN", "nll")
+    found = {measure: draws.get("NWPN", "ood_auc", measure) for measure in KNOWLEDGE}
     known = {measure: value for measure, value in found.items() if value is not None}
     if nll is None or not known:
         return ["", NOT_RUN, "", NOT_RUN, printed]
     measure, auc = max(known.items(), key=lambda pair: pair[1].mean)
     texts = {"ood_auc": with_error(auc), "nll": with_error(nll, decimals(nll.mean))}
-    if not are_whole(runs):
-        n_folds = str(len(nll.values))
-        return [*in_part([n_folds, texts["ood_auc"], MEASURES[measure], texts["nll"]]), printed]
-    has_goal = dataset in _NWPN_SETS
     lost: dict[str, str] = {}
-    if has_goal and auc.mean < _LEAST_AUC - ROUNDING:
-        lost["ood_auc"] = f"OOD AUC {texts['ood_auc']}, goal {_LEAST_AUC}"
-    if has_goal and theirs is not None and nll.mean > theirs.mean + ROUNDING:
-        lost["nll"] = f"NLL {texts['nll']}, the paper's {printed}"
+    if dataset in _NWPN_SETS and draws.is_whole:
+        if auc.mean < _LEAST_AUC - ROUNDING:
+            lost["ood_auc"] = f"OOD AUC {texts['ood_auc']}, goal {_LEAST_AUC}"
+        if theirs is not None and nll.mean > theirs.mean + ROUNDING:
+            lost["nll"] = f"NLL {texts['nll']}, the paper's {printed}"
     for metric, text in lost.items():
         section.misses.append(Miss(f"{OWN}/{dataset}/NWPN/{metric}", f"{dataset}, NWPN, {text}"))
-    cells = {metric: marked(text, metric in lost) for metric, text in texts.items()}
-    return [str(len(nll.values)), cells["ood_auc"], MEASURES[measure], cells["nll"], printed]
+    shown_auc, shown_nll = (marked(text, metric in lost) for metric, text in texts.items())
+    cells = [str(len(nll.values)), shown_auc, MEASURES[measure], shown_nll]
+    return [*(cells if draws.is_whole else in_part(cells)), printed]

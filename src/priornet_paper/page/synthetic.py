@@ -9,18 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from priornet_paper.page.claims import Claim, Part, counted
-from priornet_paper.page.numbers import Content, every_method, shown
+from priornet_paper.page.numbers import ROUNDING, Content, every_method, shown
 from priornet_paper.page.results import Results
-from priornet_paper.page.sections import (
-    NOT_RUN,
-    ROUNDING,
-    Goal,
-    Miss,
-    Section,
-    marked,
-    table,
-    tally,
-)
+from priornet_paper.page.sections import NOT_RUN, Goal, Miss, Section, marked, table, tally
 
 _METHODS = ("ENSM", "EnD2", "NWPN")
 _PAPER_PRIOR = "NWPN-precision"

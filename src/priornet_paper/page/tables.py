@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from priornet_paper.page.numbers import (
+    MARGIN,
     MEASURES,
     PAPER_METHODS,
+    ROUNDING,
     SETS,
     Number,
     Scores,
     decimals,
+    difference_in_errors,
+    is_far_below,
+    is_worse,
     peers,
     shown,
     signed,
@@ -19,21 +24,15 @@ from priornet_paper.page.numbers import (
 from priornet_paper.page.results import Results
 from priornet_paper.page.sections import (
     INCOMPLETE,
-    MARGIN,
     NOT_RUN,
-    ROUNDING,
     STATES,
     Goal,
     Miss,
     Section,
-    difference_in_errors,
     folded,
     in_part,
-    is_far_below,
     is_good,
-    is_worse,
     marked,
-    names_of,
     state_of,
     table,
     tally,
@@ -75,8 +74,7 @@ def accuracy(results: Results, paper: Scores) -> Section:
     """Write tables of RMSE and NLL, their goal, and every miss."""
     section = Section([*_ABOUT_ACCURACY])
     for metric, title in _ACCURACY.items():
-        names = names_of(SETS, ["msd"])
-        rows = [_accuracy_row(results, paper, name, metric, section) for name in names]
+        rows = [_accuracy_row(results, paper, name, metric, section) for name in (*SETS, "msd")]
         section.lines += ["", f"**{title}**", *table(["data", *PAPER_METHODS], rows)]
     count, strict, below = (
         tally(
@@ -139,7 +137,7 @@ def besides(results: Results) -> list[str]:
     for metric, methods in columns.items():
         rows = [
             [dataset, *_own_cells(results, dataset, metric, methods)]
-            for dataset in names_of((*SETS, "msd"), results.datasets("paper"))
+            for dataset in dict.fromkeys((*SETS, "msd", *results.datasets("paper")))
         ]
         lines += [f"**{_LONG[metric]}**", *table(["data", *methods], rows)]
     return folded("Not in the paper: DER, EnD and MD-EnD; CRPS; coverage", lines)

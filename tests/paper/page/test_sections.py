@@ -5,7 +5,16 @@ import statistics
 
 import pytest
 
-from priornet_paper.page.numbers import Number
+from priornet_paper.page.numbers import (
+    Number,
+    difference_in_errors,
+    is_far_below,
+    is_worse,
+    paired,
+    paired_ratio,
+    pooled,
+)
+from priornet_paper.page.own_preset import over_draws
 from priornet_paper.page.sections import (
     FAILS,
     HOLDS,
@@ -13,14 +22,7 @@ from priornet_paper.page.sections import (
     UNFINISHED,
     Goal,
     Tally,
-    difference_in_errors,
     in_part,
-    is_far_below,
-    is_worse,
-    over_draws,
-    paired,
-    paired_ratio,
-    pooled,
     state_of,
     tally,
 )
