@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from priornet_paper.synthetic import run as synthetic
+from priornet_paper.synthetic import config, run
 from priornet_paper.synthetic.command import Preset
 
 
 @pytest.fixture
 def short(monkeypatch):
     """The smoke preset, shorter still."""
-    tiny = synthetic.Config(
+    tiny = config.Config(
         n_runs=2, epochs=1, n_train=64, n_out=8, n_members=2, n_noises=1, n_test=32, n_curve=11
     )
-    monkeypatch.setitem(synthetic.PRESETS, "smoke", tiny)
+    monkeypatch.setitem(config.PRESETS, "smoke", tiny)
 
 
 def files(folder):
@@ -60,7 +60,7 @@ def test_figures_may_go_elsewhere(call, tmp_path):
 
 
 def test_presets_are_those_of_the_experiment():
-    assert {str(preset) for preset in Preset} == set(synthetic.PRESETS)
+    assert {str(preset) for preset in Preset} == set(config.PRESETS)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_mistyped_input_is_refused_with_exit_code_two(call, arguments, message):
 
 
 def test_folder_that_cannot_be_made_is_refused_before_training(refused, tmp_path, monkeypatch):
-    monkeypatch.setattr(synthetic, "run", lambda *_: pytest.fail("trained first"))
+    monkeypatch.setattr(run, "run", lambda *_: pytest.fail("trained first"))
     (tmp_path / "file").write_text("")
     said = refused("reproduce", "synthetic", "--out", tmp_path / "file" / "folder")
     assert said == f"{tmp_path / 'file' / 'folder'}: cannot write there: Not a directory."

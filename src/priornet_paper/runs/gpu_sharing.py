@@ -1,9 +1,8 @@
 """Several processes on one GPU at the same time, where NVIDIA's MPS is installed.
 
-Without it a GPU serves one process at a time, and small networks leave most of it idle. The daemon
-is one of our own, with sockets in a folder of its own, and ends with the work, unless this process
-is killed: then it idles on. Where it is not installed, or does not answer here, everything goes on
-without it.
+Without it a GPU serves one process at a time, and small networks leave most of it idle. We start
+a daemon with sockets in a folder of its own. It ends with the work, unless this process is killed:
+then it idles on. If MPS is not installed, or does not answer, the work goes on without it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _log = logging.getLogger(__name__)
 _DAEMON = "nvidia-cuda-mps-control"
 _PIPES, _LOGS = "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_USUAL_PIPES = Path("/tmp/nvidia-mps")
+_DEFAULT_PIPES = Path("/tmp/nvidia-mps")
 _PATIENCE = 30.0  # seconds for the daemon to answer
 _MOST_WORKERS = 10  # as many as were timed on an H200; each holds memory of its own
 
@@ -41,7 +40,7 @@ sys.exit(driver.cuInit(0) or driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0))
 
 
 def default_workers(device: str) -> int:
-    """Processes to train with side by side when nobody says how many."""
+    """Return the default number of processes side by side."""
     n_cores = available_cores()
     if device == "cpu":
         return n_cores
@@ -49,8 +48,8 @@ def default_workers(device: str) -> int:
 
 
 def can_share() -> bool:
-    """Whether MPS is there: installed, or running already."""
-    return _is_running_elsewhere() or shutil.which(_DAEMON) is not None
+    """Tell if MPS is there: installed, or running already."""
+    return _is_running() or shutil.which(_DAEMON) is not None
 
 
 @contextmanager
@@ -62,11 +61,11 @@ def shared_gpu(device: str, workers: int) -> Generator[bool]:
         workers: Processes; for one nothing happens.
 
     Yields:
-        Whether they do; where they were to and cannot, the log says so.
+        True if they do; the log says why they cannot.
     """
     if device != "cuda" or workers < 2:
         yield False
-    elif _is_running_elsewhere():
+    elif _is_running():
         yield True
     elif shutil.which(_DAEMON) is None:
         _log.info("%d processes take turns on the GPU: NVIDIA's MPS is not installed", workers)
@@ -82,9 +81,9 @@ def shared_gpu(device: str, workers: int) -> Generator[bool]:
             yield works
 
 
-def _is_running_elsewhere() -> bool:
-    """Whether somebody has set it up for us: processes then find it by themselves."""
-    return (Path(os.environ.get(_PIPES, _USUAL_PIPES)) / "control").exists()
+def _is_running() -> bool:
+    """Tell if another daemon runs already: processes then find it by themselves."""
+    return (Path(os.environ.get(_PIPES, _DEFAULT_PIPES)) / "control").exists()
 
 
 @contextmanager
@@ -110,7 +109,7 @@ def _daemon(own: dict[str, str]) -> Generator[bool]:
 
 
 def _succeeds(command: list[str], environment: Mapping[str, str], text: str = "") -> bool:
-    """Whether a command ends well, and in time."""
+    """Tell if a command ends well, and in time."""
     try:
         done = subprocess.run(
             command,

@@ -1,7 +1,8 @@
-"""What every experiment measures of a belief about one target: how good, and how unsure."""
+"""Scores of a belief about one target, the same for every experiment on tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,35 @@ from priornet.distributions import GaussianEnsemble, ensemble_information
 from priornet.uncertainty import uncertainty
 
 SCORES = ("rmse", "nll", "crps", "coverage90")
+_KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
+_CURVES = ("total_variance", "variance_of_mean")  # drawn as rejection curves
+_FRACTIONS = np.linspace(0, 1, 51)
+
+Measures = Mapping[str, Tensor | None]
+"""Every measure by its name in results, ``(N,)`` each; None if the model does not have it."""
+
+
+@torch.no_grad()
+def score(belief: Any, y: NDArray[np.float64], ood: Any) -> dict[str, Any]:
+    """Compute all scores of a belief about test rows, one target, in units of the target.
+
+    Args:
+        belief: Batch shape ``(N,)``.
+        y: Targets, ``(N,)``.
+        ood: Belief of the same model about out-of-domain inputs.
+    """
+    target = torch.from_numpy(y)
+    error = (belief.predictive().mean.squeeze(-1) - target) ** 2
+    inside, outside = _known(belief), _known(ood)
+    return {
+        **accuracy(belief, target),
+        **ranking(error, inside, outside),
+        "rejection": _curves(error, inside),
+    }
 
 
 def accuracy(belief: Any, target: Tensor) -> dict[str, float]:
-    """Scores of the predictive, in units of the target; lower is better but for the coverage.
+    """Compute scores of the predictive; lower is better but for the coverage.
 
     Args:
         belief: Batch shape ``(N,)``.
@@ -34,9 +60,9 @@ def accuracy(belief: Any, target: Tensor) -> dict[str, float]:
 
 
 def measures(belief: Any) -> dict[str, Tensor]:
-    """Every measure by its name in results, ``(N,)`` each; an ensemble's information by quadrature.
+    """Compute every measure; an ensemble's information by quadrature.
 
-    A single Gaussian is sure of itself: its knowledge measures are zero.
+    The knowledge measures of a single Gaussian are zero.
     """
     record = uncertainty(belief)
     total, information = record.total_entropy, record.mutual_information
@@ -55,65 +81,39 @@ def measures(belief: Any) -> dict[str, Tensor]:
     }
 
 
-# -- one model on the rows of a fold ---------------------------------------------------------------
-
-_KNOWLEDGE = ("mutual_information", "epkl", "variance_of_mean")
-_CURVES = ("total_variance", "variance_of_mean")  # drawn as rejection curves
-_FRACTIONS = torch.linspace(0, 1, 51, dtype=torch.float64)
-
-
-def _known(belief: Any) -> dict[str, Tensor | None]:
-    """Every measure; None for those that a single Gaussian has not: zeros would score as chance."""
-    found: dict[str, Tensor | None] = {**measures(belief)}
-    if bool((found["variance_of_mean"] == 0).all()):
-        found |= dict.fromkeys(_KNOWLEDGE)
-    return found
+def _known(belief: Any) -> Measures:
+    """Compute every measure, without the zeros of a single Gaussian: they would score as chance."""
+    found = measures(belief)
+    has_knowledge = bool((found["variance_of_mean"] != 0).any())
+    return {n: u if has_knowledge or n not in _KNOWLEDGE else None for n, u in found.items()}
 
 
-@torch.no_grad()
-def score(belief: Any, y: NDArray[np.float64], foreign: Any) -> dict[str, Any]:
-    """Scores of a belief about test rows, one target, in units of the target.
-
-    Args:
-        belief: Batch shape ``(N,)``.
-        y: Targets, ``(N,)``.
-        foreign: Belief of the same model about out-of-domain inputs.
-    """
-    target = torch.from_numpy(y)
-    error = (belief.predictive().mean.squeeze(-1) - target) ** 2
-    inside, outside = _known(belief), _known(foreign)
-    return {
-        **accuracy(belief, target),
-        "prr": {
-            name: None if u is None else float(metrics.prediction_rejection_ratio(error, u))
-            for name, u in inside.items()
-        },
-        "ood_auc": {
-            name: None if u is None else _auc(u, outside[name]) for name, u in inside.items()
-        },
-        "rejection": _curves(error, inside),
-    }
+def ranking(error: Tensor, inside: Measures, outside: Measures) -> dict[str, Any]:
+    """Compute by each measure the PRR of the errors ``(N,)``, and the AUC of OOD inputs."""
+    prr: dict[str, float | None] = dict.fromkeys(inside)
+    ood_auc: dict[str, float | None] = dict.fromkeys(inside)
+    for name, values in inside.items():
+        others = outside[name]
+        if values is not None and others is not None:
+            prr[name] = float(metrics.prediction_rejection_ratio(error, values))
+            ood_auc[name] = float(metrics.ood_auroc(values, others))
+    return {"prr": prr, "ood_auc": ood_auc}
 
 
-def _auc(inside: Tensor, outside: Tensor | None) -> float:
-    assert outside is not None
-    return float(metrics.ood_auroc(inside, outside))
-
-
-def _curves(error: Tensor, inside: dict[str, Tensor | None]) -> dict[str, list[float]]:
-    """Share of the error left at shares rejected, for the curves that are drawn."""
-    found: dict[str, Tensor] = {}
-    fraction = _FRACTIONS
+def _curves(error: Tensor, inside: Measures) -> dict[str, list[float]]:
+    """Compute the share of the error left at shares rejected, for the curves that are drawn."""
+    found: dict[str, list[float]] = {"fraction": _FRACTIONS.tolist()}
     for name in _CURVES:
         values = inside[name]
         if values is None:
             continue
         curve = metrics.rejection_curve(error, values)
-        found |= {"oracle": curve.oracle, "random": curve.random, name: curve.uncertainty}
-        fraction = curve.fraction
-    at, known = _FRACTIONS.numpy(), fraction.numpy()
-
-    def sampled(curve: Tensor) -> list[float]:
-        return [round(v, 5) for v in np.interp(at, known, (curve / curve[0]).numpy()).tolist()]
-
-    return {"fraction": at.tolist()} | {name: sampled(curve) for name, curve in found.items()}
+        at = curve.fraction.numpy()
+        for key, left in (
+            ("oracle", curve.oracle),
+            ("random", curve.random),
+            (name, curve.uncertainty),
+        ):
+            sampled = np.interp(_FRACTIONS, at, (left / left[0]).numpy())
+            found[key] = [round(share, 5) for share in sampled.tolist()]
+    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+import json
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,10 +24,7 @@ from priornet.cli import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from priornet_paper.synthetic.run import Tick
-
+    from matplotlib.figure import Figure
 
 Out = Annotated[Path, typer.Option(help="Folder for the results file.")]
 Figures = Annotated[
@@ -64,23 +61,30 @@ def synthetic(
     they miss, and the forward KL. Writes synthetic.json, synthetic-panels.png
     and .svg.
     """
-    import json
+    write = _writer(out / "synthetic.json", figures or out, "synthetic-panels", overwrite)
 
-    from priornet.evaluation import write_results
-    from priornet.report import write_figure
-    from priornet_paper.synthetic.panels_figure import draw_panels
+    from dataclasses import replace
 
-    written = [(out / "synthetic.json", RESULTS), *figure_paths(figures or out, "synthetic-panels")]
-    check_outputs(written, overwrite=overwrite)
-    for folder in (out, figures or out):
-        make_folder(folder)
-    results = run_synthetic(preset, seed)
-    write_results(out / "synthetic.json", results)
-    paths = write_figure(draw_panels(results), figures or out, "synthetic-panels")
+    from priornet_paper.runs.progress import progress_bars
+    from priornet_paper.synthetic.config import PRESETS
+    from priornet_paper.synthetic.figures import draw_panels
+    from priornet_paper.synthetic.run import Tick, run
+
+    config = PRESETS[preset] if seed is None else replace(PRESETS[preset], seed=seed)
+    with progress_bars(["synthetic"]) as bars:
+
+        def report(tick: Tick) -> None:
+            bars.update("synthetic", tick.done, f"{tick.method}, loss {tick.loss:.3f}")
+
+        results = run(config, report)
+    paths = write(results, draw_panels(results))
     if as_json:
         typer.echo(json.dumps(results))
-    else:
-        _print(results, out / "synthetic.json", paths)
+        return
+    _print_table(results)
+    about = "off by: median over x inside. knowledge grows: median V[mu] outside / inside."
+    ratios = "data var, total var: over the ensemble's, median over x, inside and outside."
+    print_lines([about, ratios, f"{results['seconds']:.0f} s. {paths[0]}", *paths[1:]])
 
 
 def behaviours(
@@ -93,107 +97,65 @@ def behaviours(
 
     Nothing is trained. Writes behaviours.json, behaviours.png and .svg.
     """
-    import json
+    write = _writer(out / "behaviours.json", figures or out, "behaviours", overwrite)
 
-    from priornet.evaluation import write_results
-    from priornet.report import write_figure
-    from priornet_paper.synthetic.behaviours import draw, run
+    from priornet_paper.synthetic.behaviours import run
+    from priornet_paper.synthetic.figures import draw_beliefs
 
-    written = [(out / "behaviours.json", RESULTS), *figure_paths(figures or out, "behaviours")]
-    check_outputs(written, overwrite=overwrite)
-    for folder in (out, figures or out):
-        make_folder(folder)
     results = run()
-    write_results(out / "behaviours.json", results)
-    paths = write_figure(draw(results), figures or out, "behaviours")
+    paths = write(results, draw_beliefs(results))
     if as_json:
         typer.echo(json.dumps(results))
     else:
-        print_lines([f"Figure: {paths['png']}", f"Results: {out / 'behaviours.json'}"])
+        print_lines(paths)
 
 
-def run_synthetic(preset: str, seed: int | None) -> dict[str, Any]:
-    """Results of a preset, with another seed where one is given."""
-    from dataclasses import replace
+def _writer(
+    path: Path, folder: Path, figure: str, overwrite: bool
+) -> Callable[[dict[str, Any], Figure], list[str]]:
+    """Check that results and figure can be written; return what writes them and names the files."""
+    check_outputs([(path, RESULTS), *figure_paths(folder, figure)], overwrite=overwrite)
+    for one in (path.parent, folder):
+        make_folder(one)
 
-    from priornet_paper.synthetic.run import PRESETS, run
+    def write(results: dict[str, Any], drawn: Figure) -> list[str]:
+        from priornet.evaluation import write_results
+        from priornet.report import write_figure
 
-    config = PRESETS[preset]
-    with _progress_bar() as report:
-        return run(config if seed is None else replace(config, seed=seed), report)
+        write_results(path, results)
+        return [f"Figure: {write_figure(drawn, folder, figure)['png']}", f"Results: {path}"]
 
-
-@contextmanager
-def _progress_bar() -> Generator[Callable[[Tick], None]]:
-    """A bar on stderr over the whole run: the method at work, its loss, the time left."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description:<13}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%  loss {task.fields[loss]:>7}  time left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("Starting", total=1.0, loss="-")
-
-        def report(tick: Tick) -> None:
-            bar.update(task, completed=tick.done, description=tick.method, loss=f"{tick.loss:.3f}")
-
-        yield report
-        bar.update(task, description="synthetic")
+    return write
 
 
-def _print(results: dict[str, Any], written: Path, paths: dict[str, Path]) -> None:
+def _print_table(results: dict[str, Any]) -> None:
+    """Print in numbers what the paper claims of its figure: means over the repetitions."""
     from rich.console import Console
 
-    Console().print(_table(results))
-    print_lines(
-        [
-            "off by: median over x inside. knowledge grows: median V[mu] outside / inside.",
-            "data var, total var: over the ensemble's, median over x, inside and outside.",
-            f"{results['seconds']:.0f} s. Figure: {paths['png']}",
-            f"Results: {written}",
-        ]
-    )
-
-
-def _table(results: dict[str, Any]) -> Table:
-    """What the paper claims of its figure, in numbers: means over the repetitions."""
-    headers = (
-        "RMSE",
-        "NLL",
-        "data sd\noff by",
-        "knowledge\ngrows",
-        "data var\n/ ENSM",
-        "total var\n/ ENSM",
-    )
+    headers = ("RMSE", "NLL", "data sd\noff by", "knowledge\ngrows")
+    headers += ("data var\n/ ENSM", "total var\n/ ENSM")
     n_runs = results["config"]["n_runs"]
     title = f"The paper's synthetic set, mean of {n_runs} repetition{'s' if n_runs > 1 else ''}"
     table = method_table(title, headers)
     for name, found in {**results["methods"], **results["variants"]}.items():
+        growth = found["knowledge_growth"]["mean"]
         table.add_row(
             coloured(name),
             f"{found['rmse']['mean']:.3f}",
             f"{found['nll']['mean']:.3f}",
             f"{found['data_std_error_median']['mean']:.0%}",
-            _times(found["knowledge_growth"]["mean"]),
+            f"x {growth:,.0f}" if growth < 1e5 else f"x {growth:.0e}",
             *_ratios(found.get("against_ensemble")),
         )
-    return table
-
-
-def _times(factor: float) -> str:
-    return f"x {factor:,.0f}" if factor < 1e5 else f"x {factor:.0e}"
+    Console().print(table)
 
 
 def _ratios(against: dict[str, Any] | None) -> tuple[str, str]:
+    """Format data and total variance over the ensemble's, each inside and outside."""
     if against is None:
         return ("", "")
-    inside, outside = (
-        [against[region][part]["median"]["mean"] for part in ("data_variance", "total_variance")]
-        for region in ("in_domain", "out_of_domain")
+    data, total = (
+        [against[region][part]["median"]["mean"] for region in ("in_domain", "out_of_domain")]
+        for part in ("data_variance", "total_variance")
     )
-    data, total = (f"{a:.2f} {b:.2g}" for a, b in zip(inside, outside, strict=True))
-    return data, total
+    return f"{data[0]:.2f} {data[1]:.2g}", f"{total[0]:.2f} {total[1]:.2g}"

@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from priornet import metrics
-from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.distributions import Gaussian
 from priornet.evaluation import summary
 from priornet.uncertainty import uncertainty
-from priornet_paper.runs.scores import accuracy, measures
-from priornet_paper.synthetic.task import sample_inputs, sample_targets, true_mean, true_std
-
-if TYPE_CHECKING:
-    from priornet_paper.synthetic.run import Config
-
-
-Belief = Gaussian | GaussianEnsemble | NormalWishart
-Predictor = Callable[[Tensor], Belief]
-
-
-class _Points(NamedTuple):
-    """Fresh points: inside with targets, and outside."""
-
-    x: Tensor
-    y: Tensor
-    x_out: Tensor
+from priornet_paper.runs.scores import accuracy, measures, ranking
+from priornet_paper.synthetic.config import Config
+from priornet_paper.synthetic.data import (
+    Belief,
+    Predictor,
+    sample_inputs,
+    sample_targets,
+    true_mean,
+    true_std,
+)
 
 
-def _fresh_points(config: Config, seed: int) -> _Points:
+def _fresh_points(config: Config, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw inputs and targets inside, and inputs outside."""
     generator = torch.Generator().manual_seed(2 * seed + 1)  # not that of the training
     x = sample_inputs(config.n_test, 0.0, config.train_edge, generator)
     y = sample_targets(x, generator)
-    return _Points(x, y, sample_inputs(config.n_test, *config.test_out_range, generator))
+    return x, y, sample_inputs(config.n_test, *config.test_out_range, generator)
 
 
 def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One tree of summaries from equal trees of numbers, a tree per repetition."""
+    """Make one tree of summaries from equal trees of numbers, a tree per repetition."""
     return {
         name: summarise([run[name] for run in runs])
         if isinstance(value, Mapping)
@@ -52,9 +45,8 @@ def summarise(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def measure(
     config: Config, seed: int, predictors: Mapping[str, Predictor]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Metrics of each method on fresh points of one repetition, and those of the truth."""
-    points = _fresh_points(config, seed)
-    x, y, x_out = points
+    """Compute metrics of each method on fresh points of one repetition, and those of the truth."""
+    x, y, x_out = _fresh_points(config, seed)
     perfect = Gaussian(true_mean(x), variance=true_std(x).square())
     methods = {
         name: _metrics(predict(x), predict(x_out), y, true_std(x))
@@ -80,49 +72,38 @@ def _metrics(inside: Belief, outside: Belief, y: Tensor, noise: Tensor) -> dict[
         "out_of_domain": {name: m.mean().item() for name, m in known_out.items()},
         "in_domain_median": {name: m.median().item() for name, m in known.items()},
         "out_of_domain_median": {name: m.median().item() for name, m in known_out.items()},
-        "prr": {
-            name: metrics.prediction_rejection_ratio(error, m).item() for name, m in known.items()
-        },
-        "ood_auc": {
-            name: metrics.ood_auroc(m, known_out[name]).item() for name, m in known.items()
-        },
+        **ranking(error, known, known_out),
     }
 
 
 def _slope(x: Tensor, y: Tensor) -> float:
-    """Slope of the least-squares line of y over x."""
+    """Compute the slope of the least-squares line of y over x."""
     x, y = x - x.mean(), y - y.mean()
     return ((x * y).sum() / (x * x).sum()).item()
 
 
 def against(config: Config, seed: int, student: Predictor, teacher: Predictor) -> dict[str, Any]:
-    """Variances of a student over those of its teacher, inside and outside.
+    """Compare the variances of a student with those of its teacher, inside and outside.
 
     Returns:
         For each region and part the median over x of the ratio, and the share of x at which it
         exceeds 1.
     """
-    points = _fresh_points(config, seed)
+    x, _, x_out = _fresh_points(config, seed)
     found: dict[str, Any] = {}
-    for region, x in (("in_domain", points.x), ("out_of_domain", points.x_out)):
-        ours, theirs = uncertainty(student(x)), uncertainty(teacher(x))
-        ratios = {
-            part: getattr(ours, part) / getattr(theirs, part)
-            for part in ("data_variance", "knowledge_variance", "total_variance")
-        }
-        found[region] = {
-            part: {
-                "median": ratio.median().item(),
-                "share_larger": (ratio > 1).float().mean().item(),
-            }
-            for part, ratio in ratios.items()
-        }
+    for region, inputs in (("in_domain", x), ("out_of_domain", x_out)):
+        ours, theirs, own = uncertainty(student(inputs)), uncertainty(teacher(inputs)), {}
+        for part in ("data_variance", "knowledge_variance", "total_variance"):
+            ratio = getattr(ours, part) / getattr(theirs, part)
+            larger = (ratio > 1).float().mean().item()
+            own[part] = {"median": ratio.median().item(), "share_larger": larger}
+        found[region] = own
     return found
 
 
 @torch.no_grad()
 def trace(config: Config, predictors: Mapping[str, Predictor]) -> dict[str, Any]:
-    """Prediction and uncertainty over a grid that reaches beyond the data, for the figure."""
+    """Compute prediction and uncertainty over a grid wider than the data, for the figure."""
     x = torch.linspace(-config.curve_edge, config.curve_edge, config.n_curve).unsqueeze(-1)
     curves: dict[str, Any] = {
         "x": numbers(x),
@@ -141,5 +122,5 @@ def trace(config: Config, predictors: Mapping[str, Predictor]) -> dict[str, Any]
 
 
 def numbers(values: Tensor) -> list[float]:
-    """Values for JSON, to the digits that a plot can show."""
+    """List values for JSON, to the digits that a plot can show."""
     return [float(f"{value:.6g}") for value in values.flatten().tolist()]

@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.distributions import kl_divergence
 
 from priornet import losses
 from priornet.distill import Targets, start_as_members, targets_for
 from priornet.distributions import GaussianEnsemble, NormalWishart
-from priornet.nn import GaussianHead, StackedMLP, stack_head
+from priornet.nn import StackedMLP, stack_head
 from priornet.priors import semi_informative_prior, stack_priors
-from priornet.training import Batches, Loss, Rows, StackedAdam, Tick, cosine, fit, objectives
-from priornet_paper.synthetic.score import Predictor
-from priornet_paper.synthetic.task import sample_inputs, sample_targets
-
-if TYPE_CHECKING:
-    from priornet_paper.synthetic.run import Config
-
+from priornet.training import Batches, Loss, StackedAdam, Tick, cosine, fit, objectives
+from priornet_paper.synthetic.config import Config
+from priornet_paper.synthetic.data import Data, Predictor
 
 Progress = Callable[[Tick], object]
 
 _INPUTS_AT_ONCE = 1 << 12  # so that an ensemble's layers stay in cache
-
-
-class Data:
-    """Rows of each repetition, and the seeds of its networks.
-
-    A repetition draws everything from its own seed, whatever other repetitions run beside it.
-    """
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        # Networks see inputs of unit variance; a uniform one varies by edge^2 / 3.
-        self.unit = config.train_edge / math.sqrt(3)
-        self.generators = [Generator().manual_seed(2 * seed) for seed in config.seeds]
-        self.x = [sample_inputs(config.n_train, 0.0, config.train_edge, g) for g in self.generators]
-        self.y = [sample_targets(x, g) for x, g in zip(self.x, self.generators, strict=True)]
-        self.x_out = [sample_inputs(config.n_out, *config.out_range, g) for g in self.generators]
-
-    def network_seeds(self, n_each: int = 1) -> list[int]:
-        """Draw seeds for ``n_each`` networks of every repetition, one repetition after another."""
-        drawn = [torch.randint(2**62, (n_each,), generator=g) for g in self.generators]
-        return torch.cat(drawn).tolist()
-
-    def rows(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> Rows:
-        """Join inputs and targets of all repetitions, one repetition after another."""
-        x = torch.cat(list(inputs)) / self.unit
-        return Rows(x, torch.cat(list(targets)), torch.ones(len(x)))
-
-    def predictor(self, stack: StackedMLP, networks: slice) -> Predictor:
-        """Make a predictor at inputs ``(N, 1)`` of some networks: an ensemble, or one belief."""
-        chosen = stack.select(range(stack.n_networks)[networks])
-
-        def predict(x: Tensor) -> Any:
-            gaussians = chosen.together(x / self.unit)
-            return GaussianEnsemble.from_precision_tril(gaussians.loc, gaussians.precision_tril)
-
-        def predict_one(x: Tensor) -> Any:
-            return chosen.head.distribution(chosen.raw((x / self.unit).unsqueeze(0))[0])
-
-        return predict if isinstance(stack.head, GaussianHead) else predict_one
 
 
 class Ensembles(NamedTuple):
@@ -74,7 +30,7 @@ class Ensembles(NamedTuple):
     predictors: list[Predictor]
 
 
-def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
+def train_ensembles(data: Data, progress: Progress) -> Ensembles:
     """Train Gaussian networks by likelihood: the members of every repetition's ensemble at once."""
     config = data.config
     n_runs, n_members, n_rows = len(data.x), config.n_members, config.n_train
@@ -89,7 +45,7 @@ def train_ensembles(data: Data, progress: Progress | None) -> Ensembles:
 
 
 def train_students(
-    data: Data, config: Config, ensembles: Ensembles, progress: Progress | None
+    data: Data, config: Config, ensembles: Ensembles, progress: Progress
 ) -> list[Predictor]:
     """Train a Normal-Wishart network per ensemble, on its answers at training inputs with noise."""
     n_members, annealed = config.n_members, config.temperature > 1
@@ -111,7 +67,7 @@ def train_students(
     return [data.predictor(stack, slice(r, r + 1)) for r in range(len(asked))]
 
 
-def train_prior_networks(data: Data, config: Config, progress: Progress | None) -> list[Predictor]:
+def train_prior_networks(data: Data, config: Config, progress: Progress) -> list[Predictor]:
     """Train Normal-Wishart networks by KL: to the data in domain, to the prior outside, Eq. (8)."""
     n_runs, n_in, n_out = len(data.x), config.n_train, config.n_out
     # Beside the target a column that says whether the row has one: 1 inside, 0 outside.
@@ -120,12 +76,18 @@ def train_prior_networks(data: Data, config: Config, progress: Progress | None) 
         [torch.cat(parts) for parts in zip(data.x, data.x_out, strict=True)],
         [torch.cat([torch.cat([y, torch.zeros(n_out, 1)]), inside], -1) for y in data.y],
     )
-    divergence = {"reverse": losses.reverse_kl, "forward": _forward}[config.divergence]
+    evidence, divergences = (
+        config.prior_evidence,
+        {"reverse": losses.reverse_kl, "forward": _forward},
+    )
+    priors = stack_priors(
+        [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]
+    )
     loss = objectives.prior_network(
-        _priors(data, config),
+        priors,
         config.beta,
         config.gamma,
-        divergence=divergence,
+        divergence=divergences[config.divergence],
         per_target=False,
     )
     stack, seeds = _normal_wishart_networks(data, config)
@@ -164,43 +126,15 @@ def _normal_wishart_networks(
 
 
 def _fit(
-    config: Config,
-    stack: StackedMLP,
-    loss: Loss,
-    batches: Batches,
-    progress: Progress | None,
+    config: Config, stack: StackedMLP, loss: Loss, batches: Batches, progress: Progress
 ) -> None:
     optimizer = StackedAdam(stack.weights, config.learning_rate, config.weight_decay)
-    schedule = cosine if config.schedule == "cosine" else _constant
-    fit(
-        stack,
-        loss,
-        batches,
-        optimizer,
-        epochs=config.epochs,
-        schedule=schedule,
-        progress=progress,
-    )
-
-
-def _constant(_: float) -> float:
-    return 1.0
+    schedule = cosine if config.schedule == "cosine" else lambda _: 1.0
+    fit(stack, loss, batches, optimizer, epochs=config.epochs, schedule=schedule, progress=progress)
 
 
 @torch.no_grad()
 def _ask(targets: Targets, ensemble: Predictor, x: Tensor) -> Tensor:
     """Compute the ensemble's answers at inputs ``(N, 1)``, as columns for a student."""
-    pieces: list[Tensor] = []
-    for part in x.split(_INPUTS_AT_ONCE):
-        teacher = ensemble(part)
-        assert isinstance(teacher, GaussianEnsemble)
-        pieces.append(targets.pack(teacher))
-    return torch.cat(pieces)
-
-
-def _priors(data: Data, config: Config) -> NormalWishart:
-    """Make the prior of each repetition's targets, batch shape ``(runs, 1)``."""
-    evidence = config.prior_evidence
-    return stack_priors(
-        [semi_informative_prior(y, evidence, evidence, config.prior_match) for y in data.y]
-    )
+    answers = [cast("GaussianEnsemble", ensemble(part)) for part in x.split(_INPUTS_AT_ONCE)]
+    return torch.cat([targets.pack(answer) for answer in answers])

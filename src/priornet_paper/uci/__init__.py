@@ -20,7 +20,8 @@ if TYPE_CHECKING:
         config_for,
         default_methods,
     )
-    from priornet_paper.uci.experiment import Experiment, Request, run, run_tables
+    from priornet_paper.uci.experiment import Experiment, run
+    from priornet_paper.uci.jobs import Request, run_tables
 
 __all__ = [
     "METHODS",
@@ -41,10 +42,10 @@ _HOMES = {
     "Defaults": "config",
     "Experiment": "experiment",
     "Paper": "config",
-    "Request": "experiment",
+    "Request": "jobs",
     "config_for": "config",
     "default_methods": "config",
     "run": "experiment",
-    "run_tables": "experiment",
+    "run_tables": "jobs",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

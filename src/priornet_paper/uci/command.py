@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -42,24 +43,36 @@ class Splits(StrEnum):
     CANONICAL = "canonical"
 
 
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Methods, with commas between: {', '.join(_NAMES)}. Default: all; of beyond "
+        "those without the last two, and on published splits ensemble,endd."
+    ),
+]
+Presets = Annotated[
+    Preset,
+    typer.Option(
+        help="paper: its networks, with a grid search, and choices of our own where it is "
+        "silent. beyond: the estimators as they come. smoke: seconds, too short to learn."
+    ),
+]
+Workers = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Processes side by side; 0 for as many as there are cores, on a GPU at most ten, "
+        "and one where they cannot share it (NVIDIA's MPS is missing).",
+    ),
+]
+
+
 def uci(
     datasets: Annotated[
         str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
     ] = "boston,energy,concrete,wine,power",
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Methods, with commas between: {', '.join(_NAMES)}. Default: all; of beyond "
-            "those without the last two, and on published splits ensemble,endd."
-        ),
-    ] = None,
-    preset: Annotated[
-        Preset,
-        typer.Option(
-            help="paper: its networks, with a grid search, and choices of our own where it is "
-            "silent. beyond: the estimators as they come. smoke: seconds, too short to learn."
-        ),
-    ] = Preset.PAPER,
+    methods: Methods = None,
+    preset: Presets = Preset.PAPER,
     splits: Annotated[
         Splits,
         typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only)."),
@@ -70,14 +83,7 @@ def uci(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    workers: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Processes side by side; 0 for as many as there are cores, on a GPU at most ten, "
-            "and one where they cannot share it (NVIDIA's MPS is missing).",
-        ),
-    ] = 0,
+    workers: Workers = 0,
     again: Annotated[bool, typer.Option("--again", help="Run what is there already.")] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -95,26 +101,23 @@ def uci(
     named = [] if methods is None else _listed("method", methods, tuple(_NAMES))
     _check_device(device)
 
-    import json
-
     from priornet_paper.uci import Experiment, run
 
-    keys = [_NAMES[name] for name in named]
     changes = _changes(preset, splits, folds, seed, device)
-    experiment = Experiment(names, preset, keys, changes, out)
-    paths = [experiment.path(name) for name in names]
-    check_outputs(((path, RESULTS) for path in paths), overwrite=overwrite, quiet=True)
+    experiment = Experiment(names, preset, [_NAMES[name] for name in named], changes, out)
+    paths = [(experiment.path(name), RESULTS) for name in names]
+    check_outputs(paths, overwrite=overwrite, quiet=True)
     found = run(experiment, device=device, workers=workers, again=again, quiet=quiet)
     if as_json:
         typer.echo(json.dumps(found))
-    else:
-        for results in found.values():
-            _print(results)
-        print_lines([f"Results: {out}"])
+        return
+    for results in found.values():
+        _print(results)
+    print_lines([f"Results: {out}"])
 
 
 def _listed(what: str, text: str, known: Sequence[str]) -> list[str]:
-    """Names separated by commas, each once, all known."""
+    """Split names at commas; each is returned once, and all must be known."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     unknown = next((name for name in names if name not in known), None)
     if unknown is not None or not names:
@@ -168,14 +171,9 @@ def _print(results: dict[str, Any]) -> None:
         ("RMSE", "NLL", "CRPS", "90 % holds", "PRR\ntotal", "OOD AUC\nknowledge"),
     )
     for name, method in results["methods"].items():
-        cells = [
-            _with_error(method["rmse"]),
-            _with_error(method["nll"]),
-            _with_error(method["crps"]),
-            f"{method['coverage90']['mean']:.0%}",
-            _with_error(method["prr"]["total_variance"]),
-            _with_error(method["ood_auc"]["variance_of_mean"]),
-        ]
+        first = [_with_error(method[score]) for score in ("rmse", "nll", "crps")]
+        rates = method["prr"]["total_variance"], method["ood_auc"]["variance_of_mean"]
+        cells = [*first, f"{method['coverage90']['mean']:.0%}", *map(_with_error, rates)]
         table.add_row(coloured(name), *(f"{cell}{mark}" for cell in cells))
     Console().print(table)
     about = f"{results['seconds']:.0f} s; ± is the standard error over folds."

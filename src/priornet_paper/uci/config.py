@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -116,24 +117,25 @@ class Paper:
     """Folds that train as one stack. It changes results only as far as float32 rounding does."""
 
     def points(self, method: str) -> list[Setting]:
-        """The settings tried for a method."""
+        """List the settings tried for a method."""
         axes = self.grids["Single" if method == "ENSM" else method]
         return [
             dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
+        """Return the settings as they come back from a file."""
+        return json.loads(json.dumps(asdict(self)))
 
-    def settings_of(self, method: str) -> dict[str, Any]:
-        """What the numbers of one method depend on, ready for JSON."""
-        return {**own_settings(self.to_json(), method), "folds": None}
+    @property
+    def is_canonical(self) -> bool:
+        """Return False: the paper has folds."""
+        return False
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """The estimators with their own defaults: one recipe for every table, nothing searched."""
+    """The estimators with their own defaults: the same for every table, nothing searched."""
 
     seed: int = 0
     """Seed of the folds and of every fit."""
@@ -151,21 +153,22 @@ class Defaults:
     """Folds in one part of the work."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, the estimators' parameters included."""
+        """Return the settings and the estimators' parameters as they come back from a file."""
         from priornet_paper.uci.defaults import parameters
 
-        return {**asdict(self), "estimators": parameters(self)}
+        return json.loads(json.dumps({**asdict(self), "estimators": parameters(self)}))
 
-    def settings_of(self, method: str) -> dict[str, Any]:
-        """What the numbers of one method depend on, ready for JSON."""
-        return {**own_settings(self.to_json(), method), "folds": None}
+    @property
+    def is_canonical(self) -> bool:
+        """Tell if rows are held out by the published splits."""
+        return self.splits == "canonical"
 
 
 Config = Paper | Defaults
 
 
 def own_settings(config: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """A config in JSON without what only other methods look at."""
+    """Drop from a config in JSON the settings that only other methods look at."""
     searched = set(_SEARCHES.get(method, (method,)))
     built = {method, "EnD2", "ENSM"} if method in STUDENTS else {method}
     found = dict(config)
@@ -203,14 +206,14 @@ PRESETS: dict[str, Config] = {
 
 
 def default_methods(config: Config) -> tuple[str, ...]:
-    """What is run unless methods are named: those that a preset is about."""
+    """Return the methods that are run unless others are named: those that a preset is about."""
     if isinstance(config, Paper):
         return METHODS
-    return ("ENSM", "EnD2") if config.splits == "canonical" else METHODS[:5]
+    return ("ENSM", "EnD2") if config.is_canonical else METHODS[:5]
 
 
 def config_for(dataset: str, preset: str) -> Config:
-    """A preset for one data set."""
+    """Return a preset for one data set."""
     config = PRESETS[preset]
     if isinstance(config, Paper) and dataset in ("msd", "protein"):
         return replace(config, hidden=100)

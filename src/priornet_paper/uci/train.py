@@ -14,12 +14,12 @@ from torch import Tensor
 
 from priornet.distill import start_as_members, targets_for
 from priornet.distributions import NormalWishart
-from priornet.methods import METHODS, TABULAR
+from priornet.methods import METHODS, STUDENTS, TABULAR
 from priornet.metrics import ood_auroc
 from priornet.nn import Network, Stack
 from priornet.priors import semi_informative_prior, stack_priors
 from priornet.training import Batches, Loss, StackedAdam, cosine, fit, objectives
-from priornet_paper.uci.config import LIKELIHOOD, STUDENTS, Paper, Setting
+from priornet_paper.uci.config import LIKELIHOOD, Paper, Setting
 from priornet_paper.uci.folds import FoldRows, FoldStack, Part, Prepared, Task, members_of, seed_of
 
 Trainer = Callable[[list[Task], Part], Stack]

@@ -9,7 +9,8 @@ from priornet_paper.page.claims import CONFIRMED, NOT_CONFIRMED, NOT_MEASURED, P
 from priornet_paper.page.results import Results
 from priornet_paper.page.sections import FAILS, HOLDS
 from priornet_paper.page.synthetic import SYNTHETIC_CLAIMS, synthetic
-from priornet_paper.synthetic.run import PRESETS, VARIANTS, run
+from priornet_paper.synthetic.config import PRESETS, VARIANTS
+from priornet_paper.synthetic.run import run
 
 RULES = {claim.name: claim.parts for claim in SYNTHETIC_CLAIMS}
 CONFIG = {"train_edge": 10.0, "test_out_range": [15.0, 25.0]}

@@ -23,7 +23,7 @@ STARTED, ENDED = "-d None", "quit -t 10 None"
 @pytest.fixture(autouse=True)
 def nobody_shares(monkeypatch, tmp_path):
     """No daemon runs, and none is installed."""
-    monkeypatch.setattr(gpu_sharing, "_USUAL_PIPES", tmp_path / "usual")
+    monkeypatch.setattr(gpu_sharing, "_DEFAULT_PIPES", tmp_path / "default")
     for name in (PIPES, LOGS, VISIBLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))

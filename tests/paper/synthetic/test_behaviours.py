@@ -1,18 +1,13 @@
-"""The three beliefs and their picture: it draws what they say, and the arrays of its results."""
+"""The three beliefs behind the picture: what is drawn is what they say."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from priornet_paper.synthetic.behaviours import (
     BELIEFS,
     Config,
-    draw,
-    plot_gaussians,
-    plot_prior,
     run,
 )
 
@@ -73,56 +68,3 @@ def test_results_are_plain_data_and_repeat(results):
 def test_config_that_cannot_be_drawn_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         Config(**change)
-
-
-@pytest.fixture(scope="module")
-def few():
-    return run(Config(n_samples=5))
-
-
-def test_there_are_gaussians_above_and_the_belief_below(few):
-    axes = draw(few).axes
-    assert [ax.get_title() for ax in axes[:3]] == [
-        "Low uncertainty",
-        "Data uncertainty",
-        "Knowledge uncertainty",
-    ]
-    assert [len(ax.lines) for ax in axes] == [6, 6, 6, 0, 0, 0]
-
-
-@pytest.mark.parametrize("name", ["low", "data", "knowledge"])
-def test_curves_are_the_gaussians_that_were_drawn(few, name):
-    panel = few["panels"][name]
-    *gaussians, predictive = plot_gaussians(few, name).lines
-    for line, mean, std in zip(gaussians, panel["means"], panel["stds"], strict=True):
-        y, density = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-        assert y[density.argmax()] == pytest.approx(mean, abs=0.05 * std)
-        assert density.max() == pytest.approx(1 / (std * np.sqrt(2 * np.pi)), rel=1e-3)
-    assert predictive.get_ydata() == pytest.approx(panel["predictive"])
-
-
-def test_dots_are_the_same_gaussians(few):
-    panel = few["panels"]["knowledge"]
-    dots = np.asarray(plot_prior(few, "knowledge").collections[-1].get_offsets())
-    expected = np.column_stack([panel["means"], np.array(panel["stds"]) ** -2.0])
-    assert dots == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("name", ["low", "data", "knowledge"])
-def test_regions_hold_the_shares_of_many_draws(few, name):
-    # The share of draws above a level is the probability of its region.
-    many = run(Config(n_samples=4000))["panels"][name]
-    panel = few["panels"][name]
-    contour: Any = plot_prior(few, name).collections[0]
-    mean, log_precision = np.array(panel["mean"]), np.array(panel["log_precision"])
-    column = np.searchsorted(mean, many["means"]).clip(0, len(mean) - 1)
-    row = np.searchsorted(log_precision, -2 * np.log(many["stds"])).clip(0, len(mean) - 1)
-    density = np.array(panel["density"])[row, column]
-    for level, share in zip(contour.levels[:4], (0.99, 0.9, 0.5, 0.1), strict=True):
-        assert np.mean(density >= level) == pytest.approx(share, abs=0.05)
-
-
-def test_plots_draw_on_the_axes_they_are_given(few):
-    ax = Figure().add_subplot()
-    assert plot_gaussians(few, "low", ax=ax) is ax
-    assert plot_prior(few, "low", ax=ax) is ax

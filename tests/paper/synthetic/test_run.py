@@ -17,8 +17,9 @@ from priornet.distributions import NormalWishart
 from priornet.evaluation.results import preset_of, read_results
 from priornet.training import Batch
 from priornet_paper.synthetic import train as synthetic_training
-from priornet_paper.synthetic.run import METHODS, PRESETS, VARIANTS, Config, run
-from priornet_paper.synthetic.task import true_std
+from priornet_paper.synthetic.config import METHODS, PRESETS, VARIANTS, Config
+from priornet_paper.synthetic.data import true_std
+from priornet_paper.synthetic.run import run
 
 COMMITTED = Path(__file__).parents[3] / "results"
 TINY = replace(

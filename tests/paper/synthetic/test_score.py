@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
-from priornet_paper.synthetic.run import PRESETS
+from priornet_paper.synthetic.config import PRESETS
+from priornet_paper.synthetic.data import Data, true_mean, true_std
 from priornet_paper.synthetic.score import against, measure, numbers, summarise, trace
-from priornet_paper.synthetic.task import true_mean, true_std
-from priornet_paper.synthetic.train import Data
 
 CONFIG = replace(PRESETS["smoke"], n_test=500, n_curve=5)
 

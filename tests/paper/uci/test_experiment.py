@@ -25,7 +25,8 @@ from priornet_paper.uci import (
     run_tables,
 )
 from priornet_paper.uci.data import load_uci
-from priornet_paper.uci.experiment import _summary, file_name, finished, merged
+from priornet_paper.uci.experiment import file_name, finished, merged
+from priornet_paper.uci.jobs import summarise
 
 SIGNATURE = {"device", "versions", "processor", "commit", "dirty", "seconds"}
 EARLIER = Path(__file__).parent / "files" / "boston.smoke"
@@ -157,7 +158,7 @@ def test_results_come_as_soon_as_they_are_there(kept):
     assert order == ["boston", "energy"]  # all parts of the first were on disk
 
 
-def test_our_recipe_runs(tmp_path):
+def test_our_configuration_runs(tmp_path):
     brief = {"ENSM": {"epochs": 30, "hidden": (16,)}, "EnD2": {"student_epochs": 60}}
     config = replace(PRESETS["beyond"], folds=(0,), n_members=6, changes=brief)
     results = run(load_uci("boston"), "beyond", config, methods=["ENSM", "EnD2"], folder=tmp_path)
@@ -242,7 +243,7 @@ def test_scores_and_curves_are_means_over_the_folds_of_all_parts(real):
         ]
         return {"records": records, "seconds": 2.0, **provenance()}
 
-    found = _summary([part(1.0, 2.0), part(6.0)])
+    found = summarise([part(1.0, 2.0), part(6.0)])
     assert found["rmse"]["mean"] == 3
     assert found["prr"]["epkl"]["mean"] == 3
     assert found["rejection"] == {"fraction": [0.0, 1.0], "random": [3.0, 0.0]}
@@ -289,7 +290,7 @@ def joined(tmp_path):
     return join
 
 
-def test_other_methods_are_kept_in_the_usual_order(joined):
+def test_other_methods_are_kept_in_the_default_order(joined):
     found = joined(results("Single", "NWPN", "DER"), results("NWPN", "EnD2", commit="b"))
     assert list(found["methods"]) == ["Single", "EnD2", "NWPN", "DER"]
     assert [scores["of"] for scores in found["methods"].values()] == ["a", "b", "b", "a"]

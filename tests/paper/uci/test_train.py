@@ -8,11 +8,12 @@ import torch
 
 from priornet import losses
 from priornet.distributions import NormalWishart
+from priornet.methods import STUDENTS
 from priornet.nn import GaussianHead, NormalWishartHead, stack_belief
 from priornet.nn.stacked import StackedMLP
 from priornet.training import Batch
 from priornet_paper.uci import train
-from priornet_paper.uci.config import METHODS, STUDENTS
+from priornet_paper.uci.config import METHODS
 from priornet_paper.uci.folds import FoldRows, Task, members_of
 from priornet_paper.uci.train import Trainers, detects_best, validation_nll
 

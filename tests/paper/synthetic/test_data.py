@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from _asserts import assert_close, assert_mean_close
-from priornet_paper.synthetic.task import sample_inputs, sample_targets, true_mean, true_std
+from priornet_paper.synthetic.data import sample_inputs, sample_targets, true_mean, true_std
 
 
 def test_mean_and_noise_at_points_worked_out_by_hand():
