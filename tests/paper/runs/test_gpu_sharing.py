@@ -128,7 +128,7 @@ def test_a_daemon_that_is_only_spoken_of_does_not_run(monkeypatch, tmp_path):
     assert not can_share()
 
 
-@pytest.mark.parametrize("how", ["environment", "usual"])
+@pytest.mark.parametrize("how", ["environment", "default"])
 def test_a_daemon_that_runs_already_is_left_alone(installed, how, monkeypatch, tmp_path):
     folder = tmp_path / how
     folder.mkdir()
