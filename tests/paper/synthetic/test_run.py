@@ -73,7 +73,9 @@ def test_rows_outside_count_gamma_times_and_all_come_in_an_epoch(monkeypatch):
     monkeypatch.setattr(synthetic_training, "fit", listening)
     for gamma in (0.5, 1.5):
         config = replace(TINY, gamma=gamma)
-        synthetic_training.train_prior_networks(synthetic_training.Data(config), config, None)
+        synthetic_training.train_prior_networks(
+            synthetic_training.Data(config), config, lambda _: None
+        )
     y_and_mark = torch.tensor([[[2.0, 1.0], [0.0, 0.0]]])  # a row inside, a row outside
     batch = Batch(torch.empty(0), y_and_mark, torch.ones(1, 2), None)
     nw = NormalWishart.from_excess(
