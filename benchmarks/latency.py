@@ -69,7 +69,7 @@ def bare_onnx_call(model: Any, rows: pd.DataFrame) -> Call:
     """The network's own outputs alone, from preprocessed inputs."""
     graph = Graph()
     x = graph.input("x", np.float32, ["rows", model.fitted_.network.n_inputs])
-    raw = perceptron(graph, model.fitted_.stack, x)
+    raw = perceptron(model.fitted_.stack, x)
     graph.output("raw", raw, ["rows", model.fitted_.stack.head.n_outputs])
     session = _session(graph.model(LEAST_OPSET, {}).SerializeToString())
     inputs = model.fitted_.preprocessor.transform(rows, dtype=np.float32)

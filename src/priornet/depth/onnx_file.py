@@ -91,8 +91,8 @@ def _add_head(
     raw = graph.input(_RAW, np.float32, [*shape, net.head.n_outputs])
     # Members that nearly agree differ in digits that the logarithms of single precision lose.
     exact = raw.cast(np.float64) if isinstance(net.head, GaussianMixtureHead) else raw
-    found = measures(graph, net.head, exact, 4, interval)
-    add_outputs(graph, found, scaling, shape, is_vector=True, dtype=np.float32)
+    found = measures(net.head, exact, 4, interval)
+    add_outputs(found, scaling, shape, is_vector=True, dtype=np.float32)
 
 
 def _joined(onnx: Any, body: Any, tail: Any) -> Any:

@@ -64,7 +64,7 @@ def test_log1p_keeps_its_digits(dtype):
     x = np.concatenate([[0.0], np.geomspace(1e-30, 1e10, 200)]).astype(dtype)
     expected = [float(mpmath.log1p(mpmath.mpf(float(value)))) for value in x]
     graph = Graph()
-    graph.output("y", log1p(graph, graph.input("x", x.dtype, ["n"])), ["n"])
+    graph.output("y", log1p(graph.input("x", x.dtype, ["n"])), ["n"])
     found = run_onnx(graph.model(18, {}), {"x": x})["y"]
     np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
 
@@ -76,7 +76,7 @@ def interval(means, scales, coverage, dtype):
     mean = m.reduce("ReduceMean", 0)
     variance = ((m - mean) * (m - mean) + s * s).reduce("ReduceMean", 0)
     for name, end in zip(
-        ("lower", "upper"), mixture_interval(graph, m, s, mean, variance, coverage), strict=True
+        ("lower", "upper"), mixture_interval(m, s, mean, variance, coverage), strict=True
     ):
         graph.output(name, end, ["rows"])
     fed = {"means": means.astype(dtype), "scales": scales.astype(dtype)}

@@ -31,7 +31,7 @@ def test_equal_constants_are_kept_once():
 
 
 def test_loop_ends_when_its_step_says_so():
-    def halve(body, carried):
+    def halve(carried):
         half = carried[0] * 0.5
         largest = half.do("ReduceMax", keepdims=0)
         return largest.compare("Greater", 1.0), [half]

@@ -8,7 +8,7 @@ import torch
 from _onnx import run_onnx
 from priornet.export.interface import feeds, numbers
 from priornet.export.onnx.graph import Graph
-from priornet.export.onnx.raw_columns import preprocess
+from priornet.export.onnx.table_graph import preprocess
 from priornet.export.torch_export import RawColumns
 from priornet.tables.encoding import Unseen
 from priornet.tables.preprocessing import TablePreprocessor

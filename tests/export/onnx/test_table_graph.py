@@ -251,7 +251,7 @@ def outputs(stack, x):
     graph = Graph()
     given = graph.input("x", np.float32, ["rows", x.shape[1]])
     several = [] if stack.n_networks == 1 else [stack.n_networks]
-    graph.output("raw", perceptron(graph, stack, given), [*several, "rows", 2])
+    graph.output("raw", perceptron(stack, given), [*several, "rows", 2])
     return run_onnx(graph.model(LEAST_OPSET, {}), {"x": x.numpy()})["raw"]
 
 
@@ -291,7 +291,7 @@ def stands(reference, knowledge, data, mean=None):
         graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")
     )
     third = graph.input("mean", np.float64, ["rows", n_targets])
-    found = standing(graph, reference, first, second, n_targets, no_number(graph, third))
+    found = standing(reference, first, second, n_targets, no_number(third))
     for name, value in found.items():
         if value is not None:
             graph.output(name, value, ["rows"])

@@ -10,36 +10,24 @@ Everything is in the type of the outputs, and safe in single precision.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from priornet.export.interface import ExportError, Interval, normal_quantile
 from priornet.export.onnx.functions import evidence_series, log1p, mixture_interval
-from priornet.export.onnx.graph import Graph, Value
+from priornet.export.onnx.graph import Value, join
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.tables.learning import Scaling
 
-
-@dataclass(frozen=True)
-class Measures:
-    """Mean, interval and uncertainty of standardised targets; None without a closed form."""
-
-    mean: Value
-    lower: Value
-    upper: Value
-    total_variance: Value
-    data_variance: Value
-    knowledge_variance: Value
-    total_entropy: Value | None
-    data_entropy: Value
-    mutual_information: Value | None
-    epkl: Value
-
-
-MEASURES = tuple(field.name for field in fields(Measures))
-"""Names of the outputs."""
+MEASURES = (
+    *("mean", "lower", "upper", "total_variance", "data_variance", "knowledge_variance"),
+    *("total_entropy", "data_entropy", "mutual_information", "epkl"),
+)
+"""Names of the outputs, in order."""
+Measures = dict[str, Value]
+"""Mean, interval and uncertainty of standardised targets, those that have a closed form."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +37,19 @@ class _Gaussians:
     Attributes:
         mean: ``(..., K)``.
         log_inverse: Logarithm of the inverse scales s, ``(..., K)``.
-        root: The inverse of U, ``(..., K, K)``; None for K = 1.
-        evidence: Logarithms of belief and excess, ``(..., n)``; None for a Gaussian.
+        factor: U, ``(..., K, K)``; None for independent coordinates.
+        root: The inverse of U; None for independent coordinates.
+        evidence: Logarithms of belief and excess, ``(..., 1)`` each; empty for a Gaussian.
+        k_dim: K.
         rank: Number of axes of the mean.
     """
 
     mean: Value
     log_inverse: Value
+    factor: Value | None
     root: Value | None
-    evidence: Value | None
+    evidence: list[Value]
+    k_dim: int
     rank: int
 
     def unit_variances(self) -> Value:
@@ -67,20 +59,17 @@ class _Gaussians:
             return variances
         return variances * (self.root * self.root).reduce("ReduceSum", self.rank - 1)
 
+    def half_logdet(self) -> Value:
+        """Compute half the log-determinant of the inverse precision, ``(..., 1)``."""
+        return self.log_inverse.reduce("ReduceSum", self.rank - 1, keep=True) * -1.0
+
 
 def measures(
-    graph: Graph,
-    head: Head,
-    raw: Value,
-    rank: int,
-    interval: Interval,
-    *,
-    is_ensemble: bool = False,
+    head: Head, raw: Value, rank: int, interval: Interval, *, is_ensemble: bool = False
 ) -> Measures:
     """Add the nodes from a head's raw outputs to its measures.
 
     Args:
-        graph: Gets the nodes.
         head: Defines the meaning of the outputs.
         raw: Outputs, ``(*batch, n)``, or ``(S, *batch, n)`` of an ensemble.
         rank: Number of axes of ``raw``.
@@ -90,21 +79,19 @@ def measures(
     if isinstance(head, NormalWishartHead):
         if head.n_targets > 1 and head.covariance == "diagonal":
             raise ExportError("a product of several Normal-Wisharts cannot be exported.")
-        return _normal_wishart(graph, head, raw, rank, interval)
+        return _normal_wishart(head, raw, rank, interval)
     if isinstance(head, GaussianMixtureHead):
         n_per_member = head.n_outputs // head.n_members
         raw = raw.reshape(*[0] * (rank - 1), head.n_members, n_per_member)
         raw = raw.do("Transpose", perm=[rank - 1, *range(rank - 1), rank])  # members lead
-        return _ensemble(graph, head, raw, rank + 1, interval)
+        return _ensemble(_split(head, raw, rank + 1), interval)
     if isinstance(head, GaussianHead):
-        kind = _ensemble if is_ensemble else _gaussian
-        return kind(graph, head, raw, rank, interval)
+        parts = _split(head, raw, rank)
+        return _ensemble(parts, interval) if is_ensemble else _gaussian(parts, interval)
     raise ExportError("a network without uncertainty, such as DD, cannot be exported.")
 
 
-def _split(
-    graph: Graph, head: Any, raw: Value, rank: int, evidence: tuple[Any, ...] = ()
-) -> _Gaussians:
+def _split(head: Any, raw: Value, rank: int, evidence: tuple[Any, ...] = ()) -> _Gaussians:
     """Split outputs by their meaning; all bounded exponentials at once, as logarithms."""
     k_dim = head.n_targets
     n_lower = 0 if head.covariance == "diagonal" else k_dim * (k_dim - 1) // 2
@@ -113,76 +100,77 @@ def _split(
     places = [*range(k_dim, 2 * k_dim), *range(start, start + len(evidence))]
     slope, shift, reach, low = np.array([one.constants for one in maps]).T
     logs = (raw.at(places) * slope + shift).do("Sigmoid") * reach + low
-    own = logs.at(list(range(k_dim))) if evidence else logs
-    rest = logs.at(list(range(k_dim, k_dim + len(evidence)))) if evidence else None
-    root = None
-    if k_dim > 1:
-        root = _unit_inverse(graph, raw, k_dim, list(range(2 * k_dim, start)), rank)
-    return _Gaussians(raw.at(list(range(k_dim))), own, root, rest, rank)
+    factor = root = None
+    if n_lower:
+        factor, root = _triangular(raw.at(list(range(2 * k_dim, start))), k_dim, rank)
+    return _Gaussians(
+        raw.at(list(range(k_dim))),
+        logs.at(list(range(k_dim))) if evidence else logs,
+        factor,
+        root,
+        [logs.at([k_dim + i]) for i in range(len(evidence))],
+        k_dim,
+        rank,
+    )
 
 
-def _unit_inverse(graph: Graph, raw: Value, k_dim: int, places: list[int], rank: int) -> Value:
-    r"""Invert the unit triangular factor, ``(..., K, K)``: :math:`\sum_k (-N)^k`, N = U - 1."""
+def _triangular(entries: Value, k_dim: int, rank: int) -> tuple[Value, Value]:
+    r"""Return U and its inverse :math:`\sum_k (-N)^k`, N = U - 1, from the free entries of U."""
+    rows, columns = np.tril_indices(k_dim, -1)
+    chosen = np.zeros((len(rows), k_dim * k_dim))
+    chosen[np.arange(len(rows)), rows * k_dim + columns] = 1
+    strict = (entries @ chosen).reshape(*[0] * (rank - 1), k_dim, k_dim)
     eye = np.eye(k_dim)
-    if not places:  # independent coordinates
-        return graph.constant(eye.reshape(*[1] * (rank - 1), k_dim, k_dim), raw.dtype)
-    strict = _strictly_lower(raw, k_dim, places, rank)
     inverse = eye - strict
     for _ in range(k_dim - 2):
         inverse = eye - strict @ inverse
-    return inverse
+    return strict + eye, inverse
 
 
-def _strictly_lower(raw: Value, k_dim: int, places: list[int], rank: int) -> Value:
-    """Place the free entries of U in matrices of zeros."""
-    chosen = np.zeros((len(places), k_dim * k_dim))
-    rows, columns = np.tril_indices(k_dim, -1)
-    chosen[np.arange(len(places)), rows * k_dim + columns] = 1
-    return (raw.at(places) @ chosen).reshape(*[0] * (rank - 1), k_dim, k_dim)
-
-
-def _normal_wishart(
-    graph: Graph, head: NormalWishartHead, raw: Value, rank: int, interval: Interval
-) -> Measures:
+def _normal_wishart(head: NormalWishartHead, raw: Value, rank: int, interval: Interval) -> Measures:
     k_dim = head.n_targets
     maps = (head._belief,) if head.tied_evidence else (head._belief, head._excess)  # pyright: ignore[reportPrivateUsage] (the head's own bounds)
-    parts = _split(graph, head, raw, rank, maps)
-    assert parts.evidence is not None
-    log_belief, log_excess = parts.evidence.at([0]), parts.evidence.at([len(maps) - 1])
-    rarity = (log_belief * -1.0).do("Exp")  # 1 / kappa
-    excess = log_excess.do("Exp")
+    parts = _split(head, raw, rank, maps)
+    rarity = (parts.evidence[0] * -1.0).do("Exp")  # 1 / kappa
+    excess = parts.evidence[-1].do("Exp")
     v = 2.0 / (excess + 2.0)
-    digamma, gap, quantile = _evidence(graph, v, k_dim, interval.coverage)
+    digamma, gap, quantile = _evidence(v, k_dim, interval.coverage)
     ratio = (k_dim + 1.0) / excess
     data = parts.unit_variances() * (ratio + 1.0)  # Eq. (42)
     knowledge = data * rarity  # Eq. (43)
     total = data + knowledge
-    constant = k_dim * (math.log(2 * math.pi) + 1)
-    data_entropy = _half_logdet(parts) + (constant - digamma * v) * 0.5  # Eq. (35)
-    information = log1p(graph, rarity) * (0.5 * k_dim) + gap * v  # Eq. (36)
-    epkl = (ratio + (ratio + 2.0) * rarity) * (0.5 * k_dim)  # Eq. (40)
+    entropy = 2 * _unit_entropy(k_dim) - digamma * v
+    data_entropy = parts.half_logdet() + entropy * 0.5  # Eq. (35)
+    information = log1p(rarity) * (0.5 * k_dim) + gap * v  # Eq. (36)
     if interval.factors is None:
         # The scale of the Student-T is the standard deviation times sqrt((df - 2) / df).
         reach = quantile.do("Exp") * normal_quantile(interval.coverage)
         width = reach * (total * (excess * v * 0.5)).do("Sqrt")
     else:
         width = total.do("Sqrt") * np.array(interval.factors)
-    ends = _around(parts.mean, width)
-    total_entropy = data_entropy + information
-    return Measures(*ends, total, data, knowledge, total_entropy, data_entropy, information, epkl)
+    return {
+        **_around(parts.mean, width),
+        "total_variance": total,
+        "data_variance": data,
+        "knowledge_variance": knowledge,
+        "total_entropy": data_entropy + information,
+        "data_entropy": data_entropy,
+        "mutual_information": information,
+        "epkl": (ratio + (ratio + 2.0) * rarity) * (0.5 * k_dim),  # Eq. (40)
+    }
 
 
-def _around(mean: Value, width: Value) -> tuple[Value, Value, Value]:
+def _around(mean: Value, width: Value) -> Measures:
     """Return the mean and both ends of an interval around it."""
-    return mean, mean - width, mean + width
+    return {"mean": mean, "lower": mean - width, "upper": mean + width}
 
 
-def _half_logdet(parts: _Gaussians) -> Value:
-    """Compute half the log-determinant of the inverse precision."""
-    return parts.log_inverse.reduce("ReduceSum", parts.rank - 1, keep=True) * -1.0
+def _unit_entropy(k_dim: int) -> float:
+    """Return the entropy of a Gaussian with unit variances."""
+    return 0.5 * k_dim * (math.log(2 * math.pi) + 1)
 
 
-def _evidence(graph: Graph, v: Value, k_dim: int, coverage: float) -> list[Value]:
+def _evidence(v: Value, k_dim: int, coverage: float) -> list[Value]:
     """Evaluate the functions of :func:`evidence_series` at v, each ``(..., 1)``."""
     coefficients = evidence_series(k_dim, coverage)
     # onnxruntime has no arc cosine in double precision, and none is needed: the series is smooth.
@@ -192,27 +180,24 @@ def _evidence(graph: Graph, v: Value, k_dim: int, coverage: float) -> list[Value
     return [functions.at([i]) for i in range(3)]
 
 
-def _gaussian(
-    graph: Graph, head: GaussianHead, raw: Value, rank: int, interval: Interval
-) -> Measures:
-    parts = _split(graph, head, raw, rank)
+def _gaussian(parts: _Gaussians, interval: Interval) -> Measures:
     variance = parts.unit_variances()
-    entropy = _half_logdet(parts) + 0.5 * head.n_targets * (math.log(2 * math.pi) + 1)
+    entropy = parts.half_logdet() + _unit_entropy(parts.k_dim)
     factor = interval.factors or normal_quantile(interval.coverage)
-    width = variance.do("Sqrt") * np.array(factor)
     none = entropy * 0.0
-    ends = _around(parts.mean, width)
-    return Measures(*ends, variance, variance, variance * 0.0, entropy, entropy, none, none)
+    return {
+        **_around(parts.mean, variance.do("Sqrt") * np.array(factor)),
+        "total_variance": variance,
+        "data_variance": variance,
+        "knowledge_variance": variance * 0.0,
+        "total_entropy": entropy,
+        "data_entropy": entropy,
+        "mutual_information": none,
+        "epkl": none,
+    }
 
 
-def _ensemble(
-    graph: Graph,
-    head: GaussianHead | GaussianMixtureHead,
-    raw: Value,
-    rank: int,
-    interval: Interval,
-) -> Measures:
-    parts = _split(graph, head, raw, rank)
+def _ensemble(parts: _Gaussians, interval: Interval) -> Measures:
     variances = parts.unit_variances()
     first = parts.mean.at([0], axis=0)  # (1, *batch, K)
     offsets = parts.mean - first  # differences first: exact between nearby numbers
@@ -222,41 +207,40 @@ def _ensemble(
     data = variances.reduce("ReduceMean", 0)
     knowledge = (centred * centred).reduce("ReduceMean", 0)
     total = data + knowledge
-    constant = 0.5 * head.n_targets * (math.log(2 * math.pi) + 1)
-    entropy = _half_logdet(parts).reduce("ReduceMean", 0) + constant
+    entropy = parts.half_logdet().reduce("ReduceMean", 0) + _unit_entropy(parts.k_dim)
     if interval.factors is None:
         scales = variances.do("Sqrt")
-        found = mixture_interval(graph, parts.mean, scales, mean, total, interval.coverage)
-        ends = mean, *found
+        lower, upper = mixture_interval(parts.mean, scales, mean, total, interval.coverage)
+        ends = {"mean": mean, "lower": lower, "upper": upper}
     else:
         ends = _around(mean, total.do("Sqrt") * np.array(interval.factors))
-    epkl = _pairwise_kl(head, raw, rank, parts, centred)
-    return Measures(*ends, total, data, knowledge, None, entropy, None, epkl)
+    return {
+        **ends,
+        "total_variance": total,
+        "data_variance": data,
+        "knowledge_variance": knowledge,
+        "data_entropy": entropy,
+        "epkl": _pairwise_kl(parts, centred),
+    }
 
 
-def _pairwise_kl(head: Any, raw: Value, rank: int, parts: _Gaussians, centred: Value) -> Value:
+def _pairwise_kl(parts: _Gaussians, centred: Value) -> Value:
     r"""Compute Eq. (6) from averages over members, ``(..., 1)``.
 
     See :meth:`priornet.distributions.GaussianEnsemble.expected_pairwise_kl`; here as traces of
     :math:`\frac12[\overline{\Lambda c c^\top} + \bar\Lambda\,\overline{c c^\top} -
     \overline{(\Lambda-\bar\Lambda)(\Sigma-\bar\Sigma)}]`, c the centred means.
     """
-    k_dim, inverse = head.n_targets, (parts.log_inverse * -1.0).do("Exp")
-    if k_dim == 1:
-        precisions, covariances = 1.0 / (inverse * inverse), inverse * inverse
-        scatters = centred * centred
+    k_dim, rank, inverse = parts.k_dim, parts.rank, (parts.log_inverse * -1.0).do("Exp")
+    if parts.factor is None or parts.root is None:  # diagonals of the matrices below
+        covariances, scatters = inverse * inverse, centred * centred
+        precisions = 1.0 / covariances
     else:
-        assert parts.root is not None
-        places = list(range(2 * k_dim, 2 * k_dim + k_dim * (k_dim - 1) // 2))
         swap = [*range(rank - 1), rank, rank - 1]
         column = inverse.reshape(*[0] * rank, 1)
-        row = column.do("Transpose", perm=swap)
-        scaled = parts.root * row  # C^-1
+        scaled = parts.root * column.do("Transpose", perm=swap)  # C^-1
         covariances = scaled.do("Transpose", perm=swap) @ scaled
-        if head.covariance == "diagonal":
-            factor = np.eye(k_dim) / column
-        else:
-            factor = (_strictly_lower(raw, k_dim, places, rank) + np.eye(k_dim)) / column
+        factor = parts.factor / column
         precisions = factor @ factor.do("Transpose", perm=swap)
         line = centred.reshape(*[0] * rank, 1)
         scatters = line @ line.do("Transpose", perm=swap)
@@ -265,13 +249,12 @@ def _pairwise_kl(head: Any, raw: Value, rank: int, parts: _Gaussians, centred: V
     apart = (precisions - mean_precision) * (covariances - mean_covariance)
     traces = scatters * (precisions + mean_precision) - apart
     traces = traces.reduce("ReduceMean", 0) * 0.5
-    if k_dim > 1:
+    if parts.factor is not None:
         traces = traces.reshape(*[0] * (rank - 2), k_dim * k_dim)
     return traces.reduce("ReduceSum", rank - 2, keep=True) if k_dim > 1 else traces
 
 
 def add_outputs(
-    graph: Graph,
     found: Measures,
     scaling: Scaling,
     sizes: list[Any],
@@ -283,7 +266,6 @@ def add_outputs(
     """Add the measures as outputs in units of the targets: one product and one sum for all.
 
     Args:
-        graph: Gets the outputs.
         found: Measures of standardised targets.
         scaling: Mean and standard deviation of the targets.
         sizes: Shape of the batch.
@@ -291,16 +273,16 @@ def add_outputs(
         prefix: Begins the names of the outputs.
         dtype: Type of the outputs.
     """
-    parts = {name: value for name in MEASURES if (value := getattr(found, name)) is not None}
-    factors, terms = zip(*(_units(name, scaling) for name in parts), strict=True)
-    joined = graph.join(list(parts.values()))
+    names = [name for name in MEASURES if name in found]
+    factors, terms = zip(*(_units(name, scaling) for name in names), strict=True)
+    joined = join([found[name] for name in names])
     scaled = (joined * np.concatenate(factors) + np.concatenate(terms)).cast(dtype)
     start = 0
-    for name, factor in zip(parts, factors, strict=True):
+    for name, factor in zip(names, factors, strict=True):
         width = len(factor)
         is_row = is_vector or name.endswith(("entropy", "information", "epkl"))
-        columns = start if is_row else list(range(start, start + width))
-        graph.output(prefix + name, scaled.at(columns), [*sizes] if is_row else [*sizes, width])
+        value = scaled.at(start if is_row else list(range(start, start + width)))
+        scaled.graph.output(prefix + name, value, sizes if is_row else [*sizes, width])
         start += width
 
 

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from priornet.export.interface import ExportError, normal_quantile
-from priornet.export.onnx.graph import Graph, Value
+from priornet.export.onnx.graph import Value, join
 from priornet.special.gamma import digamma_gap, entropy_gap
 from priornet.special.student_t import student_t_icdf
 
@@ -41,12 +41,12 @@ _ERFC = (
 )
 
 
-def log1p(graph: Graph, x: Value) -> Value:
+def log1p(x: Value) -> Value:
     """Compute ln(1 + x) to the last digit: a quotient corrects the rounding of 1 + x (Kahan)."""
     u = x + 1.0
     rounded = u - 1.0
     lost = rounded.compare("Equal", 0.0)
-    return graph.where(lost, x, u.do("Log") * (x / graph.where(lost, u, rounded)))
+    return lost.where(x, u.do("Log") * (x / lost.where(u, rounded)))
 
 
 def evidence_series(k_dim: int, coverage: float) -> FloatArray:
@@ -86,77 +86,68 @@ def _functions(u: FloatArray, k_dim: int, coverage: float) -> FloatArray:
 
 
 def mixture_interval(
-    graph: Graph, means: Value, scales: Value, mean: Value, variance: Value, coverage: float
+    means: Value, scales: Value, mean: Value, variance: Value, coverage: float
 ) -> tuple[Value, Value]:
     """Find lower and upper end of each mixture's central interval.
 
     Args:
-        graph: Gets the nodes.
         means: Member means, ``(M, *batch)``.
         scales: Member standard deviations, ``(M, *batch)``.
         mean: Mean of the mixture, ``(*batch)``.
         variance: Variance of the mixture.
         coverage: Coverage of the interval.
     """
-    p = (1 - coverage) / 2
-    z = -normal_quantile(coverage)
+    z, graph = -normal_quantile(coverage), means.graph
     reach = variance.do("Sqrt") * z
     # Both searches along a leading axis of two, members along the next.
-    first = graph.constant([0], np.int64)
-    second = graph.constant([1], np.int64)
-    both = graph.join([m.do("Unsqueeze", first) for m in (means, means * -1.0)], 0)
-    centre = graph.join([m.do("Unsqueeze", first) for m in (mean, mean * -1.0)], 0)
+    first, second = (graph.constant([axis], np.int64) for axis in (0, 1))
+    both, centre = (
+        join([m.do("Unsqueeze", first) for m in (values, values * -1.0)], 0)
+        for values in (means, mean)
+    )
     rates = 1.0 / scales
     members = both + scales * z
     low, high = members.reduce("ReduceMin", 1), members.reduce("ReduceMax", 1)
     x = (centre + reach).do("Max", low).do("Min", high)
 
-    def step(body: Graph, carried: list[Value]) -> tuple[Value, list[Value]]:
-        return _step(body, carried, _inside(body, both), _inside(body, rates), p, second)
+    def step(carried: list[Value]) -> tuple[Value, list[Value]]:
+        return _step(carried, both, rates, (1 - coverage) / 2, second)
 
     found, *_ = graph.loop(_MOST_STEPS, [x, low, high, high - low], step)
     return found.at(0, axis=0), found.at(1, axis=0) * -1.0
 
 
-def _inside(body: Graph, value: Value) -> Value:
-    """Use a value of the surrounding graph in the body of a loop."""
-    return Value(body, value.name, value.dtype)
-
-
 def _step(
-    body: Graph, carried: list[Value], means: Value, rates: Value, p: float, axis: Value
+    carried: list[Value], means: Value, rates: Value, p: float, axis: Value
 ) -> tuple[Value, list[Value]]:
     x, low, high, last = carried
     z = (x.do("Unsqueeze", axis) - means) * rates
     tail = _lower_tail(z.do("Abs"))
     above = z.compare("Greater", 0.0)
     # F(x) - p as whole members below x plus tails: between far members only tails differ.
-    signed = body.where(above, tail * -1.0, tail)
+    signed = above.where(tail * -1.0, tail)
     whole = above.cast(x.dtype).reduce("ReduceMean", 1)
     residual = (whole - p) + signed.reduce("ReduceMean", 1)
     parts = (z * z * -0.5).do("Exp") * (rates * (1 / math.sqrt(2 * math.pi)))
     density = parts.reduce("ReduceMean", 1)
     slope = (parts * z * rates).reduce("ReduceMean", 1)  # minus the density's own
-    low = body.where(residual.compare("Greater", 0.0), low, x)
-    high = body.where(residual.compare("Less", 0.0), high, x)
+    low = residual.compare("Greater", 0.0).where(low, x)
+    high = residual.compare("Less", 0.0).where(high, x)
     level = residual + p
-    newton = log1p(body, residual * (1 / p)) * level / density
+    newton = log1p(residual * (1 / p)) * level / density
     bend = 1.0 + newton * 0.5 * (slope / density + density / level)
-    limits = (body.constant(limit, x.dtype) for limit in (0.5, 2.0))
-    move = newton / bend.do("Clip", *limits)
+    move = newton / bend.clip(0.5, 2.0)
     size = move.do("Abs")
     rounding = tail.reduce("ReduceMean", 1) * (8 * _EPS)
-    sure = body.add("LessOrEqual", residual.do("Abs"), rounding, dtype=bool)
-    still = body.add("LessOrEqual", size, x.do("Abs") * (2 * _EPS), dtype=bool)
+    sure = residual.do("Abs").compare("LessOrEqual", rounding)
+    still = size.compare("LessOrEqual", x.do("Abs") * (2 * _EPS))
     done = sure.do("Or", still)
     new = x - move
     between = new.compare("GreaterOrEqual", low).do("And", new.compare("LessOrEqual", high))
     halved = size.compare("LessOrEqual", last * 0.5).do("Or", done)
     good = between.do("And", halved)
-    middle = (low + high) * 0.5
-    new = body.where(good, new, body.where(done, x, middle))
-    left = body.add("Not", done, dtype=bool).cast(np.float32)
-    going = left.do("ReduceMax", keepdims=0).compare("Greater", 0.0)
+    new = good.where(new, done.where(x, (low + high) * 0.5))
+    going = done.do("Not").cast(np.float32).do("ReduceMax", keepdims=0).compare("Greater", 0.0)
     return going, [new, low, high, (new - x).do("Abs")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +19,19 @@ _METADATA = "priornet"
 _OWN = "/priornet/"  # begins the names of inner values
 
 Number: TypeAlias = "Value | float | NDArray[Any]"
+Operator: TypeAlias = "Callable[[Value, Number], Value]"
+
+
+def _operators(kind: str) -> tuple[Operator, Operator]:
+    """Return the methods of an operator for a value on its left, and on its right."""
+
+    def on_left(self: Value, other: Number) -> Value:
+        return self.do(kind, self.graph.constant(other, self.dtype))
+
+    def on_right(self: Value, other: Number) -> Value:
+        return self.graph.constant(other, self.dtype).do(kind, self)
+
+    return on_left, on_right
 
 
 class Value:
@@ -32,37 +45,11 @@ class Value:
     def __init__(self, graph: Graph, name: str, dtype: Any) -> None:
         self.graph, self.name, self.dtype = graph, name, np.dtype(dtype)
 
-    def _with(self, kind: str, other: Number, swapped: bool = False) -> Value:
-        other = self.graph.constant(other, self.dtype)
-        pair = (other, self) if swapped else (self, other)
-        return self.graph.add(kind, *pair, dtype=self.dtype)
-
-    def __add__(self, other: Number) -> Value:
-        return self._with("Add", other)
-
-    def __radd__(self, other: Number) -> Value:
-        return self._with("Add", other, swapped=True)
-
-    def __sub__(self, other: Number) -> Value:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self._with("Sub", other, swapped=True)
-
-    def __mul__(self, other: Number) -> Value:
-        return self._with("Mul", other)
-
-    def __rmul__(self, other: Number) -> Value:
-        return self._with("Mul", other, swapped=True)
-
-    def __truediv__(self, other: Number) -> Value:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: Number) -> Value:
-        return self._with("Div", other, swapped=True)
-
-    def __matmul__(self, other: Number) -> Value:
-        return self._with("MatMul", other)
+    __add__, __radd__ = _operators("Add")
+    __sub__, __rsub__ = _operators("Sub")
+    __mul__, __rmul__ = _operators("Mul")
+    __truediv__, __rtruediv__ = _operators("Div")
+    __matmul__ = _operators("MatMul")[0]
 
     def do(self, kind: str, *others: Value, **attributes: Any) -> Value:
         """Apply an operator that keeps the type."""
@@ -79,6 +66,15 @@ class Value:
         """Compare: ``Equal``, ``Less``, ``LessOrEqual``, ``Greater`` or ``GreaterOrEqual``."""
         return self.graph.add(kind, self, self.graph.constant(other, self.dtype), dtype=bool)
 
+    def where(self, yes: Value, no: Number) -> Value:
+        """Choose between two values, element by element; this one is boolean."""
+        no = self.graph.constant(no, yes.dtype)
+        return self.graph.add("Where", self, yes, no, dtype=yes.dtype)
+
+    def clip(self, low: float, high: float) -> Value:
+        """Move numbers outside of two limits to the nearer one."""
+        return self.do("Clip", *(self.graph.constant(end, self.dtype) for end in (low, high)))
+
     def at(self, index: int | list[int], axis: int = -1) -> Value:
         """Select entries along an axis; a single index drops the axis."""
         return self.do("Gather", self.graph.constant(np.array(index), np.int64), axis=axis)
@@ -93,6 +89,12 @@ class Value:
         return self.do("Reshape", self.graph.constant(list(shape), np.int64))
 
 
+def join(values: list[Value], axis: int = -1) -> Value:
+    """Concatenate values."""
+    first, *others = values
+    return first.do("Concat", *others, axis=axis) if others else first
+
+
 class Graph:
     """Nodes, constants, inputs and outputs of a graph.
 
@@ -102,25 +104,24 @@ class Graph:
     """
 
     def __init__(self, parent: Graph | None = None, taken: Iterable[str] = ()) -> None:
-        self.onnx: Any = need("onnx", "export a model")
+        self.onnx: Any = need("onnx", "export a model") if parent is None else parent.onnx
         self._root = self if parent is None else parent._root
         self._own = unlike(taken, _OWN) if parent is None else parent._own
         self._nodes: list[Any] = []
         self._constants: dict[tuple[Any, ...], Any] = {}
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
+        self._domains: set[str] = set()
         self._count = 0
-        self.domains: set[str] = set()
 
-    def input(self, name: str, dtype: Any, shape: list[Any]) -> Value:
-        """Add an input; a text in the shape names a size that may vary."""
+    def input(self, name: str, dtype: Any, shape: list[Any] | None) -> Value:
+        """Add an input; a text in the shape names a size that may vary, None stands for any."""
         self._inputs.append(self._described(name, dtype, shape))
         return Value(self, name, dtype)
 
     def output(self, name: str, value: Value, shape: list[Any] | None) -> None:
         """Add an output: a value under a name."""
-        named = self.onnx.helper.make_node("Identity", [value.name], [name])
-        self._nodes.append(named)
+        self._nodes.append(self.onnx.helper.make_node("Identity", [value.name], [name]))
         self._outputs.append(self._described(name, value.dtype, shape))
 
     def _described(self, name: str, dtype: Any, shape: list[Any] | None) -> Any:
@@ -131,86 +132,72 @@ class Graph:
         """Return a number or an array as a value; equal constants are kept once."""
         if isinstance(value, Value):
             return value
-        array = np.asarray(value, dtype)
-        root = self._root
+        array, known = np.asarray(value, dtype), self._root._constants
         content = tuple(array.flat) if array.dtype == object else array.tobytes()  # texts, numbers
         key = (array.dtype.str, array.shape, content)
-        if key not in root._constants:
-            name = f"{self._own}constant_{len(root._constants)}"
-            root._constants[key] = self.onnx.numpy_helper.from_array(array, name)
-        return Value(self, root._constants[key].name, array.dtype)
+        if key not in known:
+            name = f"{self._own}constant_{len(known)}"
+            known[key] = self.onnx.numpy_helper.from_array(array, name)
+        return Value(self, known[key].name, array.dtype)
 
     def add(
         self, kind: str, *inputs: Value, dtype: Any, domain: str = "", **attributes: Any
     ) -> Value:
         """Add a node with one output."""
-        (value,) = self.add_many(kind, list(inputs), [dtype], domain=domain, **attributes)
-        return value
+        (name,) = self._add(kind, inputs, 1, domain=domain, **attributes)
+        return Value(self, name, dtype)
 
-    def add_many(
-        self, kind: str, inputs: list[Value], dtypes: list[Any], domain: str = "", **attributes: Any
-    ) -> list[Value]:
-        """Add a node with one output per type."""
+    def _add(
+        self, kind: str, inputs: Sequence[Value], n_outputs: int, **attributes: Any
+    ) -> list[str]:
+        """Add a node, and return the names of its outputs."""
         root = self._root
-        root.domains.add(domain)
-        names = [f"{self._own}{kind.lower()}_{root._count + i}" for i in range(len(dtypes))]
-        root._count += len(dtypes)
-        node = self.onnx.helper.make_node(
-            kind, [value.name for value in inputs], names, domain=domain, **attributes
-        )
-        self._nodes.append(node)
-        return [Value(self, name, dtype) for name, dtype in zip(names, dtypes, strict=True)]
+        names = [f"{self._own}{kind.lower()}_{root._count + i}" for i in range(n_outputs)]
+        root._count += n_outputs
+        root._domains.add(attributes.get("domain", ""))
+        given = [value.name for value in inputs]
+        self._nodes.append(self.onnx.helper.make_node(kind, given, names, **attributes))
+        return names
 
-    def join(self, values: list[Value], axis: int = -1) -> Value:
-        """Concatenate values."""
-        if len(values) == 1:
-            return values[0]
-        return self.add("Concat", *values, dtype=values[0].dtype, axis=axis)
-
-    def where(self, condition: Value, yes: Value, no: Number) -> Value:
-        """Choose between two values, element by element."""
-        return self.add("Where", condition, yes, self.constant(no, yes.dtype), dtype=yes.dtype)
-
-    def loop(self, most: int, start: list[Value], step: Any) -> list[Value]:
+    def loop(
+        self,
+        most: int,
+        start: list[Value],
+        step: Callable[[list[Value]], tuple[Value, list[Value]]],
+    ) -> list[Value]:
         """Add a loop that ends when its step returns false.
 
         Args:
             most: Largest number of steps.
             start: Values of the first step.
-            step: Given the body's graph and values like ``start``; returns a boolean value, true to
-                go on, and the values of the next step.
+            step: Given values like ``start``, in the graph of the loop's body; returns a boolean
+                value, true to go on, and the values of the next step. In its arithmetic, values
+                from outside of the loop stand on the right of those inside.
         """
-        body = Graph(self)
-        number = body.input(f"{self._own}step_{self._root._count}", np.int64, [])
-        going = body.input(f"{self._own}going_{self._root._count}", bool, [])
-        del number, going
-        carried = [
-            body.input(f"{self._own}carried_{self._root._count}_{i}", value.dtype, None)  # pyright: ignore[reportArgumentType] (any rank)
-            for i, value in enumerate(start)
-        ]
-        go_on, after = step(body, carried)
+        body, number = Graph(self), self._root._count
+        body.input(f"{self._own}step_{number}", np.int64, [])
+        body.input(f"{self._own}going_{number}", bool, [])
+        names = [f"{self._own}carried_{number}_{i}" for i in range(len(start))]
+        pairs = zip(names, start, strict=True)
+        go_on, after = step([body.input(name, value.dtype, None) for name, value in pairs])
         for i, value in enumerate([go_on, *after]):
             body.output(f"{self._own}next_{self._root._count}_{i}", value, None)
-        count = self.constant(most, np.int64)
-        yes = self.constant(True, bool)
-        return self.add_many(
-            "Loop",
-            [count, yes, *start],
-            [value.dtype for value in start],
-            body=body.proto("body"),
-        )
+        limits = (self.constant(most, np.int64), self.constant(True, bool))
+        found = self._add("Loop", [*limits, *start], len(start), body=body.proto("body"))
+        return [Value(self, name, v.dtype) for name, v in zip(found, start, strict=True)]
 
     def proto(self, name: str) -> Any:
         """Return the graph as an ``onnx.GraphProto``."""
+        constants = list(self._constants.values())
         return self.onnx.helper.make_graph(
-            self._nodes, name, self._inputs, self._outputs, list(self._constants.values())
+            self._nodes, name, self._inputs, self._outputs, constants
         )
 
     def model(self, opset: int, origin: dict[str, Any]) -> Any:
         """Return the graph as a checked ``onnx.ModelProto`` with its origin in the metadata."""
         helper = self.onnx.helper
         versions = [helper.make_opsetid("", opset)]
-        versions += [helper.make_opsetid(d, _ML_OPSET) for d in sorted(self.domains) if d]
+        versions += [helper.make_opsetid(d, _ML_OPSET) for d in sorted(self._domains) if d]
         model = helper.make_model(
             self.proto("priornet"),
             opset_imports=versions,
