@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -28,7 +29,7 @@ from priornet.messages import InputError
 from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import read_table
-from priornet.tables.values import Column
+from priornet.tables.values import Texts
 
 INPUT = "X"
 """The one input of a graph without column names."""
@@ -39,9 +40,8 @@ class ExportError(InputError):
     """A model cannot be exported, or a file cannot be compared; the message is one line."""
 
 
-def need(module: str, purpose: str) -> Any:
-    """Import a module of the extra ``onnx``; the error tells how to install it."""
-    return need_for(module, purpose, "onnx", ExportError)
+need = partial(need_for, extra="onnx", error=ExportError)
+"""Import a module of the extra ``onnx``; the error tells how to install it."""
 
 
 @contextmanager
@@ -142,43 +142,37 @@ def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
         preprocessor: The model's; it must be able to read this table.
         X: A table with the columns of training, in any order where they have names.
     """
-    columns = [_feed(*one) for one in _columns(preprocessor, X)]
+    columns = [
+        values.lookup(np.array(values.labels, object), "") if isinstance(values, Texts) else values
+        for _, values in _columns(preprocessor, X)
+    ]
     names = input_names(preprocessor)
     if names is None:
-        return {INPUT: np.concatenate(columns, axis=1)}
-    return dict(zip(names, columns, strict=True))
+        return {INPUT: np.column_stack(columns)}
+    return {n: v.reshape(-1, 1) for n, v in zip(names, columns, strict=True)}
 
 
 def numbers(preprocessor: TablePreprocessor, X: Any) -> NDArray[np.float64]:
     """Convert the rows of a table to the one matrix of a program; arguments as for ``feeds``."""
-    return np.column_stack([_numbers(*one) for one in _columns(preprocessor, X)])
+    columns: list[NDArray[np.float64]] = []
+    for column, values in _columns(preprocessor, X):
+        if isinstance(values, Texts):
+            place = {label: float(i) for i, label in enumerate(column.categories)}
+            values = values.lookup([place.get(text, -1.0) for text in values.labels], np.nan)
+        columns.append(values)
+    return np.column_stack(columns)
 
 
 def _columns(
     preprocessor: TablePreprocessor, X: Any
-) -> Iterator[tuple[RawColumn, str | int, Column]]:
-    """Yield each column of training with its present name and its values."""
+) -> Iterator[tuple[RawColumn, NDArray[np.float64] | Texts]]:
+    """Yield each column of training with its present numbers or labels."""
     table = read_table(X)
     places = preprocessor.places(table, extra="ignore")
     for column, place in zip(preprocessor.columns_, places, strict=True):
-        yield column, table.label(place), table.column(place)
-
-
-def _feed(column: RawColumn, name: str | int, raw: Column) -> NDArray[Any]:
-    """Return one column ``(rows, 1)``: numbers, or labels as training spelled them."""
-    if column.kind == "numeric":
-        return column.read_numbers(raw, name).reshape(-1, 1)
-    texts = column.read_labels(raw)
-    return np.array([*texts.labels, ""], object)[texts.codes].reshape(-1, 1)  # code -1: the last
-
-
-def _numbers(column: RawColumn, name: str | int, raw: Column) -> NDArray[np.float64]:
-    """Return one column ``(rows,)``; labels as positions in training's list."""
-    if column.kind == "numeric":
-        return column.read_numbers(raw, name)
-    texts = column.read_labels(raw)
-    place = {label: float(i) for i, label in enumerate(column.categories)}
-    return np.array([*(place.get(text, -1.0) for text in texts.labels), np.nan])[texts.codes]
+        raw, name = table.column(place), table.label(place)
+        is_number = column.kind == "numeric"
+        yield column, column.read_numbers(raw, name) if is_number else column.read_labels(raw)
 
 
 def describe_columns(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:

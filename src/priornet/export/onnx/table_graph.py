@@ -225,12 +225,13 @@ def _over_columns(kind: str, parts: list[Value]) -> Value:
 
 def perceptron(stack: StackedMLP, x: Value) -> Value:
     """Add the layers of a stack: ``(rows, n)`` of one network, ``(S, rows, n)`` of several."""
-    x = _with_ramps(stack, x)
     parts = [part.detach().cpu().numpy() for part in stack.pieces().values()]
     # Weights (S, in, out), biases (S, out).
     layers = list(zip(parts[::2], parts[1::2], strict=True))
+    if isinstance(stack, RampedMLP):
+        x = _with_ramps(stack, x)
     for i, (weight, bias) in enumerate(layers):
-        if stack.n_networks == 1:
+        if len(weight) == 1:
             w, b = (x.graph.constant(part[0], x.dtype) for part in (weight, bias))
             x = x.do("Gemm", w, b)
         else:
@@ -240,10 +241,8 @@ def perceptron(stack: StackedMLP, x: Value) -> Value:
     return x
 
 
-def _with_ramps(stack: StackedMLP, x: Value) -> Value:
-    """Append the ramps of a stack that has them to its inputs."""
-    if not isinstance(stack, RampedMLP):
-        return x
+def _with_ramps(stack: RampedMLP, x: Value) -> Value:
+    """Append the ramps of a stack to its inputs."""
     own = {name: part.cpu().numpy() for name, part in stack.named_buffers()}
     n_inputs, n_all = own["pick"].shape
     pick, shift = (x.graph.constant(own[name], x.dtype) for name in ("pick", "shift"))
@@ -274,14 +273,15 @@ def standing(
     Returns:
         ``in_domain``, unless the model has no knowledge uncertainty, and ``verdict``; ``(rows,)``.
     """
+    limit = reference.limit  # infinite without knowledge uncertainty
     if n_targets > 1:
         knowledge, data = (v.reduce("ReduceMean", 1, keep=True) for v in (knowledge, data))
     noisy = data.do("Sqrt").compare("Greater", NOISY * reference.data)
     place, outputs = noisy.cast(np.int64), dict[str, Value]()
     unfamiliar = data.graph.constant(2, np.int64)
-    if reference.has_knowledge:
+    if limit < math.inf:
         outputs["in_domain"] = _familiarity(reference.knowledge, knowledge)
-        familiar = knowledge.compare("LessOrEqual", reference.limit)  # nan is not
+        familiar = knowledge.compare("LessOrEqual", limit)  # nan is not
         place = familiar.where(place, unfamiliar)
     place = odd.where(unfamiliar, place)
     words = data.graph.constant(WORDS if is_enough else WORDS[-1:] * 3, object)
