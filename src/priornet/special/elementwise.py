@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,19 +10,34 @@ from typing import Any
 import torch
 from torch import Tensor
 
+Function = Callable[..., Tensor]
 
-def elementwise(
-    value: Callable[..., Tensor], *slopes: Callable[..., Tensor]
-) -> Callable[..., Tensor]:
-    """Make a differentiable function from its value and its partial derivatives.
+
+def elementwise(*slopes: Function) -> Callable[[Function], Function]:
+    """Make a function differentiable by its partial derivatives.
 
     The slopes are called as ordinary differentiable functions, so any order of derivative,
     ``vmap``, forward mode and ``torch.compile`` follow.
 
     Args:
-        value: Function of tensors of one shape, followed by plain numbers.
-        slopes: One per tensor: its partial derivative, a function of the same arguments.
+        slopes: One per tensor that the function takes: its partial derivative. All of them take the
+            arguments of the function: tensors of one shape, then plain numbers.
     """
+
+    def differentiable(value: Function) -> Function:
+        reverse, forward = _autograd_functions(value, slopes)
+
+        @functools.wraps(value)
+        def function(*inputs: Any) -> Tensor:
+            return (reverse if torch.compiler.is_compiling() else forward).apply(*inputs)
+
+        return function
+
+    return differentiable
+
+
+def _autograd_functions(value: Function, slopes: tuple[Function, ...]) -> tuple[Any, Any]:
+    """Build the function with its slopes: for the compiler, and for eager mode."""
     n_tensors = len(slopes)
 
     class Reverse(torch.autograd.Function):
@@ -53,11 +69,7 @@ def elementwise(
             parts = [t * s(*saved) for s, t in zip(slopes, tangents, strict=False) if t is not None]
             return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
-    def function(*inputs: Any) -> Tensor:
-        kind = Reverse if torch.compiler.is_compiling() else Forward
-        return kind.apply(*inputs)
-
-    return function
+    return Reverse, Forward
 
 
 def horner(z: Tensor, coefficients: tuple[float, ...], terms: int | None = None) -> Tensor:
@@ -102,21 +114,13 @@ def _minus_artanh(near: Tensor, z: Tensor) -> Tensor:
     return total
 
 
+@elementwise(lambda a, b: (a - b) / b / a, lambda a, b: (b - a) / b / b)
 def phi(a: Tensor, b: Tensor) -> Tensor:
     r"""Compute the kernel :math:`\varphi(t) = t - 1 - \ln t \ge 0` at :math:`t = a/b`.
 
     Exact to rounding also where a and b nearly agree. Both are positive and of the same shape.
     """
-    return _phi(a, b)
-
-
-def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
-    r"""Compute the tail of a Student-T, :math:`\frac{df + K}{2} \ln(1 + q/df)`, both of one shape.
-
-    Its slope in df, :math:`\frac12[\varphi(df/(df+q)) - K q/(df(df+q))]`, is of order 1/df^2; the
-    product rule would leave it to two terms of order 1/df.
-    """
-    return _log_tail(square, df, k_dim)
+    return phi_value((a - b) / b, a / b)
 
 
 def plain_phi(a: Tensor, b: Tensor) -> Tensor:
@@ -126,20 +130,18 @@ def plain_phi(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _tail_slope(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
+    """Compute the slope in df, of order 1/df^2; the product rule would leave two terms of 1/df."""
     share = square / (df + square)
     return 0.5 * (phi_value(-share, df / (df + square)) - k_dim * share / df)
 
 
-_phi = elementwise(
-    lambda a, b: phi_value((a - b) / b, a / b),
-    lambda a, b: (a - b) / b / a,
-    lambda a, b: (b - a) / b / b,
-)
-_log_tail = elementwise(
-    lambda q, df, k: 0.5 * (df + k) * torch.log1p(q / df),
-    lambda q, df, k: 0.5 * (df + k) / (df + q),
-    _tail_slope,
-)
+@elementwise(lambda q, df, k: 0.5 * (df + k) / (df + q), _tail_slope)
+def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
+    r"""Compute the tail of a Student-T, :math:`\frac{df + K}{2} \ln(1 + q/df)`, both of one shape.
+
+    Its slope in df is :math:`\frac12[\varphi(df/(df+q)) - K q/(df(df+q))]`.
+    """
+    return 0.5 * (df + k_dim) * torch.log1p(square / df)
 
 
 def normal_cdf(z: Tensor) -> Tensor:

@@ -52,6 +52,7 @@ _DELTA_PSI = tuple(-(2 * k - 1) * c for k, c in enumerate(_LOG_GAMMA, 1))  # y^-
 _D_ODD = tuple(-2 * k * c for k, c in enumerate(_LOG_GAMMA, 1))[1:]  # y^-(2k+1); y^-1 cancels
 _D_EVEN = tuple(c / 2 for c in _psi())  # y^-2k
 
+# In the excess every slope carries the 1/2 of n = (excess + K + 1) / 2.
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _NEWTON_STEPS = 8
 
@@ -150,7 +151,14 @@ def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
     return total
 
 
-def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
+@elementwise(lambda d, k: 0.5 * trigamma_gap(d, k))
+def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""Compute the multivariate :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
+
+    Negative, rising to 0 like :math:`-K(K+1)/(4n)`. It is what the expected log-determinant of a
+    Wishart lacks to the log-determinant of its mean:
+    :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n`.
+    """
     steps, terms = _plan(excess.dtype)
     n = 0.5 * excess + 0.5 * (k_dim + 1)
     total = torch.zeros_like(excess)
@@ -164,17 +172,14 @@ def _digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
     return total
 
 
-def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Compute the multivariate :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
+@elementwise(lambda d, k: -0.5 * digamma_gap(d, k))
+def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
+    r"""Compute the normaliser of a Wishart relative to its own mean.
 
-    Negative, rising to 0 like :math:`-K(K+1)/(4n)`. It is what the expected log-determinant of a
-    Wishart lacks to the log-determinant of its mean:
-    :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n`.
+    .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2
+
+    grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
     """
-    return _digamma(excess, k_dim)
-
-
-def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
     steps, terms = _plan(excess.dtype)
     n = 0.5 * excess + 0.5 * (k_dim + 1)
     constant = -k_dim * _HALF_LOG_2PI - 0.25 * k_dim * (k_dim - 1) * math.log(math.pi)
@@ -191,36 +196,6 @@ def _stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
         total = total + n * torch.log1p((c - steps) * inverse) + (steps - c)
         total = total + (c + 0.5) * torch.log(y) + torch.log(ratio)
         total = total - inverse * horner(inverse * inverse, _binet(), terms)
-    return total
-
-
-def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Compute the normaliser of a Wishart relative to its own mean.
-
-    .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2
-
-    grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
-    """
-    return _stirling(excess, k_dim)
-
-
-def _stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
-    steps, terms = _plan(excess.dtype)
-    delta = 0.5 * (excess0 - excess)
-    n, n0 = 0.5 * excess + 0.5 * (k_dim + 1), 0.5 * excess0 + 0.5 * (k_dim + 1)
-    total = torch.zeros_like(delta)
-    for j in range(k_dim):
-        c = 0.5 * (k_dim - 1 - j) - steps  # n - y
-        x, x0 = 0.5 * excess + (1 + 0.5 * j), 0.5 * excess0 + (1 + 0.5 * j)
-        y, y0 = x + steps, x0 + steps
-        for k in range(steps):  # -ln(x + k)
-            total = total + phi_value(delta / (x + k), (x0 + k) / (x + k))
-        total = total + (c + 0.5) * phi_value(delta / y, y0 / y)  # -(c + 1/2) ln y
-        # -n ln(n / y): its first-order part cancels in closed form.
-        shift = c * delta
-        total = total + n0 * phi_value(-shift / (y0 * n), (n0 / n) * (y / y0))
-        total = total - (shift / y) * (shift / y0) / n
-        total = total + _binet_bregman(y, y0, delta, terms)
     return total
 
 
@@ -244,17 +219,6 @@ def _binet_bregman(y: Tensor, y0: Tensor, delta: Tensor, terms: int) -> Tensor:
     return step * step * total
 
 
-def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
-    r"""Compute the Bregman divergence of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)` at n0 and n.
-
-    This is the Kullback-Leibler divergence between two Wisharts with the same mean,
-    :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`. Each piece of F (unit steps, Stirling, Binet)
-    enters with its own Bregman divergence, a second-order quantity, so nothing cancels when n is
-    near n0. Both arguments have the same shape.
-    """
-    return _bregman(excess0, excess, k_dim)
-
-
 def _bregman_slope(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     """Compute half the rise of the digamma gap from excess to excess0."""
     rise = digamma_gap(excess0, k_dim) - digamma_gap(excess, k_dim)
@@ -265,6 +229,34 @@ def _bregman_slope(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     near = step * (ends + 4 * middle) / 6
     reach = 1e-3 if excess.dtype == torch.float64 else 0.05
     return 0.5 * torch.where(step.abs() < reach * (0.5 * excess + 1), near, rise)
+
+
+@elementwise(_bregman_slope, lambda d0, d, k: 0.25 * (d - d0) * trigamma_gap(d, k))
+def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
+    r"""Compute the Bregman divergence of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)` at n0 and n.
+
+    This is the Kullback-Leibler divergence between two Wisharts with the same mean,
+    :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`. Each piece of F (unit steps, Stirling, Binet)
+    enters with its own Bregman divergence, a second-order quantity, so nothing cancels when n is
+    near n0. Both arguments have the same shape.
+    """
+    steps, terms = _plan(excess.dtype)
+    delta = 0.5 * (excess0 - excess)
+    n, n0 = 0.5 * excess + 0.5 * (k_dim + 1), 0.5 * excess0 + 0.5 * (k_dim + 1)
+    total = torch.zeros_like(delta)
+    for j in range(k_dim):
+        c = 0.5 * (k_dim - 1 - j) - steps  # n - y
+        x, x0 = 0.5 * excess + (1 + 0.5 * j), 0.5 * excess0 + (1 + 0.5 * j)
+        y, y0 = x + steps, x0 + steps
+        for k in range(steps):  # -ln(x + k)
+            total = total + phi_value(delta / (x + k), (x0 + k) / (x + k))
+        total = total + (c + 0.5) * phi_value(delta / y, y0 / y)  # -(c + 1/2) ln y
+        # -n ln(n / y): its first-order part cancels in closed form.
+        shift = c * delta
+        total = total + n0 * phi_value(-shift / (y0 * n), (n0 / n) * (y / y0))
+        total = total - (shift / y) * (shift / y0) / n
+        total = total + _binet_bregman(y, y0, delta, terms)
+    return total
 
 
 def excess_of_gap(gap: Tensor, k_dim: int, max_excess: float = 1e8) -> Tensor:
@@ -285,13 +277,3 @@ def excess_of_gap(gap: Tensor, k_dim: int, max_excess: float = 1e8) -> Tensor:
         excess = torch.maximum(excess + step, -2 + 0.1 * (excess + 2))
         excess = excess.clamp(min=-2 + lowest, max=max_excess)
     return excess
-
-
-# In the excess every slope carries the 1/2 of n = (excess + K + 1) / 2.
-_digamma = elementwise(_digamma_gap, lambda d, k: 0.5 * trigamma_gap(d, k))
-_stirling = elementwise(_stirling_gap, lambda d, k: -0.5 * digamma_gap(d, k))
-_bregman = elementwise(
-    _stirling_bregman,
-    _bregman_slope,
-    lambda d0, d, k: 0.25 * (d - d0) * trigamma_gap(d, k),
-)

@@ -277,8 +277,14 @@ def _in_pieces(function: Callable[[Tensor, Tensor], Tensor], x: Tensor, df: Tens
     return torch.cat([function(flat[s], flat_df[s]) for s in pieces]).reshape(x.shape)
 
 
-_student_t_cdf = elementwise(lambda t, df: _in_pieces(_cdf, t, df), _density, _cdf_df_slope)
-_student_t_icdf = elementwise(lambda p, df: _in_pieces(_icdf, p, df), _icdf_slope, _icdf_df_slope)
+@elementwise(_density, _cdf_df_slope)
+def _student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
+    return _in_pieces(_cdf, t, df)
+
+
+@elementwise(_icdf_slope, _icdf_df_slope)
+def _student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
+    return _in_pieces(_icdf, p, df)
 
 
 def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
