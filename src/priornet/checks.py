@@ -346,10 +346,9 @@ def prepare_target(
 
 
 def hidden(mask: Tensor | None, **parameters: Tensor) -> dict[str, Tensor]:
-    """Replace masked parameters of a teacher by harmless numbers: a teacher may be nan there.
+    """Replace masked parameters of a teacher, which may be nan there, by harmless numbers.
 
     Masking the loss alone is not enough: the gradient of what was masked would be 0 times nan.
-    Factors become the identity, beliefs and excesses 1, everything else 0.
     """
     if mask is None:
         return parameters

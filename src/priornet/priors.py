@@ -24,14 +24,12 @@ def semi_informative_prior(
     r"""Build a prior with the targets' mean and covariance, Eq. (10), arXiv:2006.11590v2.
 
     .. math:: m_0 = \bar y \qquad L_0^{-1} = \nu_0\,\mathrm{Cov}(y) \qquad \kappa_0 = \epsilon
-    \qquad
-        \nu_0 = K + 1 + \epsilon
+        \qquad \nu_0 = K + 1 + \epsilon
 
     Note:
         The paper's :math:`L_0` makes the expected *precision* that of the data; the expected
-        variance is then :math:`\nu_0/\epsilon` times the data's (201 times at K = 1,
-        :math:`\epsilon` = 0.01). ``match="variance"`` uses :math:`L_0^{-1} =
-        (\nu_0-K-1)\,\mathrm{Cov}(y)` instead.
+        variance is then :math:`\nu_0/\epsilon` times the data's. ``match="variance"`` uses
+        :math:`L_0^{-1} = (\nu_0-K-1)\,\mathrm{Cov}(y)` instead.
 
     Args:
         y: Training targets, shape ``(N, K)``.
@@ -43,8 +41,7 @@ def semi_informative_prior(
         A Normal-Wishart without batch shape.
 
     Example:
-        >>> prior = semi_informative_prior(torch.tensor([[1.0], [3.0]]))
-        >>> prior.mean
+        >>> semi_informative_prior(torch.tensor([[1.0], [3.0]])).mean
         GaussianParameters(mean=tensor([2.]), precision=tensor([[1.]]))
     """
     if match not in ("precision", "variance"):

@@ -46,11 +46,11 @@ class Belief(Protocol):
 
 @dataclass(frozen=True)
 class Uncertainty:
-    r"""Every measure of the paper for a batch of inputs.
+    """Every measure of the paper for a batch of inputs.
 
     Entropies are in nats and add up, total = data + mutual information, Eq. (5); so do the
-    variances, Eq. (7). Entropies are scale-free in their differences: mutual information and EPKL
-    do not change with the units of the target, variances do.
+    variances, Eq. (7). Mutual information and EPKL do not change with the units of the target,
+    variances do.
 
     Attributes:
         total_entropy: Entropy of the predictive, ``(*batch,)``; None without a closed form.
@@ -72,7 +72,7 @@ class Uncertainty:
 
 
 def uncertainty(belief: Belief) -> Uncertainty:
-    """Measures of total, data and knowledge uncertainty of a belief.
+    """Compute total, data and knowledge uncertainty of a belief.
 
     Args:
         belief: A Normal-Wishart, a product of them, an ensemble of Gaussians, or one Gaussian.

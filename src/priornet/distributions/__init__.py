@@ -1,4 +1,7 @@
-"""Distributions over targets and over Gaussians."""
+"""Distributions over targets and over Gaussians.
+
+Constructors take ``validate_args``: look at the values of parameters; torch's default when None.
+"""
 
 from priornet.distributions.averages import (
     CovarianceAverages,

@@ -1,8 +1,8 @@
-r"""What distillation needs of a teacher: averages over its members, computed once.
+"""Averages over a teacher's members, which are all that distillation needs of it.
 
 The likelihood of M Gaussians under a Normal-Wishart depends on them only through four averages, so
-the EnD2 loss costs the same for five members as for fifty. They are formed with the temperature of
-Eq. (16), arXiv:2006.11590v2, already applied, and without gradient: a teacher is a constant.
+its cost does not grow with M. The temperature of Eq. (16), arXiv:2006.11590v2, is applied already.
+Averages have no gradient: a teacher is a constant.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class PrecisionAverages(NamedTuple):
 
     Attributes:
         anchor: Mean of the first member, ``(*batch, K)``.
-        shift: From there to the precision-weighted mean
-            :math:`m_w = (\sum\Lambda)^{-1}\sum\Lambda\mu`. Kept apart: their sum would round away
-            the disagreement of members whose means are large and close.
+        shift: From there to the precision-weighted mean :math:`m_w =
+            (\sum\Lambda)^{-1}\sum\Lambda\mu`; their sum would round away the disagreement of close,
+            large means.
         precision_tril: Cholesky factor of the mean precision :math:`\bar\Lambda`.
         spread: :math:`S = \frac1M\sum(\mu-m_w)^\top\Lambda(\mu-m_w)`, ``(*batch,)``.
         gap: Jensen gap :math:`\ln|\bar\Lambda| - \frac1M\sum\ln|\Lambda| \ge 0`, ``(*batch,)``.
@@ -70,10 +70,7 @@ class CovarianceAverages(NamedTuple):
 def check_temperature(
     temperature: Tensor | float, batch: Size | None = None, like: Tensor | None = None
 ) -> None:
-    """Check for at least 1: below it, members would move away from their mean.
-
-    A tensor must broadcast to the batch; its values are looked at on the CPU only.
-    """
+    """Check for at least 1: below it, members would move away from their mean."""
     if isinstance(temperature, Tensor):
         assert batch is not None
         assert like is not None
@@ -89,13 +86,13 @@ def check_temperature(
 def precision_averages(
     teacher: GaussianEnsemble, temperature: Tensor | float = 1.0, *, exact_gap: bool = False
 ) -> PrecisionAverages:
-    """Averages of the teacher's members, pulled towards their mean by ``temperature``, Eq. (16).
+    """Average the teacher's members, pulled towards their mean by ``temperature``, Eq. (16).
 
     Args:
         teacher: M Gaussians per input.
         temperature: At least 1; a number, or a tensor that broadcasts with the batch.
-        exact_gap: Full relative precision of the gap also where members nearly agree: a fit divides
-            by it. The default is good to eps over their disagreement, and faster.
+        exact_gap: Full relative precision of the gap also where members nearly agree, as a fit
+            needs.
     """
     batch, k_dim, n_members = teacher.batch_shape, teacher.k_dim, teacher.n_members
     check_temperature(temperature, batch, teacher.means)
@@ -133,11 +130,7 @@ def _join(columns: tuple[Tensor, ...], batch: Size) -> Tensor:
 
 
 def _average(members: Tensor) -> Tensor:
-    """Average over the members, the leading axis.
-
-    Written out for the compiler: a sum of a few tensors fuses with everything around it into one
-    kernel, a reduction does not.
-    """
+    """Average over the members, the leading axis: as a sum, which a compiler fuses."""
     if torch.compiler.is_compiling() and len(members) <= _FEW_MEMBERS:
         return functools.reduce(torch.add, members.unbind(0)) / len(members)
     return members.mean(0)
@@ -216,7 +209,7 @@ def _matrix_piece(
 
 @torch.no_grad()
 def covariance_averages(teacher: GaussianEnsemble) -> CovarianceAverages:
-    """Averages of the teacher's covariances and means."""
+    """Average the teacher's covariances and means."""
     tril = triangular.precision_cholesky(teacher.data_covariance())
     member_tril = teacher.precision_tril
     gap = triangular.logdet_divergence(tril.expand_as(member_tril), member_tril).mean(0)

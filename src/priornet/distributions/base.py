@@ -41,8 +41,8 @@ class BatchDistribution(Distribution):
     """A distribution whose parameters are tensors ``(*batch, *event)``.
 
     A subclass names its parameters in ``_event_dims``, with the number of trailing axes that are
-    not batch, and hands them to :meth:`_set`. Those of the first parameter, less ``_n_leading``
-    axes of components, are the event shape. Copies keep the attributes in ``_kept`` too.
+    not batch. Those of the first, less ``_n_leading`` axes of components, are the event shape.
+    Copies keep the attributes in ``_kept`` too.
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
@@ -118,7 +118,7 @@ class BatchDistribution(Distribution):
         return f"{type(self).__name__}(batch_shape={batch}, event_shape={event})"
 
     def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Any:
-        """Draws without gradient."""
+        """Draw without gradient."""
         with torch.no_grad():
             return self.rsample(sample_shape, generator)  # pyright: ignore[reportCallIssue]
 
@@ -215,11 +215,10 @@ def affine_map(
 
 
 def standard_gamma(shape: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draws from Gamma(shape, 1), differentiable in the shape.
+    """Draw from Gamma(shape, 1) by implicit reparameterisation, differentiable in the shape.
 
-    ``torch.distributions.Gamma`` takes no generator; the function beneath it does. Its gradient is
-    implicit reparameterisation, exact to about three digits. Like torch, a draw that underflows
-    becomes the smallest positive number: zero would make a precision singular.
+    Like torch, a draw that underflows becomes the smallest positive number: zero would make a
+    precision singular.
     """
     # Private, but the only gamma sampler that takes a generator.
     sampler = torch._standard_gamma  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]

@@ -41,18 +41,16 @@ _ROWS_AT_ONCE = 200  # what fits the cache is twice as fast
 
 
 class GaussianEnsemble(Distribution):
-    r"""M Gaussians per input, seen as M draws from an unknown belief over Gaussians.
+    """M Gaussians per input, seen as M draws from an unknown belief over Gaussians.
 
-    The empirical distribution of Eq. (14), arXiv:2006.11590v2: what an ensemble of networks, a
-    Monte-Carlo dropout model or any other committee says about an input. Its measures of
-    uncertainty have the names and meaning that they have on :class:`NormalWishart`; those without
-    a closed form say so and name the sampled one.
+    The empirical distribution of Eq. (14), arXiv:2006.11590v2: an ensemble of networks, Monte-Carlo
+    dropout or any other committee. Its measures of uncertainty are those of :class:`NormalWishart`;
+    the ones without a closed form say so and name the sampled one.
 
     Args:
         means: Member means, shape ``(M, *batch, K)``.
         covariances: Member covariances ``(M, *batch, K, K)``, or variances ``(M, *batch, K)`` of
             independent coordinates.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> ensemble = GaussianEnsemble(torch.tensor([[-1.0], [1.0]]), torch.ones(2, 1))
@@ -195,7 +193,7 @@ class GaussianEnsemble(Distribution):
 
     @property
     def mean(self) -> GaussianParameters:
-        """Average mean and average precision of the members."""
+        """Return the average mean and average precision of the members."""
         precision = triangular.outer(self.precision_tril).mean(0)
         return GaussianParameters(self.means.mean(0), precision)
 
@@ -226,9 +224,7 @@ class GaussianEnsemble(Distribution):
         return y
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
-        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
-
-        Exact: every member is moved; diagonal members stay diagonal.
+        """Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Args:
             shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
@@ -260,11 +256,10 @@ class GaussianEnsemble(Distribution):
     def expected_pairwise_kl(self) -> Tensor:
         r"""Compute knowledge uncertainty: average KL over all ordered pairs of members, Eq. (6).
 
-        :math:`\frac1{M^2}\sum_{ij} KL(i\|j)`; the log-determinants cancel, and the rest needs only
-        averages over members:
+        In :math:`\frac1{M^2}\sum_{ij} KL(i\|j)` the log-determinants cancel, and averages are left:
 
-        .. math:: \tfrac12\left[\mathrm{tr}(\bar\Lambda\bar\Sigma) - K + \mathrm{tr}(\bar\Lambda
-        V[\mu])
+        .. math:: \tfrac12\left[\mathrm{tr}(\bar\Lambda\bar\Sigma) - K
+            + \mathrm{tr}(\bar\Lambda V[\mu])
             + \tfrac1M\sum_j (\mu_j-\bar\mu)^\top\Lambda_j(\mu_j-\bar\mu)\right]
         """
         precisions = triangular.outer(self.precision_tril)
@@ -311,24 +306,19 @@ class GaussianEnsemble(Distribution):
         return self.expected_entropy() + self.mutual_information_mc(n, generator)
 
     def data_covariance(self) -> Tensor:
-        """Average covariance of the members."""
+        """Compute the average covariance of the members."""
         return self.covariances.mean(0)
 
     def knowledge_covariance(self) -> Tensor:
         r"""Compute the covariance of means :math:`\frac1M\sum(\mu-\bar\mu)(\mu-\bar\mu)^\top`.
 
-        Its rank is at most M - 1: for :math:`M \le K` the log-determinant is ``-inf``, use the
-        trace.
+        For :math:`M \le K` it is singular: its log-determinant is ``-inf``, use the trace.
         """
         centred = self._centred()
         return (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
 
     def _centred(self) -> Tensor:
-        """Centre the member means around their mean.
-
-        Differences first, average second: the mean of large, close numbers would be rounded to
-        their size, and the spread with it.
-        """
+        """Centre the member means; differences first, so that large ones keep their digits."""
         offsets = self.means - self.means[0]
         return offsets - offsets.mean(0)
 
@@ -337,7 +327,7 @@ class GaussianEnsemble(Distribution):
         return self.data_covariance() + self.knowledge_covariance()
 
     def covariance_logdet(self) -> Decomposition:
-        """Log-determinants of the total, data and knowledge covariances."""
+        """Compute log-determinants of the total, data and knowledge covariances."""
         data, knowledge = self.data_covariance(), self.knowledge_covariance()
         if self.n_members <= self.k_dim:
             between = torch.full_like(self.means[0, ..., 0], -torch.inf)
@@ -354,7 +344,7 @@ class GaussianEnsemble(Distribution):
         )
 
     def covariance_trace(self) -> Decomposition:
-        """Traces of the total, data and knowledge covariances: summed variances."""
+        """Compute traces of the total, data and knowledge covariances: summed variances."""
         data = self.data_covariance().diagonal(dim1=-2, dim2=-1).sum(-1)
         centred = self._centred()
         knowledge = centred.square().sum(-1).mean(0)
@@ -416,9 +406,8 @@ def ensemble_information(ensemble: GaussianEnsemble) -> NDArray[np.float64]:
 
     .. math:: \frac1M \sum_m \int \mathcal N_m(y)\,[\ln \mathcal N_m(y) - \ln p(y)]\, dy
 
-    For one target the line is cut where members begin and end, and integrated piece by piece, right
-    to 1e-6 nats: a sample of that cost would disorder the rows, and their order is what scores of
-    uncertainty go by. For several targets it is sampled, with the same draws every time.
+    One target is integrated piece by piece between cuts where members begin and end, right to 1e-6
+    nats; several are sampled, with the same draws every time.
 
     Args:
         ensemble: Batch shape ``(N,)``.

@@ -25,15 +25,14 @@ from priornet.special.elementwise import normal_cdf
 
 # torch's class is a base so that its divergences and `isinstance` hold here too.
 class Normal(BatchDistribution, TorchNormal):
-    r"""Normal over a number, with quantiles that hold in the tails.
+    """Normal over a number, with quantiles that hold in the tails.
 
-    Where ``torch.distributions.Normal`` would broadcast a value ``(N, 1)`` against ``(N,)`` into
-    ``(N, N)``, this one refuses; its draws take a generator.
+    It refuses a value ``(N, 1)`` against a batch ``(N,)``, which torch's would broadcast to ``(N,
+    N)``.
 
     Args:
         loc: Mean, shape ``(*batch,)``.
         scale: Standard deviation > 0.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> Normal(torch.tensor(1.0), 2.0).icdf(torch.tensor(0.975))
@@ -82,18 +81,17 @@ class Normal(BatchDistribution, TorchNormal):
 
 
 class Gaussian(MarginalQuantiles[Normal]):
-    r"""Gaussian over vectors, Eq. (1), by whichever factor is at hand.
+    """Gaussian over vectors, Eq. (1), by whichever factor is at hand.
 
-    torch's ``MultivariateNormal`` always factorises in batched linear algebra; this one is
-    elementwise for K up to 3 and accepts the precision factor that networks predict. As a belief
-    about the target it is certain of its own parameters: all its uncertainty is data uncertainty.
+    Unlike torch's ``MultivariateNormal`` it is elementwise for K up to 3 and accepts the precision
+    factor that networks predict. As a belief it is certain: all its uncertainty is data
+    uncertainty.
 
     Args:
         loc: Mean, shape ``(*batch, K)``.
         precision_tril: Cholesky factor of the precision, ``(*batch, K, K)``.
         scale_tril: Or the Cholesky factor of the covariance.
         variance: Or the variances of independent coordinates, ``(*batch, K)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> Gaussian(torch.zeros(1), variance=torch.tensor([4.0])).entropy()

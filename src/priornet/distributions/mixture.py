@@ -110,18 +110,14 @@ def _step(search: _Search) -> tuple[_Search, Tensor]:
 
 
 class NormalMixture(BatchDistribution):
-    r"""Mixture of M normals over a number.
-
-    .. math:: p(y) = \frac1M\sum_m \mathcal N(y \mid \mu_m, \sigma_m^2)
+    r"""Mixture of M normals over a number, :math:`\frac1M\sum_m\mathcal N(y\mid\mu_m,\sigma_m^2)`.
 
     Args:
         means: Component means, shape ``(M, *batch)``.
         scales: Component standard deviations, same shape.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
-        >>> mixture = NormalMixture(torch.tensor([-1.0, 1.0]), torch.ones(2))
-        >>> mixture.variance
+        >>> NormalMixture(torch.tensor([-1.0, 1.0]), torch.ones(2)).variance
         tensor(2.)
     """
 
@@ -203,7 +199,7 @@ class NormalMixture(BatchDistribution):
         return values_visible(*parts) and not wanted
 
     def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Draws without gradient."""
+        """Draw without gradient."""
         shape = Size(sample_shape) + self.batch_shape
         with torch.no_grad():
             index = torch.randint(
@@ -221,7 +217,6 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
     Args:
         means: Component means, shape ``(M, *batch, K)``.
         precision_tril: Cholesky factors of the component precisions, ``(M, *batch, K, K)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> mixture = GaussianMixture(torch.zeros(3, 2), torch.eye(2).expand(3, 2, 2))
@@ -272,7 +267,7 @@ class GaussianMixture(MarginalQuantiles[NormalMixture]):
         return components.logsumexp(-1) - constant - math.log(self._means.shape[-2])
 
     def sample(self, sample_shape: Shape = (), generator: Generator | None = None) -> Tensor:
-        """Draws without gradient."""
+        """Draw without gradient."""
         shape = Size(sample_shape) + self.batch_shape
         n_components, k_dim = self._means.shape[-2:]
         with torch.no_grad():

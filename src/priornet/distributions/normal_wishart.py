@@ -40,16 +40,14 @@ class NormalWishart(BatchDistribution):
     .. math:: p(\mu, \Lambda) = \mathcal{N}(\mu \mid m, (\kappa\Lambda)^{-1})\,
         \mathcal{W}(\Lambda \mid L, \nu)
 
-    Paper: Eq. (2), arXiv:2006.11590v2. Inside it carries the expected precision
-    :math:`P = \nu L` and the excess :math:`d = \nu - K - 1`, in which every quantity below is
-    numerically sound in float32 (see :meth:`from_excess`).
+    Paper: Eq. (2), arXiv:2006.11590v2. Inside it carries the expected precision :math:`P = \nu L`
+    and the excess :math:`d = \nu - K - 1`, in which all below is sound in float32.
 
     Args:
         loc: Prior mean :math:`m`, shape ``(*batch, K)``.
         scale_tril: Cholesky factor of the Wishart scale :math:`L`, shape ``(*batch, K, K)``.
         belief: Pseudo-count :math:`\kappa > 0` behind the mean, shape ``(*batch,)``.
         df: Degrees of freedom :math:`\nu > K - 1`, shape ``(*batch,)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> prior = NormalWishart(torch.zeros(2), torch.eye(2), belief=1.0, df=4.0)
@@ -102,10 +100,7 @@ class NormalWishart(BatchDistribution):
         excess: Tensor | float,
         validate_args: bool | None = None,
     ) -> Self:
-        r"""Build it from the expected precision and the excess, as heads do.
-
-        A tiny excess keeps all its digits here; as ``df = K + 1 + excess`` it would be rounded
-        away.
+        r"""Build it from the expected precision and the excess, which keep their digits.
 
         Args:
             loc: Prior mean :math:`m`, shape ``(*batch, K)``.
@@ -136,14 +131,13 @@ class NormalWishart(BatchDistribution):
         This is the optimum of the EnD2 loss, Eq. (15), arXiv:2006.11590v2, at each input by itself.
 
         Note:
-            Members that coincide make the likelihood unbounded: belief and excess stop at their
-            maxima. Few members make the fit too sure: for K = 1 its belief and df
-            are on average about M / (M - 3) times the true ones, 2.5 times for five members.
+            Few members make the fit too sure: for K = 1 its belief and df are on average about M /
+            (M - 3) times the true ones, 2.5 times for five members.
 
         Args:
             ensemble: M Gaussians per input.
-            max_belief: Largest belief returned.
-            max_excess: Largest excess returned.
+            max_belief: Largest belief, for members that coincide: their likelihood is unbounded.
+            max_excess: Largest excess, likewise.
         """
         for name, bound in (("max_belief", max_belief), ("max_excess", max_excess)):
             if not bound > 0:
@@ -200,10 +194,7 @@ class NormalWishart(BatchDistribution):
         return self._log_prob_tril(mean, triangular.cholesky(precision))
 
     def log_prob_covariance(self, value: tuple[Tensor, Tensor]) -> Tensor:
-        r"""Log-density of the same belief over ``(mean, covariance)``: the Normal-inverse-Wishart.
-
-        The change of variables adds :math:`(K+1)\ln|\Lambda|`; gradients in the parameters agree.
-        """
+        """Log-density over ``(mean, covariance)``: the Normal-inverse-Wishart."""
         event = self.event_shape
         mean, covariance = self.checked_pair(value, mean=event, covariance=event * 2)
         tril = triangular.precision_cholesky(covariance)
@@ -263,9 +254,9 @@ class NormalWishart(BatchDistribution):
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> NormalWishart:
         r"""Update the belief with ``y`` seen ``beta`` times: tempered conjugate update, Eq. (9).
 
-        The update :math:`\hat L^{-1} = L^{-1} + \frac{\kappa\beta}{\kappa+\beta}(y-m)(y-m)^\top`
-        is done on the factor: :math:`\hat L = C_L (I + a w w^\top)^{-1} C_L^\top` has a closed-form
-        Cholesky factor, so nothing is inverted or refactored.
+        The update :math:`\hat L^{-1} = L^{-1} + \frac{\kappa\beta}{\kappa+\beta}(y-m)(y-m)^\top` is
+        done on the factor, :math:`\hat L = C_L (I + a w w^\top)^{-1} C_L^\top`, without a new
+        factorisation.
         """
         y = self.checked_value("y", y, self.event_shape)
         beta = self._checked_beta(beta, y)
@@ -293,9 +284,7 @@ class NormalWishart(BatchDistribution):
         return beta
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> NormalWishart:
-        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
-
-        Exact: belief and excess stay, the rows of the precision factor are divided.
+        """Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Args:
             shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.
@@ -337,10 +326,7 @@ class NormalWishart(BatchDistribution):
         return 0.5 * (constant - self.wishart.expected_logdet())
 
     def mutual_information(self) -> Tensor:
-        r"""Compute knowledge uncertainty: information of y and its Gaussian, Eqs. (5) and (36).
-
-        It does not depend on the scale of the target.
-        """
+        """Compute knowledge uncertainty: information of y and its Gaussian, Eqs. (5) and (36)."""
         from_mean = 0.5 * self.k_dim * torch.log1p(self.belief.reciprocal())
         return from_mean + entropy_gap(self.excess, self.k_dim)
 
@@ -351,8 +337,7 @@ class NormalWishart(BatchDistribution):
     def expected_pairwise_kl(self) -> Tensor:
         r"""Compute knowledge uncertainty: expected KL between two draws, Eqs. (6) and (40).
 
-        .. math:: \tfrac K2\left[\tfrac{K+1}{d} + \left(2 +
-        \tfrac{K+1}{d}\right)\tfrac1\kappa\right]
+        .. math:: \tfrac K2\left[\tfrac{K+1}d + \left(2 + \tfrac{K+1}d\right)\tfrac1\kappa\right]
 
         ``inf`` where :math:`\nu \le K + 1`; never below the mutual information.
         """
@@ -391,7 +376,7 @@ class NormalWishart(BatchDistribution):
         return 1 + (self.k_dim + 1) * self._inverse_excess()
 
     def covariance_logdet(self) -> Decomposition:
-        """Log-determinants of the total, data and knowledge covariances."""
+        """Compute log-determinants of the total, data and knowledge covariances."""
         scale = torch.log(self._mean_to_inverse())
         data = self.k_dim * scale - triangular.logdet(self.precision_tril)
         return Decomposition(
@@ -401,7 +386,7 @@ class NormalWishart(BatchDistribution):
         )
 
     def covariance_trace(self) -> Decomposition:
-        """Traces of the total, data and knowledge covariances: summed variances."""
+        """Compute traces of the total, data and knowledge covariances: summed variances."""
         data = self._mean_to_inverse() * triangular.inverse_trace(self.precision_tril)
         inverse_belief = self.belief.reciprocal()
         return Decomposition(

@@ -28,7 +28,6 @@ class ProductStudentT(MarginalQuantiles[StudentT]):
         df: Degrees of freedom > 0, per coordinate ``(*batch, K)``.
         loc: Locations, shape ``(*batch, K)``.
         scale: Scales > 0 (not standard deviations), shape ``(*batch, K)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> ones = torch.ones(2)
@@ -103,19 +102,17 @@ class ProductStudentT(MarginalQuantiles[StudentT]):
 class ProductNormalWishart(BatchDistribution):
     r"""K independent Normal-Wisharts, one for each coordinate of the target.
 
-    .. math:: p(\mu, \lambda) = \prod_k \mathcal{NW}(\mu_k, \lambda_k \mid m_k, l_k, \kappa_k,
-    \nu_k)
+    .. math:: p(\mu, \lambda) = \prod_k \mathcal{NW}(\mu_k, \lambda_k \mid m_k, l_k, \kappa_k,\nu_k)
 
     Note:
-        This is what a diagonal covariance means. A full Wishart evaluated at diagonal matrices, as
-        in the paper's public code, is normalised only for K = 1.
+        A full Wishart evaluated at diagonal matrices, as in the paper's public code, is normalised
+        only for K = 1.
 
     Args:
         loc: Prior means, shape ``(*batch, K)``.
         precision: Expected precisions :math:`\nu_k l_k`, shape ``(*batch, K)``.
         belief: Beliefs, per coordinate ``(*batch, K)``.
         excess: :math:`d_k = \nu_k - 2`, per coordinate ``(*batch, K)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> one = torch.ones(3)
@@ -180,7 +177,7 @@ class ProductNormalWishart(BatchDistribution):
     def rsample(
         self, sample_shape: Shape = (), generator: Generator | None = None
     ) -> GaussianParameters:
-        """Draws of means and precisions, both ``(*sample, *batch, K)``; reparameterised."""
+        """Draw means and precisions, both ``(*sample, *batch, K)``; reparameterised."""
         mean, precision = self.factors.rsample(sample_shape, generator)
         return GaussianParameters(mean.squeeze(-1), precision[..., 0, 0])
 
@@ -213,9 +210,7 @@ class ProductNormalWishart(BatchDistribution):
         )
 
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
-        r"""Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
-
-        Exact: belief and excess stay.
+        """Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
         Args:
             shift: Shape ``(K,)`` or ``(*batch, K)``; a number stands for every coordinate.

@@ -24,12 +24,10 @@ from priornet.special.student_t import student_t_cdf, student_t_icdf
 
 
 def _log_constant(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Log-constant of the standard T.
+    r"""Compute :math:`\ln\frac{\Gamma((df+K)/2)}{\Gamma(df/2)(\pi\,df)^{K/2}}`, the T's constant.
 
-    .. math:: \ln\frac{\Gamma((df+K)/2)}{\Gamma(df/2)(\pi\,df)^{K/2}}
-
-    With :math:`x_j = df/2 + j/2` it is
-    :math:`-\frac K2 \ln 2\pi + \sum_j [g(x_j) + \frac12\ln(x_j/x_0)]`.
+    With :math:`x_j = df/2 + j/2`: :math:`-\frac K2 \ln 2\pi + \sum_j [g(x_j) +
+    \frac12\ln(x_j/x_0)]`.
     """
     x0 = 0.5 * excess + 1
     total = torch.full_like(x0, -0.5 * k_dim * math.log(2 * math.pi))
@@ -71,7 +69,6 @@ class StudentT(BatchDistribution):
         df: Degrees of freedom > 0, shape ``(*batch,)``.
         loc: Location m.
         scale: Scale s > 0 (not the standard deviation).
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> StudentT(torch.tensor(3.0), 0.0, 1.0).icdf(torch.tensor(0.975))
@@ -158,17 +155,15 @@ class MultivariateStudentT(MarginalQuantiles[StudentT]):
     r"""Student-T over vectors.
 
     .. math:: \mathcal{T}(y \mid m, S, df) = \frac{\Gamma((df+K)/2)}{\Gamma(df/2)(\pi
-    df)^{K/2}|S|^{1/2}}
-        \left(1 + \tfrac1{df}(y-m)^\top S^{-1}(y-m)\right)^{-(df+K)/2}
+        df)^{K/2}|S|^{1/2}} \left(1 + \tfrac1{df}(y-m)^\top S^{-1}(y-m)\right)^{-(df+K)/2}
 
     Paper: Eq. (21), arXiv:2006.11590v2. S is the scale *matrix*; the covariance is
-    :math:`S\,df/(df-2)`. Quantiles exist per coordinate: see :meth:`marginals`.
+    :math:`S\,df/(df-2)`.
 
     Args:
         df: Degrees of freedom > 0, shape ``(*batch,)``.
         loc: Location m, shape ``(*batch, K)``.
         scale_tril: Cholesky factor of S, shape ``(*batch, K, K)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
         >>> t = MultivariateStudentT(torch.tensor(4.0), torch.zeros(2), torch.eye(2))

@@ -20,19 +20,17 @@ class Wishart(BatchDistribution):
     .. math:: \mathcal{W}(\Lambda \mid L, \nu) \propto
         |\Lambda|^{(\nu-K-1)/2} \exp(-\tfrac12 \mathrm{tr}\, L^{-1}\Lambda)
 
-    Paper: Eq. (19), arXiv:2006.11590v2. Inside, the pair :math:`P = \nu L = E[\Lambda]` and
-    :math:`d = \nu - K - 1` replaces :math:`(L, \nu)`: every formula then splits into a divergence
-    from the mean and a function of d alone, and neither cancels.
+    Paper: Eq. (19), arXiv:2006.11590v2. Inside, :math:`P = \nu L = E[\Lambda]` and :math:`d = \nu -
+    K - 1` replace :math:`(L, \nu)`: every formula splits into a divergence from the mean and a
+    function of d, and neither cancels.
 
     Args:
         scale_tril: Cholesky factor of the scale :math:`L`, shape ``(*batch, K, K)``.
         df: Degrees of freedom :math:`\nu > K - 1`, shape ``(*batch,)``.
-        validate_args: Check parameter values; torch's default when None.
 
     Example:
-        >>> Wishart(torch.eye(2), df=5.0).mean
-        tensor([[5., 0.],
-                [0., 5.]])
+        >>> Wishart(torch.eye(1), df=5.0).mean
+        tensor([[5.]])
     """
 
     _event_dims: ClassVar[dict[str, int]] = {"precision_tril": 2, "excess": 0}

@@ -1,11 +1,9 @@
 """Losses whose value and gradient come out of one pass, for one-dimensional targets.
 
-Eager autograd issues some hundred operations per loss: on images each of them is a trip to memory,
-on the small batches of stacked training each costs more than its arithmetic. A *kernel* writes loss
-and gradient together instead. Under ``torch.compile``, ``torch.func`` and forward mode, for second
-derivatives, and where a target or a prior wants a gradient too, the formula itself is used.
-
-Training asks :func:`kernel_gradient` first: autograd's engine takes longer than a small batch.
+Eager autograd issues some hundred operations per loss: on images each is a trip to memory, on small
+batches each costs more than its arithmetic. A *kernel* writes loss and gradient together instead.
+Under ``torch.compile``, ``torch.func`` and forward mode, for second derivatives, and where a target
+or a prior wants a gradient too, the formula itself is used.
 """
 
 from __future__ import annotations
@@ -148,13 +146,7 @@ def closed_form(
 
 
 def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
-    """Return a loss's gradient in the parameters of its prediction, if a kernel has written it.
-
-    It is given away, as to the engine, and can be had once.
-
-    Args:
-        loss: Per element, ``(*batch,)``.
-        prediction: What the loss was asked about.
+    """Give away a loss's gradient in the parameters of its prediction, once, if a kernel wrote it.
 
     Returns:
         A column per parameter of the kernel, ``(*batch, n)``; None where anything has been done to
@@ -170,9 +162,9 @@ def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
 class Leaf(NamedTuple):
     """A prediction in training, with the parameters it is made of.
 
-    The graph of a loss may begin at the outputs of a network. If a head knows the derivatives of
-    its maps, the graph begins behind them, and a loss from a kernel needs no graph at all: on small
-    batches autograd's engine takes longer than the arithmetic.
+    If a head knows the derivatives of its maps, the graph of a loss begins behind them, and a loss
+    from a kernel needs no graph at all: on small batches autograd's engine takes longer than the
+    arithmetic.
     """
 
     prediction: Any
@@ -182,12 +174,7 @@ class Leaf(NamedTuple):
     """Derivative of all parameters but the first, the mean; None if they are the outputs."""
 
     def gradient(self, loss: Tensor, weight: Tensor) -> Tensor:
-        """Compute the gradient in the outputs of the weighted sum of a loss, ``(*batch, n)``.
-
-        Args:
-            loss: Of the prediction, ``(*batch,)``.
-            weight: Of each element, ``(*batch,)``.
-        """
+        """Compute the gradient in the outputs, ``(*batch, n)``, of a loss that is weighted."""
         known = None if self.slope is None else kernel_gradient(loss, self.prediction)
         if known is not None:
             gradient = known.mul_(weight.unsqueeze(-1))

@@ -40,11 +40,10 @@ _FOUR_PI = 4 * math.pi
 
 
 def gamma_gaps(excess: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Compute the digamma gap, :math:`\nu`, and the Stirling gap less its logarithm, at K = 1.
+    r"""Compute :math:`\psi(n) - \ln n`, :math:`\nu = 2n` and :math:`\ln(\nu/4\pi) + 2 - 2R(n)`.
 
-    Returns:
-        :math:`\psi(n) - \ln n`, :math:`\nu = 2n`, and :math:`\ln(\nu/4\pi) + 2 - 2R(n)`; the caller
-        has other logarithms and constants to merge these with.
+    For K = 1. The last is the Stirling gap in the form that the caller merges with other
+    logarithms.
     """
     df = excess + 2
     if excess.dtype == torch.float64:
@@ -93,8 +92,7 @@ def wishart_divergence(
     Args:
         excess0: Excess of the reference, broadcastable to ``excess``.
         excess: Excess of the prediction.
-        others: Further arguments of :math:`\varphi`, as for :func:`phi_value`: a small batch pays
-            for the call, not for the numbers.
+        others: Further arguments of :func:`phi_value`: one call for all is faster on small batches.
 
     Returns:
         The divergence followed by :math:`\varphi` of the others, then :math:`\psi(n) - \ln n`, and

@@ -53,19 +53,17 @@ def dense_depth(
     .. math:: 0.1\,|y-\hat y| + |\partial_x (y-\hat y)| + |\partial_y (y-\hat y)| +
         \tfrac12(1 - \mathrm{SSIM}(y, \hat y)), \qquad y = d_{max}/d
 
+    Differences count between pixels that both have a depth; windows of SSIM are those around a
+    pixel with depth, and see such pixels only.
+
     Args:
         prediction: Predicted inverse depth, ``(B, H, W)``.
         depth: Depth, in the units of ``max_depth``, ``(B, H, W)``.
         max_depth: Largest depth; the smallest that is told apart is a hundredth of it.
-        mask: True where the depth counts, ``(B, H, W)``; where it is positive when None, for data
-            sets write 0 where nothing was measured.
+        mask: True where the depth counts, ``(B, H, W)``; where it is positive when None.
 
     Returns:
         Loss per image, ``(B,)``; zero for an image without any depth.
-
-    Note:
-        Where depth is missing: differences count between pixels that both have one; windows of SSIM
-        are those around a pixel with depth, and see such pixels only.
 
     Example:
         >>> depth = torch.full((1, 12, 12), 2.0)
@@ -143,9 +141,9 @@ def _blurred(maps: Tensor) -> Tensor:
 class _Blur(torch.autograd.Function):
     """Sums of shifted maps, and as many for the gradient.
 
-    Not a convolution: that would run in half precision inside autocast and in TF32 on a GPU, and a
-    variance is a small difference of large squares. Autograd by itself would undo every shift in
-    turn, by four operations each.
+    A convolution would run in half precision inside autocast and in TF32 on a GPU, and a variance
+    is a small difference of large squares. Autograd would undo every shift in turn, by four
+    operations.
     """
 
     generate_vmap_rule = True

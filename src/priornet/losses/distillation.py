@@ -46,24 +46,18 @@ def endd(
 
     .. math:: -\frac1{TM}\sum_m \ln \mathcal{NW}(\mu_m^T, \Lambda_m^T \mid m, L_T, T\kappa, \nu_T)
 
-    The members enter only through averages, so the cost does not grow with M.
-
     Args:
         nw: Prediction with batch shape ``(*batch,)``.
         teacher: M Gaussians per input, or their :func:`precision_averages` at the same temperature.
         temperature: :math:`T \ge 1`; members move to their mean as it grows, Eq. (16). A number, or
             a tensor that broadcasts with the batch: one per network of a stack.
-        tempering: What T does to the prediction. ``"paper"``: :math:`\nu_T = T\nu, L_T = L`;
-            ``"mean-preserving"``: :math:`T\nu, L/T`; ``"exact"``: :math:`K + T(\nu-K), L/T`, the
-            density to the power T renormalised.
+        tempering: What T does to the prediction. ``"paper"``: :math:`\nu_T = T\nu, L_T = L`, so
+            that the expected precision moves to :math:`T\nu L`; ``"mean-preserving"``: :math:`T\nu,
+            L/T`; ``"exact"``: :math:`K + T(\nu-K), L/T`, the density to the power T renormalised.
         mask: True where the target counts, shape ``(*batch,)``.
 
     Returns:
         Loss per element, shape ``(*batch,)``.
-
-    Note:
-        The paper's form moves the expected precision to :math:`T\nu L`, so the prediction does not
-        sharpen around a fixed mean; the other two keep it.
 
     Example:
         >>> ensemble = GaussianEnsemble(torch.randn(5, 3, 1), torch.ones(5, 3, 1))
@@ -160,12 +154,9 @@ def proxy(
 
     .. math:: KL[q \| \hat p], \qquad \hat p = \arg\max \prod_m \hat p(\mu_m, \Lambda_m)
 
-    The fit is closed-form (:meth:`NormalWishart.fit`); pass it instead of the ensemble when the
-    same inputs come back every epoch.
-
     Args:
         nw: Prediction with batch shape ``(*batch,)``.
-        teacher: M Gaussians per input, or the Normal-Wishart fitted to them.
+        teacher: M Gaussians per input, or the :meth:`NormalWishart.fit` to them, made once.
         mask: True where the target counts, shape ``(*batch,)``.
         max_belief: Bound on the fitted belief, for members that coincide.
         max_excess: Bound on the fitted excess.

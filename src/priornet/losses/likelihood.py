@@ -16,10 +16,9 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
 
     .. math:: \tfrac12[(y-\mu)^\top\Lambda(y-\mu) - \ln|\Lambda| + K\ln 2\pi]
 
-    Any predictive with a ``log_prob`` over vectors is accepted, not only a Gaussian.
-
     Args:
-        distribution: Prediction with batch shape ``(*batch,)`` and event ``(K,)``.
+        distribution: Gaussian, or any predictive with a ``log_prob``: batch ``(*batch,)``, event
+            ``(K,)``.
         y: Targets, shape ``(*batch, K)``.
         mask: True where the target counts, shape ``(*batch,)``.
 
@@ -72,10 +71,8 @@ def evidential(
 ) -> Tensor:
     r"""Compute the loss of Deep Evidential Regression (Amini et al., 2020).
 
-    .. math:: -\ln\mathcal T(y) + c\,|y - \gamma|\,(2\upsilon + \alpha)
-
-    In the Normal-Wishart's letters :math:`\gamma = m`, :math:`\upsilon = \kappa`,
-    :math:`\alpha = \nu/2`.
+    .. math:: -\ln\mathcal T(y) + c\,|y - \gamma|\,(2\upsilon + \alpha), \qquad
+        \gamma = m,\ \upsilon = \kappa,\ \alpha = \nu/2
 
     Note:
         The paper has one target. For K > 1 the first term is the multivariate Student-T's, and the
@@ -84,8 +81,8 @@ def evidential(
     Args:
         nw: Prediction with batch shape ``(*batch,)``.
         y: Targets, shape ``(*batch, K)``.
-        coefficient: Weight c of the evidence regulariser: a number, or a tensor that broadcasts
-            with the batch, one per network of a stack.
+        coefficient: Weight c of the regulariser: a number, or a tensor that broadcasts with the
+            batch.
         mask: True where the target counts, shape ``(*batch,)``.
 
     Example:

@@ -77,13 +77,12 @@ def reverse_kl(
     .. math:: \beta\,E_{q}[-\ln p(y\mid\mu,\Lambda)] + KL[q \| p_0]
         \;=\; KL[q \| p_0(\cdot\mid y,\beta)] - Z
 
-    Z does not depend on the network and is left out. With ``beta`` = 0 this is the out-of-domain
-    term: the prediction returns to the prior, and ``y`` may be None.
+    Z does not depend on the network and is left out. ``beta`` = 0 gives the out-of-domain term.
 
     Args:
         nw: Prediction q with batch shape ``(*batch,)``.
-        y: Targets, shape ``(*batch, K)``; None only with ``beta`` = 0.
-        prior: Prior :math:`p_0`, usually without batch shape; any that broadcasts to the batch.
+        y: Targets, shape ``(*batch, K)``; may be None with ``beta`` = 0.
+        prior: Prior :math:`p_0`, of a batch shape that broadcasts to the prediction's; mostly none.
         beta: How many times each target counts, :math:`\hat\beta \ge 0`. A number, or a tensor that
             broadcasts with the batch: one per network of a stack.
         mask: True where the target counts, shape ``(*batch,)``.
@@ -114,9 +113,9 @@ def forward_kl(
 ) -> Tensor:
     r"""Compute the forward KL from the tempered posterior, :math:`KL[p_0(\cdot\mid y,\beta) \| q]`.
 
-    Kept for the comparison that shows why the paper reverses it: averaged over noisy targets this
-    one asks for a belief wide enough to cover every single-target posterior, so that data
-    uncertainty leaks into knowledge uncertainty. Arguments as in :func:`reverse_kl`.
+    Kept to show why the paper reverses it: averaged over noisy targets it asks for a belief as wide
+    as all single-target posteriors, and data uncertainty leaks into knowledge uncertainty.
+    Arguments as in :func:`reverse_kl`.
     """
     check_not_negative("beta", beta)
     _check_prior(nw, prior)

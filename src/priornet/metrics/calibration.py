@@ -1,4 +1,4 @@
-r"""Does the predictive mean what it says? Calibration curves, their area, coverage of intervals.
+"""Calibration of predictives: curves, the area beside them, coverage of intervals.
 
 All rest on the probability integral transform :math:`p_i = F_i(y_i)`: where each target falls in
 its own predictive. If the predictives are right, these are uniform on [0, 1].
@@ -39,11 +39,10 @@ class Coverage(NamedTuple):
 
 @torch.no_grad()
 def pit(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Compute the probability integral transform :math:`F(y)` of each target in its predictive.
+    """Compute the probability integral transform :math:`F(y)` of each target in its predictive.
 
-    No unit, and no better or worse for one target: over many targets of right predictives it is
-    uniform on [0, 1]. Too many values near 0 and 1 mean overconfidence, too many near 1/2 doubt
-    without reason.
+    Over many targets of right predictives it is uniform on [0, 1]. Too many values near 0 and 1
+    mean overconfidence, too many near 1/2 underconfidence.
 
     Args:
         distribution: Predictive with a ``cdf``, batch ``(*batch,)``, event ``()`` or ``(K,)``.
@@ -68,7 +67,7 @@ def calibration_curve(
 
     .. math:: \hat p(p) = \frac1N \#\{i : F_i(y_i) \le p\}
 
-    The diagonal is perfect; no unit. A curve that is flat in the middle and steep at both ends is
+    The diagonal is perfect. A curve that is flat in the middle and steep at both ends is
     overconfident; steep in the middle, underconfident; above or below throughout, biased.
 
     Args:
@@ -98,11 +97,10 @@ def calibration_curve(
 
 @torch.no_grad()
 def miscalibration_area(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Compute the area between curve and diagonal, :math:`\int_0^1 |\hat p(p) - p|\,dp`.
+    r"""Compute the area between curve and diagonal, :math:`\int_0^1 |\hat p(p) - p|\,dp`, exactly.
 
-    Lower is better; no unit. 0 is perfect, 1/2 the worst (every target outside its predictive); N
-    targets of right predictives score about :math:`0.31/\sqrt N`. Exact: the curve is a staircase,
-    so its area is a sum, without a grid.
+    0 is perfect, 1/2 the worst (every target outside its predictive); N targets of right
+    predictives score about :math:`0.31/\sqrt N`.
 
     Args:
         distribution: Predictive with a ``cdf``, batch ``(N,)``, event ``()`` or ``(K,)``.
@@ -128,13 +126,12 @@ def miscalibration_area(distribution: Distribution, y: Tensor) -> Tensor:
 
 @torch.no_grad()
 def coverage(lower: Tensor, upper: Tensor, y: Tensor) -> Coverage:
-    r"""Share of targets inside their interval, ends included, with its standard error.
+    r"""Compute the share of targets inside their interval, ends included, and its standard error.
 
     .. math:: \hat c = \frac1N \#\{i : l_i \le y_i \le u_i\}, \qquad
         \mathrm{se} = \sqrt{\hat c (1 - \hat c) / N}
 
-    No unit. Perfect is the nominal coverage: less is overconfident, more is wasteful. A share more
-    than about two standard errors from the nominal one is more than bad luck.
+    Perfect is the nominal coverage: less is overconfident, more is wasteful.
 
     Args:
         lower: Lower ends, shape ``(N,)`` or ``(N, K)``.

@@ -25,10 +25,10 @@ class RejectionCurve(NamedTuple):
 
 @torch.no_grad()
 def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
-    r"""Share of the oracle's gain over random rejection that the uncertainty's order achieves.
+    r"""Compute the share of the oracle's gain over random rejection that an uncertainty achieves.
 
-    The area between the random and the uncertainty curve over the area between the random and the
-    oracle curve, which is a ratio of two covariances with midranks (ties share their average rank):
+    The areas between the curves of :func:`rejection_curve` are covariances with midranks (ties
+    share their average rank):
 
     .. math::
         \mathrm{PRR} = \frac{A_\mathrm{random} - A_\mathrm{uncertainty}}
@@ -36,36 +36,27 @@ def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
                      = \frac{\operatorname{cov}(e, \operatorname{rank} u)}
                             {\operatorname{cov}(e, \operatorname{rank} e)}
 
-    Higher is better; no unit. 1 is perfect (the order of the errors themselves), 0 is what chance
-    or a constant uncertainty scores, -1 is the reverse of perfect. Only the order of the
-    uncertainty counts, so any measure will do, in any unit; scaling or shifting the error changes
-    nothing either.
+    1 is perfect (the order of the errors), 0 is chance or a constant, -1 the reverse of perfect.
+    Only the order of the uncertainty counts; scaling or shifting the error changes nothing.
 
     Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2.
 
     Note:
-        The error left is divided by N throughout. Dividing by the number of examples *retained*, or
-        ending the curves before the last example, gives other numbers under the same name; those
-        forms are no ratio of covariances, and the first can fall below -1.
-
-        float32 stays float32: at N = 10^6 on CPU the result is within 1e-6 of that of float64, for
-        heavy tails and for errors that differ in their last digits only.
+        The error left is divided by N throughout. Other forms under this name divide by the number
+        of examples *retained*, or end the curves early: they are no ratio of covariances.
 
     Args:
         error: Error of each prediction, such as the squared error, finite, shape ``(N,)``, N >= 2.
-        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``.
-            Infinite values are fine.
+        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``; may
+            be infinite.
 
     Returns:
-        Scalar tensor in [-1, 1]; ``nan`` when all errors are equal, for then no order is better
-        than another.
+        Scalar tensor in [-1, 1]; ``nan`` when all errors are equal.
 
     Example:
         >>> error = torch.tensor([0.1, 4.0, 0.2, 1.0])
         >>> prediction_rejection_ratio(error, uncertainty=torch.tensor([1.0, 9.0, 2.0, 3.0]))
         tensor(1.)
-        >>> prediction_rejection_ratio(error, uncertainty=torch.ones(4))
-        tensor(0.)
     """
     error, uncertainty = _check_pair(error, uncertainty)
     # Dividing by a power of two is exact, and the sums then neither overflow nor underflow.
@@ -85,29 +76,23 @@ def rejection_curve(error: Tensor, uncertainty: Tensor) -> RejectionCurve:
 
     .. math:: R_k = \frac1N \sum_{i\ \mathrm{retained}} e_i, \qquad k = 0, \dots, N
 
-    Ties are averaged. The trapezoid areas of the curves give :func:`prediction_rejection_ratio`,
-    which is itself the more accurate where errors hardly differ: there the areas nearly cancel.
-
-    Lower is better, in units of the error; the oracle curve is perfect, the random line is chance.
+    Lower is better; ties are averaged. Trapezoid areas give :func:`prediction_rejection_ratio`,
+    which is itself more accurate where errors hardly differ.
 
     Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2.
 
     Args:
         error: Error of each prediction, such as the squared error, finite, shape ``(N,)``, N >= 2.
-        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``.
-            Infinite values are fine.
+        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``; may
+            be infinite.
 
     Returns:
         Four tensors of shape ``(N + 1,)``, from nothing rejected (the mean error) to all (zero).
-        With non-negative errors the float32 values are relatively accurate to 1e-6 at N = 10^6 on
-        CPU.
 
     Example:
         >>> curve = rejection_curve(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0.2, 0.1, 0.3]))
         >>> curve.uncertainty
         tensor([2.6667, 1.0000, 0.6667, 0.0000])
-        >>> curve.oracle
-        tensor([2.6667, 1.0000, 0.3333, 0.0000])
     """
     error, uncertainty = _check_pair(error, uncertainty)
     n = len(error)
@@ -176,21 +161,15 @@ def rankable(name: str, value: Tensor) -> Tensor:
 def ood_auroc(score_in: Tensor, score_out: Tensor) -> Tensor:
     r"""Compute the area under the ROC curve of telling out-of-domain inputs by an uncertainty.
 
-    The chance that a random out-of-domain input scores higher than a random in-domain one:
+    .. math:: P(s_\mathrm{out} > s_\mathrm{in}) + \tfrac12 P(s_\mathrm{out} = s_\mathrm{in})
 
-    .. math::
-        \mathrm{AUROC} = P(s_\mathrm{out} > s_\mathrm{in})
-                         + \tfrac12 P(s_\mathrm{out} = s_\mathrm{in})
-
-    Higher is better; no unit. 1 is perfect (every out-of-domain score above every in-domain score),
-    0.5 is what chance or a constant score gets, 0 is the reverse of perfect. Only the order of the
-    scores counts. The pairs are counted exactly, in integers, in :math:`O(N \log N)` time.
+    1 is perfect, 0.5 is chance or a constant score, 0 the reverse of perfect. Only the order of the
+    scores counts. Pairs are counted exactly, in integers, in :math:`O(N \log N)` time.
 
     Paper: the OOD detection tables, arXiv:2006.11590v2 (no equation).
 
     Args:
-        score_in: Uncertainty of in-domain inputs, shape ``(N_in,)``. Infinite values are fine (EPKL
-            can be ``inf``) and tie with each other.
+        score_in: Uncertainty of in-domain inputs, shape ``(N_in,)``; infinite values tie.
         score_out: Uncertainty of out-of-domain inputs, shape ``(N_out,)``, the same dtype.
 
     Returns:
@@ -223,12 +202,11 @@ def _check_scores(score_in: Tensor, score_out: Tensor) -> tuple[Tensor, Tensor]:
 def spearman(a: Tensor, b: Tensor) -> Tensor:
     r"""Compute Spearman's rank correlation along the last axis.
 
-    No unit. 1 where one rises whenever the other does, -1 where it falls, about 0 (give or take
-    :math:`1/\sqrt N`) where they are strangers. Tied values share their average rank; infinite
-    values are fine and tie with each other. Ranks are exact integers.
+    1 where one rises whenever the other does, -1 where it falls, about 0 (give or take
+    :math:`1/\sqrt N`) where they are independent. Tied values share their average rank.
 
     Args:
-        a: Shape ``(*batch, N)``, N >= 2.
+        a: Shape ``(*batch, N)``, N >= 2; may be infinite.
         b: Same shape.
 
     Returns:

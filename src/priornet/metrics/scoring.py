@@ -33,13 +33,7 @@ _EXPM1 = tuple(1 / math.factorial(k) for k in range(1, 14))
 
 
 def standard_student_t_crps(z: Tensor, excess: Tensor) -> Tensor:
-    """Compute the CRPS of a standard Student-T at ``z``; ``inf`` for df <= 1/2.
-
-    Args:
-        z: Standardised target.
-        excess: Degrees of freedom less 2, which keeps the digits of df near 2; broadcasts with
-            ``z``, same dtype.
-    """
+    """Compute the CRPS of a standard Student-T at ``z``, given df - 2; ``inf`` for df <= 1/2."""
     z, excess = torch.broadcast_tensors(z, excess)
     proper = excess > -1.5
     # From eps^-2 degrees of freedom on the T is a Gaussian to the last digit, infinity included.
@@ -85,17 +79,12 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
 
     .. math:: \mathrm{CRPS}(F, y) = \int_{-\infty}^{\infty} (F(x) - 1_{x \ge y})^2\, dx
 
-    Lower is better, in the target's units; 0 is perfect (all mass on the target). It is a proper
-    score: nothing beats predicting the true distribution. For a prediction without spread it is the
-    absolute error. Over vectors it is the sum over coordinates, which scores each by itself and not
-    their dependence; :func:`nll` does that.
+    Lower is better, in the target's units; 0 is perfect, the absolute error is the score of a
+    prediction without spread. It is proper: the true distribution scores best. Over vectors it is
+    the sum over coordinates; :func:`nll` scores their dependence too. Differentiable.
 
     Formulas: Gneiting and Raftery (2007) for the Gaussian; Jordan, Krueger and Lerch (2019) for the
-    Student-T; Grimit et al. (2006) for mixtures, of order :math:`M^2`. Differentiable.
-
-    Note:
-        The Student-T's score is finite for df > 1/2, also where variance (df <= 2) and mean
-        (df <= 1) are not: the integral needs only the square of the tail. Below it is ``inf``.
+    Student-T, ``inf`` for df <= 1/2; Grimit et al. (2006) for mixtures, of order :math:`M^2`.
 
     Args:
         distribution: Gaussian, Student-T or mixture of Gaussians, batch ``(*batch,)``, event ``()``
@@ -132,8 +121,8 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
 def nll(distribution: Distribution, y: Tensor) -> Tensor:
     r"""Compute the negative log-likelihood :math:`-\ln p(y)` of the targets, constants kept.
 
-    Lower is better, in nats per target (joint over the coordinates of a vector). There is no
-    perfect score: the density has no upper bound, and a change of the target's unit shifts it.
+    Lower is better, in nats per target, joint over the coordinates of a vector. No score is
+    perfect: a density has no upper bound.
 
     Args:
         distribution: Anything with a ``log_prob``, batch ``(*batch,)``, event ``()`` or ``(K,)``.
@@ -151,18 +140,14 @@ def nll(distribution: Distribution, y: Tensor) -> Tensor:
 
 
 def rmse(prediction: Tensor, y: Tensor) -> Tensor:
-    r"""Compute the root mean squared error over the first axis.
-
-    .. math:: \sqrt{\tfrac1N \textstyle\sum_i (\hat y_i - y_i)^2}
-
-    Lower is better, in the target's units; 0 is perfect.
+    """Compute the root mean squared error over the first axis: lower is better, 0 is perfect.
 
     Args:
         prediction: Predicted means, shape ``(N,)`` or ``(N, K)``.
         y: Targets, same shape.
 
     Returns:
-        A scalar, or one value per coordinate, shape ``(K,)``.
+        A scalar, or one value per coordinate, shape ``(K,)``, in the target's units.
 
     Example:
         >>> rmse(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -176,13 +161,12 @@ def rmse(prediction: Tensor, y: Tensor) -> Tensor:
 
 
 def interval_score(lower: Tensor, upper: Tensor, y: Tensor, coverage: float) -> Tensor:
-    r"""Compute an interval's width plus a fine per target outside (Gneiting and Raftery, 2007).
+    r"""Compute an interval's width plus a penalty for a target outside (Gneiting & Raftery, 2007).
 
     .. math:: (u - l) + \tfrac2\alpha (l - y)_+ + \tfrac2\alpha (y - u)_+, \qquad
         \alpha = 1 - \mathrm{coverage}
 
-    Lower is better, in the target's units; 0 is perfect (no width, no miss). It is proper: the true
-    quantiles score best, so narrow intervals win only as long as they cover.
+    Lower is better, in the target's units. It is proper: the true quantiles score best.
 
     Args:
         lower: Lower ends, any shape.

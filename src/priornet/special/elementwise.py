@@ -14,10 +14,7 @@ Function = Callable[..., Tensor]
 
 
 def elementwise(*slopes: Function) -> Callable[[Function], Function]:
-    """Make a function differentiable by its partial derivatives.
-
-    The slopes are called as ordinary differentiable functions, so any order of derivative,
-    ``vmap``, forward mode and ``torch.compile`` follow.
+    """Make a function differentiable, to any order and in any mode, by its partial derivatives.
 
     Args:
         slopes: One per tensor that the function takes: its partial derivative. All of them take the
@@ -97,11 +94,7 @@ def phi_value(delta: Tensor, ratio: Tensor) -> Tensor:
 
 
 def _minus_artanh(near: Tensor, z: Tensor) -> Tensor:
-    """Compute near - 2 z (c_0 + c_1 z + ...), the series of (artanh s - s) / s^3 in z = s^2.
-
-    The coefficients stand in the code: torch.compile with ``dynamic=True`` makes inputs of floats
-    it finds in a module, and cannot hand them to the graph of an ``autograd.Function``.
-    """
+    """Compute near - 2 z (c_0 + c_1 z + ...), the series of (artanh s - s) / s^3 in z = s^2."""
     if z.dtype == torch.float32:
         c0, c1, c2, c3 = 0.333333321, 0.20000622, 0.142365723, 0.123379536  # minimax, |s| < 1/4
         square = z * z
@@ -145,11 +138,7 @@ def log_tail(square: Tensor, df: Tensor, k_dim: int) -> Tensor:
 
 
 def normal_cdf(z: Tensor) -> Tensor:
-    r"""Compute the probability :math:`\Phi(z)`, with full relative precision for negative z.
-
-    ``torch.special.ndtr`` and ``torch.distributions.Normal`` form :math:`(1 + \mathrm{erf})/2`,
-    which is 0 below -6 in float32; the complementary error function does not cancel.
-    """
+    r"""Compute :math:`\Phi(z)` with full relative precision for negative z, unlike torch's own."""
     return 0.5 * torch.erfc(-math.sqrt(0.5) * z)
 
 

@@ -1,17 +1,15 @@
 r"""Stable gamma-function combinations for Wishart-like formulas.
 
-The closed forms of the paper subtract log-gamma and digamma values that agree to many digits once
-the degrees of freedom grow: in float32 the mutual information is noise from :math:`\nu = 10^4` on.
-Everything here is written with the *differences* instead, which are small and smooth:
+The paper's closed forms subtract log-gamma and digamma values that agree to many digits once the
+degrees of freedom grow. Here they are written with *differences*, which are small and smooth:
 
 .. math::
     h(x) = \psi(x) - \ln x \qquad
     g(x) = \ln\Gamma(x + 1/2) - \ln\Gamma(x) - \tfrac12 \ln x \qquad
     \Delta\psi(x) = \psi(x + 1/2) - \psi(x)
 
-Each is moved up by a fixed number of unit steps (exact rational terms) and then summed as its
-asymptotic series, so the code is elementwise arithmetic without branches: it fuses, it compiles, it
-vectorises, and its derivative is another such series.
+Each is moved up by a fixed number of unit steps (exact rational terms) and summed as its asymptotic
+series: elementwise arithmetic without branches, whose derivative is another such series.
 
 The grouped forms take the excess :math:`d = \nu - K - 1` and write
 :math:`x_j = d/2 + 1 + j/2`, :math:`j = 0, \dots, K-1`, and :math:`n = \nu/2 = x_{K-1}`.
@@ -153,11 +151,9 @@ def trigamma_gap(excess: Tensor, k_dim: int) -> Tensor:
 
 @elementwise(lambda d, k: 0.5 * trigamma_gap(d, k))
 def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
-    r"""Compute the multivariate :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`.
+    r"""Compute the multivariate :math:`\psi_K(n) - K\ln n` at :math:`n = \nu/2`, negative.
 
-    Negative, rising to 0 like :math:`-K(K+1)/(4n)`. It is what the expected log-determinant of a
-    Wishart lacks to the log-determinant of its mean:
-    :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n`.
+    :math:`E\ln|\Lambda| = \ln|E\Lambda| + \psi_K(n) - K\ln n` for a Wishart.
     """
     steps, terms = _plan(excess.dtype)
     n = 0.5 * excess + 0.5 * (k_dim + 1)
@@ -176,9 +172,7 @@ def digamma_gap(excess: Tensor, k_dim: int) -> Tensor:
 def stirling_gap(excess: Tensor, k_dim: int) -> Tensor:
     r"""Compute the normaliser of a Wishart relative to its own mean.
 
-    .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2
-
-    grows like :math:`\frac{K(K+1)}{4}\ln n`; its slope in n is minus :func:`digamma_gap`.
+    .. math:: R = K(n\ln n - n) - \ln\Gamma_K(n), \qquad n = \nu/2, \qquad R' = K\ln n - \psi_K(n)
     """
     steps, terms = _plan(excess.dtype)
     n = 0.5 * excess + 0.5 * (k_dim + 1)
@@ -235,10 +229,9 @@ def _bregman_slope(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
 def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
     r"""Compute the Bregman divergence of :math:`F(n) = \ln\Gamma_K(n) - K(n\ln n - n)` at n0 and n.
 
-    This is the Kullback-Leibler divergence between two Wisharts with the same mean,
-    :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`. Each piece of F (unit steps, Stirling, Binet)
-    enters with its own Bregman divergence, a second-order quantity, so nothing cancels when n is
-    near n0. Both arguments have the same shape.
+    This is the KL between two Wisharts with one mean, :math:`F(n_0) - F(n) - F'(n)(n_0 - n) \ge 0`.
+    Unit steps, Stirling and Binet enter with their own Bregman divergences, so that nothing
+    cancels.
     """
     steps, terms = _plan(excess.dtype)
     delta = 0.5 * (excess0 - excess)
@@ -262,8 +255,7 @@ def stirling_bregman(excess0: Tensor, excess: Tensor, k_dim: int) -> Tensor:
 def excess_of_gap(gap: Tensor, k_dim: int, max_excess: float = 1e8) -> Tensor:
     r"""Solve :math:`K\ln n - \psi_K(n) = \mathrm{gap}` at :math:`n = (d+K+1)/2` for the excess d.
 
-    Newton on the reciprocal of the left side: that is close to a straight line in n over the whole
-    range (slope :math:`4/(K(K+1))` at infinity, 1 at the lower end), so a handful of steps suffice.
+    Newton on the reciprocal of the left side, close to a straight line in n over the whole range.
     """
     lowest = torch.finfo(gap.dtype).eps
     target = gap.reciprocal()

@@ -1,7 +1,7 @@
 r"""Distribution function and quantiles of the standard Student-T, for every degrees of freedom.
 
-Put :math:`\ell = \ln(1 + t^2/\nu)`, the *growth*, and :math:`\kappa = \sqrt{\nu\ell}`. In that
-variable the density is a Gaussian times a slow function, whatever :math:`\nu`: the upper tail is
+Put :math:`\ell = \ln(1 + t^2/\nu)`, the *growth*, and :math:`\kappa = \sqrt{\nu\ell}`. The upper
+tail is
 
 .. math::
     Q_\nu = C_\nu \int_\kappa^\infty e^{-R^2/2}\, q(R^2/\nu)\, dR, \qquad
@@ -15,9 +15,9 @@ recurrence of the incomplete beta function, exact and of positive terms in :math
     Q_\nu = b^{\nu/2}\sqrt{1-b}\,\sum_{j<k} T_j b^j + Q_{\nu+2k}, \qquad
     T_j = \frac{\Gamma(\frac{\nu+1}{2}+j)}{2\sqrt\pi\,\Gamma(\frac\nu2+j+1)},
 
-keeps :math:`\ell`, raises :math:`\nu` by 2k and so moves them away: one Gauss-Legendre rule then
-serves every argument. Near the centre the rule integrates from 0 to :math:`\kappa` at :math:`\nu`
-itself, so that :math:`F - \frac12` keeps its digits there as Q does in the tail.
+keeps :math:`\ell`, raises :math:`\nu` by 2k and moves them away: one Gauss-Legendre rule then
+serves every argument. Near the centre it integrates from 0 to :math:`\kappa` at :math:`\nu` itself,
+so that :math:`F - \frac12` keeps its digits there as Q does in the tail.
 """
 
 from __future__ import annotations
@@ -288,20 +288,13 @@ def _student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
 
 
 def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
-    r"""Compute the probability that a standard Student-T variable is below ``t``.
+    r"""Compute the probability that a standard Student-T variable is below ``t``; differentiable.
 
-    .. math:: F(t) = \frac{\Gamma(\frac{\nu+1}{2})}{\sqrt{\pi\nu}\,\Gamma(\frac\nu2)}
-        \int_{-\infty}^t \left(1 + \frac{u^2}{\nu}\right)^{-(\nu+1)/2} du
-
-    The lower tail keeps its *relative* precision; for the upper tail take that of ``-t``. The
-    gradients in both arguments are analytic.
+    The lower tail keeps its *relative* precision; for the upper tail take that of ``-t``.
 
     Args:
         t: Where to evaluate, any real number or infinity.
         df: Degrees of freedom :math:`\nu > 0`, ``inf`` included; broadcasts with ``t``, same dtype.
-
-    Returns:
-        Probabilities of the broadcast shape.
 
     Example:
         >>> student_t_cdf(torch.tensor([-1.0, 0.0, 1.0]), torch.tensor(1.0))
@@ -312,21 +305,14 @@ def student_t_cdf(t: Tensor, df: Tensor) -> Tensor:
 
 
 def student_t_icdf(p: Tensor, df: Tensor) -> Tensor:
-    r"""Compute the quantile of the standard Student-T: the t with :math:`F(t) = p`.
+    r"""Compute the quantile of the standard Student-T: the t with :math:`F(t) = p`; differentiable.
 
-    The gradient follows from the implicit function theorem,
-    :math:`\partial t/\partial p = 1/f(t)` and :math:`\partial t/\partial\nu = -F_\nu(t)/f(t)`.
+    Small df makes it ill-conditioned: rounding p by :math:`\epsilon` moves it by
+    :math:`\epsilon/\nu`.
 
     Args:
         p: Probability; 0 and 1 give the infinities, 1/2 gives exactly 0, outside [0, 1] ``nan``.
         df: Degrees of freedom :math:`\nu > 0`, ``inf`` included; broadcasts with ``p``, same dtype.
-
-    Returns:
-        Quantiles of the broadcast shape; infinite where they exceed the range of the dtype.
-
-    Note:
-        Small df makes quantiles ill-conditioned: a relative change of p by :math:`\epsilon` moves
-        them by :math:`\epsilon/\nu`, and so does rounding.
 
     Example:
         >>> student_t_icdf(torch.tensor([0.025, 0.5, 0.975]), torch.tensor(3.0))

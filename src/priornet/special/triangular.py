@@ -1,10 +1,9 @@
-r"""Algebra of small lower-triangular matrices, batched over leading axes.
+"""Algebra of small lower-triangular matrices, batched over leading axes.
 
 A covariance or precision matrix travels as its Cholesky factor C, shape ``(*batch, K, K)``. For
-K = 1, 2, 3 every operation here is written out on the planes ``C[..., i, j]``: elementwise
-arithmetic that fuses and vectorises over a million pixels, where LAPACK would be called once per
-matrix. Results come back in *plane layout* (each ``[..., i, j]`` contiguous), so a chain of them
-never strides. Larger K falls back to batched linear algebra.
+K = 1, 2, 3 every operation is written out on the planes ``C[..., i, j]``: elementwise arithmetic
+that fuses and vectorises, where LAPACK would be called once per matrix. Results come back in *plane
+layout* (each ``[..., i, j]`` contiguous). Larger K falls back to batched linear algebra.
 
 Products are sums of elementwise products, never ``matmul``: autocast would round that to half
 precision.
@@ -94,11 +93,7 @@ def transpose_matvec(c: Tensor, v: Tensor) -> Tensor:
 
 
 def _by_coordinate(c: Tensor) -> bool:
-    """Decide to solve a coordinate at a time, elementwise; as fast up to K = 8 or so.
-
-    The backward pass of ``torch.linalg.solve_triangular`` multiplies matrices, which autocast
-    would round to half precision.
-    """
+    """Decide to solve a coordinate at a time, as fast up to K = 8 and never in half precision."""
     return c.shape[-1] <= _SUBSTITUTED or torch.is_autocast_enabled(c.device.type)
 
 
@@ -254,8 +249,8 @@ def _cholesky_planes(rows: list[list[Tensor]]) -> list[list[Tensor]]:
 def precision_cholesky(covariance: Tensor) -> Tensor:
     r"""Compute the Cholesky factor of :math:`\Sigma^{-1}` straight from :math:`\Sigma`.
 
-    Factor :math:`\Sigma = U U^\top` from the last row up (U upper triangular); then
-    :math:`\Sigma^{-1} = U^{-\top} U^{-1}` and :math:`U^{-\top}` is lower triangular.
+    Factor :math:`\Sigma = U U^\top` from the last row up (U upper triangular): the factor is
+    :math:`U^{-\top}`.
     """
     k_dim = covariance.shape[-1]
     if k_dim == 1:
@@ -291,15 +286,15 @@ def logdet_divergence(
 ) -> Tensor:
     r"""Log-determinant divergence :math:`\mathrm{tr}(P_0^{-1}P) - K - \ln|P_0^{-1}P| \ge 0`.
 
-    With :math:`X = C_0^{-1}(C - C_0)` we have :math:`P_0^{-1}P \simeq (I + X)(I + X)^\top`, whose
-    own Cholesky factor is :math:`I + X`. So the divergence is
-    :math:`\sum_i 2\varphi(1 + X_{ii}) + \|X\|_F^2`: no cancellation, however near the two are.
+    With :math:`X = C_0^{-1}(C - C_0)`, :math:`P_0^{-1}P \simeq (I + X)(I + X)^\top`, and the
+    divergence is :math:`\sum_i 2\varphi(1 + X_{ii}) + \|X\|_F^2`: no cancellation, however near the
+    two are.
 
     Args:
         c: Cholesky factor of P, shape ``(*batch, K, K)``.
         c0: Cholesky factor of the reference :math:`P_0`, same shape.
-        kernel: How to evaluate :math:`\varphi(a/b)`; ``plain_phi`` is cheaper and good to eps over
-            the relative difference.
+        kernel: How to evaluate :math:`\varphi(a/b)`; ``plain_phi`` is cheaper, good to eps over t -
+            1.
     """
     k_dim = c.shape[-1]
     if k_dim == 1:
