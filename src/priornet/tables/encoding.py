@@ -321,12 +321,12 @@ class Unseen:
     n_rows: int = 0
     most_missing: int = 0
 
-    def add(self, name: str, column: RawColumn, is_missing: Mask, is_new: Mask) -> None:
+    def add(self, name: str | int, column: RawColumn, is_missing: Mask, is_new: Mask) -> None:
         """Keep the masks of a column that mark any row."""
         if is_new.any():
-            (self.far if column.kind == "numeric" else self.unknown)[name] = is_new
+            (self.far if column.kind == "numeric" else self.unknown)[str(name)] = is_new
         if is_missing.any():
-            (self.missing if column.has_missing else self.absent)[name] = is_missing
+            (self.missing if column.has_missing else self.absent)[str(name)] = is_missing
 
     @property
     def bare(self) -> Mask:

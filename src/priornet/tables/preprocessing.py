@@ -107,10 +107,8 @@ class TablePreprocessor:
         columns: list[RawColumn] = []
         summaries: list[ColumnSummary] = []
         n_missing = np.zeros(table.n_rows, np.int64)
-        for j in range(table.n_columns):
-            column, summary, is_missing = learn_column(
-                table.label(j), table.column(j), weight, self.max_categories
-            )
+        for label, values in table:
+            column, summary, is_missing = learn_column(label, values, weight, self.max_categories)
             columns.append(column)
             summaries.append(summary)
             n_missing += is_missing
@@ -155,7 +153,7 @@ class TablePreprocessor:
     @cached_property
     def summaries_(self) -> tuple[ColumnSummary, ...]:
         """Describe each raw column as training read it; a loaded preprocessor has no counts."""
-        return tuple(summarise(self._name(j), column) for j, column in enumerate(self.columns_))
+        return tuple(map(summarise, self._names, self.columns_))
 
     def within(self, matrix: FloatArray) -> FloatArray:
         """Clip outliers as training does: to the range of the other training values.
@@ -221,16 +219,18 @@ class TablePreprocessor:
         self.feature_names_in_ = names
         self._labels: tuple[Hashable, ...] | None = None  # not saved
         self.columns_ = tuple(columns)
-        out: list[str] = []
-        source: list[OutputColumn] = []
-        self._start: list[int] = []
-        for j, column in enumerate(columns):
-            self._start.append(len(out))
-            for name, role in column.outputs(f"x{j}" if column.name is None else column.name):
-                out.append(name)
-                source.append(OutputColumn(j, role))
-        self.feature_names_out_ = tuple(out)
-        self.source_ = tuple(source)
+        self._names = [
+            j if column.name is None else column.name for j, column in enumerate(columns)
+        ]
+        outputs = [
+            column.outputs(name if isinstance(name, str) else f"x{name}")
+            for column, name in zip(columns, self._names, strict=True)
+        ]
+        self.feature_names_out_ = tuple(name for own in outputs for name, _ in own)
+        self.source_ = tuple(
+            OutputColumn(j, role) for j, own in enumerate(outputs) for _, role in own
+        )
+        self._ends = np.cumsum([len(own) for own in outputs]).tolist()
         self._is_plain = all(
             column.kind == "numeric" and column.parser != "date" and not column.has_missing
             for column in columns
@@ -289,18 +289,18 @@ class TablePreprocessor:
         if not np.isfinite(matrix).all():
             if np.isinf(matrix).any():
                 first = int(np.nonzero(np.isinf(matrix))[1][0])  # column of the first row with one
-                check_not_infinite(self._name(first), matrix[:, first])
+                check_not_infinite(self._names[first], matrix[:, first])
             filled = np.where(np.isnan(matrix), self._range[1], matrix)
         if unseen is not None:
             low, high = self._reach
             is_odd = ~((matrix >= low) & (matrix <= high)).all(0)  # also where a value is missing
             for j in np.flatnonzero(is_odd | self._is_whole).tolist():
                 column, values = self.columns_[j], matrix[:, j]
-                unseen.add(str(self._name(j)), column, np.isnan(values), column.find_far(values))
+                unseen.add(self._names[j], column, np.isnan(values), column.find_far(values))
         out = np.empty(matrix.shape, dtype)
         for start in range(0, len(matrix), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            out[rows] = _clipped((filled[rows] - self._mean) * self._inverse)
+            out[rows] = np.clip((filled[rows] - self._mean) * self._inverse, -LIMIT, LIMIT)
         return out
 
     def _assembled(
@@ -309,34 +309,24 @@ class TablePreprocessor:
         """Transform column by column; numbers in blocks of rows, so that they stay in the cache."""
         out = np.zeros((table.n_rows, len(self.source_)), dtype)
         numbers: list[tuple[int, int, FloatArray]] = []
-        for j, (column, place, start) in enumerate(
-            zip(self.columns_, places, self._start, strict=True)
-        ):
-            name = self._name(j)
-            values, is_missing, is_new = column.encode(table.column(place), name)
+        for j, (column, place) in enumerate(zip(self.columns_, places, strict=True)):
+            values, is_missing, is_new = column.encode(table.column(place), self._names[j])
             if unseen is not None:
-                unseen.add(str(name), column, is_missing, is_new)
+                unseen.add(self._names[j], column, is_missing, is_new)
+            start, end = self._ends[j - 1] if j else 0, self._ends[j]
             if column.kind == "numeric":
                 numbers.append((j, start, values))
             else:
                 hit = np.flatnonzero(values >= 0)
                 out[hit, start + values[hit]] = 1
             if column.has_missing:
-                out[is_missing, start + column.width - 1] = 1
+                out[is_missing, end - 1] = 1
         for first in range(0, table.n_rows, _BLOCK):
             rows = slice(first, first + _BLOCK)
             for j, start, values in numbers:
-                out[rows, start] = _clipped((values[rows] - self._mean[j]) * self._inverse[j])
+                scaled = (values[rows] - self._mean[j]) * self._inverse[j]
+                out[rows, start] = np.clip(scaled, -LIMIT, LIMIT)
         return out
-
-    def _name(self, index: int) -> str | int:
-        name = self.columns_[index].name
-        return index if name is None else name
-
-
-def _clipped(values: FloatArray) -> FloatArray:
-    np.minimum(values, LIMIT, out=values)
-    return np.maximum(values, -LIMIT, out=values)
 
 
 def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
@@ -82,6 +82,10 @@ class Table:
     def n_columns(self) -> int:
         """Count the columns."""
         return len(self.columns or ()) if self.matrix is None else self.matrix.shape[1]
+
+    def __iter__(self) -> Iterator[tuple[str | int, Column]]:
+        """Iterate over the columns, each with its label."""
+        return ((self.label(j), self.column(j)) for j in range(self.n_columns))
 
     def column(self, index: int) -> Column:
         """Return one column."""
