@@ -266,7 +266,7 @@ _TIME = re.compile(
     r"(?:\s?(?P<half>[ap])\.?m\.?)?",
     re.IGNORECASE,
 )
-_LOOKS = (("number", _NUMBER), ("date", _DATE), ("time", _TIME))
+_LOOKS = {"number": _NUMBER, "date": _DATE, "time": _TIME}
 _LEAST, _LEAST_SHARE = 3, 0.8  # labels that look so
 _MOST_LABELS, _LONGEST = 1000, 40  # labels that are checked, and letters of a number
 
@@ -288,66 +288,59 @@ def find_lookalike(labels: Sequence[str]) -> Lookalike | None:
     """
     words = [label.strip() for label in labels[:_MOST_LABELS]]
     words = [word for word in words if word.lower() not in MISSING_WORDS]
-    for kind, look in _LOOKS:
-        like = [word for word in words if len(word) <= _LONGEST and look.fullmatch(word)]
+    for kind, look in _LOOKS.items():
+        matches = [look.fullmatch(word) for word in words if len(word) <= _LONGEST]
+        like = [found for found in matches if found is not None]
         if len(like) >= max(_LEAST, _LEAST_SHARE * len(words)):
             return Lookalike(kind, _advice(kind, like, words))
     return None
 
 
-def _advice(kind: str, like: Sequence[str], words: Sequence[str]) -> str:
+def _advice(kind: str, like: Sequence[re.Match[str]], words: Sequence[str]) -> str:
     """Show by an example how to write the first label that is not read."""
     parser = "date" if kind == "date" else "number"
-    unread = [word for word in like if parse_labels([word], parser) is None]
-    others = [word for word in words if word not in set(like)]
-    if not unread:
-        if not others:  # each alone would be read, as another number
-            return "write all of them with a point, without separators of thousands"
-        return f'leave "{others[0][:40]}" and other words empty'
-    word = unread[0]
-    if kind == "number":
-        return f'write "{word}" as {_plain(word)}'
-    if kind == "time":
-        return f'write "{word}" as hours, {_hours(word):.4g}'
-    return _dated(word)
+    for found in like:
+        if parse_labels([found[0]], parser) is None:
+            return {"number": _plain, "date": _dated, "time": _hours}[kind](found)
+    read = {found[0] for found in like}
+    others = [word for word in words if word not in read]
+    if not others:  # each alone would be read, as another number
+        return "write all of them with a point, without separators of thousands"
+    return f'leave "{others[0][:40]}" and other words empty'
 
 
-def _plain(word: str) -> str:
-    """Write a number without currency, percent and thousands, with a point."""
-    found = _NUMBER.fullmatch(word)
-    assert found is not None
+def _plain(found: re.Match[str]) -> str:
+    """Return advice to write a number without currency, percent and thousands, with a point."""
     digits = re.sub(rf"['\u2019{_SPACES}]", "", found["digits"])
     point, comma = digits.rfind("."), digits.rfind(",")
     if point >= 0 and comma >= 0:  # the last one is the decimal separator
         digits = digits.replace("," if comma < point else ".", "").replace(",", ".")
     elif comma >= 0:
-        groups = digits.split(",")
-        is_grouped = all(len(group) == 3 for group in groups[1:])
+        is_grouped = all(len(group) == 3 for group in digits.split(",")[1:])
         digits = digits.replace(",", "" if is_grouped else ".")
     elif digits.count(".") > 1:
         digits = digits.replace(".", "")
-    return ("-" if re.match(r"[^\d]*[-\u2212]", word) else "") + digits
+    sign = "-" if re.match(r"[^\d]*[-\u2212]", found[0]) else ""
+    return f'write "{found[0]}" as {sign}{digits}'
 
 
-def _hours(word: str) -> float:
-    found = _TIME.fullmatch(word)
-    assert found is not None
+def _hours(found: re.Match[str]) -> str:
+    """Return advice to write a time as hours."""
     hours = int(found["hours"])
     if found["half"] is not None:
         hours = hours % 12 + (12 if found["half"].lower() == "p" else 0)
-    return hours + int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
+    hours += int(found["minutes"]) / 60 + float(found["seconds"] or 0) / 3600
+    return f'write "{found[0]}" as hours, {hours:.4g}'
 
 
-def _dated(word: str) -> str:
-    """Return advice how to write a date."""
-    found = _DATE.fullmatch(word)
-    assert found is not None
+def _dated(found: re.Match[str]) -> str:
+    """Return advice to write a date as ISO 8601 does."""
     iso = "YEAR-MONTH-DAY, such as 2012-01-31"  # day and month may stand in either order
     if found["year"] is not None:
         try:
             iso = str(date(int(found["year"]), int(found["month"]), int(found["day"])))
         except ValueError:
-            return f'"{word}" is no date: correct it, or leave it empty'
+            return f'"{found[0]}" is no date: correct it, or leave it empty'
     if found["time"] is not None:
         iso += ", the time behind it such as 13:30 or 13:30+01:00"
-    return f'write "{word}" as {iso}'
+    return f'write "{found[0]}" as {iso}'

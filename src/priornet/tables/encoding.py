@@ -39,6 +39,7 @@ from priornet.tables.values import (
     Parser,
     Texts,
     as_moments,
+    check_not_infinite,
     label_of,
     parse_labels,
     shown,
@@ -260,16 +261,6 @@ def expect(is_true: bool, otherwise: str) -> None:
     """Refuse a damaged state of a saved model."""
     if not is_true:
         raise ValueError(f"the saved preprocessing is damaged: {otherwise}.")
-
-
-def check_not_infinite(name: str | int, values: FloatArray) -> None:
-    """Refuse the first infinite value."""
-    found = np.isinf(values)
-    if found.any():
-        row = int(np.argmax(found))
-        raise CellError(
-            name, row, f"the value is {values[row]:g} (infinity); give a number, or leave it empty."
-        )
 
 
 def _meaning(label: str) -> object:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Generator, Tensor
+from torch.nn.functional import one_hot
 
 from priornet.tables.preprocessing import OutputColumn
 from priornet.tables.values import FloatArray
@@ -131,15 +132,11 @@ class FactorAnalysisGenerator:
         rows = torch.zeros((n, self.n_columns_), **kind)
         centre = torch.as_tensor(self.mean_, **kind)
         rows[:, self._continuous] = centre + factors @ loadings.T + errors * noise
-        at = torch.arange(n, device=generator.device)
         for block in self._blocks:
-            # One column more than the block has: the unknown label, all zeros.
-            one = torch.zeros((n, len(block) + 1), **kind)
-            drawn = torch.randint(
-                len(block) + 1, (n,), generator=generator, device=generator.device
-            )
-            one[at, drawn] = 1
-            rows[:, block] = one[:, : len(block)]
+            # One label more than the block has columns: the unknown label, all zeros.
+            n_labels = len(block) + 1
+            drawn = torch.randint(n_labels, (n,), generator=generator, device=generator.device)
+            rows[:, block] = one_hot(drawn, n_labels)[:, :-1].to(dtype)
         for one in self._indicators:
             missing = torch.rand(n, generator=generator, **kind) < one.rate
             rows[:, one.column] = missing.to(dtype)

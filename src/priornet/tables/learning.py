@@ -21,7 +21,7 @@ from priornet.tables.column_summaries import (
     find_lookalike,
     summarise,
 )
-from priornet.tables.encoding import RawColumn, check_not_infinite
+from priornet.tables.encoding import RawColumn
 from priornet.tables.values import (
     Column,
     FloatArray,
@@ -29,6 +29,7 @@ from priornet.tables.values import (
     Numbers,
     Parser,
     Texts,
+    check_not_infinite,
     parse_labels,
     shown,
 )

@@ -17,17 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priornet.tables.column_summaries import CLIPPED, ColumnSummary, summarise
-from priornet.tables.encoding import (
-    RawColumn,
-    Role,
-    Unseen,
-    check_not_infinite,
-    expect,
-    most_missing,
-)
+from priornet.tables.encoding import RawColumn, Role, Unseen, expect, most_missing
 from priornet.tables.learning import learn_column
 from priornet.tables.raw import read_table
-from priornet.tables.values import FloatArray, Table
+from priornet.tables.values import FloatArray, Table, check_not_infinite
 
 _FORMAT = 1
 _BLOCK = 8192  # rows that fit the cache, all columns together

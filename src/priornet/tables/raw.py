@@ -93,15 +93,15 @@ def _from_array(table: Any) -> Table:
 def _from_mapping(table: Mapping[Any, Any]) -> Table:
     names = tuple(str(name) for name in table)
     _check_names(names)
-    arrays = [np.asarray(unmasked(values)) for values in table.values()]
-    for name, array in zip(names, arrays, strict=True):
-        if array.ndim != 1 or len(array) != len(arrays[0]):
+    arrays = dict(zip(names, (np.asarray(unmasked(v)) for v in table.values()), strict=True))
+    n_rows = num_rows(arrays) if arrays else 0
+    for name, array in arrays.items():
+        if array.ndim != 1 or len(array) != n_rows:
             raise ValueError(
                 f'column "{name}" must have one dimension and as many rows as the first column, '
-                f"{len(arrays[0])}; got shape {array.shape}."
+                f"{n_rows}; got shape {array.shape}."
             )
-    columns = tuple(from_values(a, n) for n, a in zip(names, arrays, strict=True))
-    return Table(names, len(arrays[0]) if arrays else 0, columns)
+    return Table(names, n_rows, tuple(from_values(a, name) for name, a in arrays.items()))
 
 
 def _from_pandas(frame: Any) -> Table:
@@ -182,12 +182,12 @@ def _from_extension(array: Any, name: str | int) -> Column:
     """Read pandas' periods and intervals as text, other extension types as their storage."""
     if array.type.extension_name in PANDAS_EXTENSIONS:
         return _from_series(array.to_pandas(), name)
-    if hasattr(array, "num_chunks"):
-        import pyarrow as pa
+    if not hasattr(array, "num_chunks"):
+        return _from_chunks(array.storage, name)
+    import pyarrow as pa
 
-        chunks = [chunk.storage for chunk in array.chunks]
-        return _from_chunks(pa.chunked_array(chunks, array.type.storage_type), name)
-    return _from_chunks(array.storage, name)
+    chunks = [chunk.storage for chunk in array.chunks]
+    return _from_chunks(pa.chunked_array(chunks, array.type.storage_type), name)
 
 
 def _decimals_as_floats(array: Any) -> Any:

@@ -38,6 +38,16 @@ def shown(column: str | int) -> str:
     return f'"{column}"' if isinstance(column, str) else str(column)
 
 
+def check_not_infinite(name: str | int, values: FloatArray) -> None:
+    """Refuse the first infinite value."""
+    found = np.isinf(values)
+    if found.any():
+        row = int(np.argmax(found))
+        raise CellError(
+            name, row, f"the value is {values[row]:g} (infinity); give a number, or leave it empty."
+        )
+
+
 @dataclass(frozen=True)
 class Numbers:
     """A numeric column, nan where a value is missing; days since 1970 if ``is_date``."""
