@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import gzip
-import io
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -101,41 +99,25 @@ class TableWriter:
 
     def _write_csv(self, batch: pa.RecordBatch) -> None:
         import pyarrow as pa
-        import pyarrow.csv
 
         if not self._has_header:
-            header = io.StringIO()
-            writer = csv.writer(header, delimiter=self._delimiter, lineterminator="\n")
-            writer.writerow(batch.schema.names)
-            self._file.write(header.getvalue().encode())
+            names = batch.schema.names
+            header = pa.RecordBatch.from_arrays([pa.array([name]) for name in names], names)
+            self._file.write(_lines(header, self._delimiter))
             self._has_header = True
-        # Arrow quotes either every text or none. One comma in a label would then put quotes around
-        # all numbers that pass through as text.
-        special = f'["{self._delimiter}\r\n]'
-        is_clean = batch.num_columns > 1 and all(
-            pa.types.is_primitive(column.type)
-            or (pa.types.is_string(column.type) and not _any_match(column, special))
-            for column in batch.columns
-        )
-        if not is_clean:
-            self._file.write(_quoted_where_needed(batch, self._delimiter, special))
-            return
-        options = pyarrow.csv.WriteOptions(
-            include_header=False, delimiter=self._delimiter, quoting_style="none"
-        )
-        pyarrow.csv.write_csv(batch, self._file, options)
+        if batch.num_rows:
+            self._file.write(_lines(batch, self._delimiter))
 
 
-def _any_match(column: Any, pattern: str) -> bool:
-    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
-    return bool(pc.any(pc.match_substring_regex(column, pattern)).as_py())
+def _lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
+    """Write lines of CSV in which only values with special characters stand in quotes.
 
-
-def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) -> bytes:
-    """Write lines of CSV in which only values with special characters stand in quotes."""
+    Arrow's own writer quotes either every text or none: one comma in a label would put quotes
+    around all numbers that pass through as text.
+    """
     import pyarrow as pa
 
-    pc: Any = import_module("pyarrow.compute")
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
     quote, nothing, line_end, between = (
         pa.scalar(text, pa.large_string()) for text in ('"', "", "\n", delimiter)
     )
@@ -144,10 +126,12 @@ def _quoted_where_needed(batch: pa.RecordBatch, delimiter: str, special: str) ->
         if isinstance(column, pa.DictionaryArray):
             column = column.dictionary_decode()
         text = pc.fill_null(pc.cast(column, pa.large_string()), nothing)
-        if not pa.types.is_primitive(column.type) and _any_match(text, special):
-            doubled = pc.replace_substring(text, '"', '""')
-            quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
-            text = pc.if_else(pc.match_substring_regex(text, special), quoted, text)
+        if not pa.types.is_primitive(column.type):
+            is_special = pc.match_substring_regex(text, f'["{delimiter}\r\n]')
+            if pc.any(is_special).as_py():
+                doubled = pc.replace_substring(text, '"', '""')
+                quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
+                text = pc.if_else(is_special, quoted, text)
         if batch.num_columns == 1:  # readers skip an empty line
             empty = pa.scalar('""', pa.large_string())
             text = pc.if_else(pc.equal(text, nothing), empty, text)
