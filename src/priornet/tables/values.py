@@ -140,23 +140,20 @@ def from_uniques(
     codes: NDArray[np.int64], uniques: list[Any], name: str | int, *, is_declared: bool = False
 ) -> Column:
     """Make a column of codes into distinct values: numbers or dates if all are, else labels."""
-    if any(is_missing(value) for value in uniques):  # an Arrow dictionary may hold a null
-        kept = [code for code, value in enumerate(uniques) if not is_missing(value)]
-        target = np.full(len(uniques) + 1, -1, np.int64)
-        target[kept] = np.arange(len(kept))
-        codes, uniques = target[codes], [uniques[code] for code in kept]
-    if uniques and not is_declared:
-        if all(isinstance(value, (int, float, np.number, np.bool_)) for value in uniques):
-            return Numbers(_looked_up([_float(value) for value in uniques], codes))
-        is_date = all(isinstance(value, (date, np.datetime64)) for value in uniques)
-        if is_date or all(isinstance(value, (timedelta, np.timedelta64)) for value in uniques):
-            return Numbers(_looked_up([days_of(v) for v in uniques], codes), is_date)
+    given = [value for value in uniques if not is_missing(value)]  # Arrow's may hold a null
+    if given and not is_declared:
+        for kinds, convert in _CONVERTERS.items():
+            if all(isinstance(value, kinds) for value in given):
+                numbers = [math.nan if is_missing(value) else convert(value) for value in uniques]
+                values = np.array([*numbers, math.nan])[codes]  # code -1 reads the last entry
+                return Numbers(values, is_date=date in kinds)
     for code, value in enumerate(uniques):
         if isinstance(value, (complex, np.complexfloating)):
             raise _complex(name)
         if isinstance(value, (tuple, frozenset, Mapping)):
             raise _neither(name, int(np.argmax(codes == code)), value)
-    return labelled(codes, [label_of(value) for value in uniques], is_declared=is_declared)
+    labels = ["" if is_missing(value) else label_of(value) for value in uniques]
+    return labelled(codes, labels, is_declared=is_declared)
 
 
 def labelled(codes: NDArray[np.int64], labels: list[str], *, is_declared: bool = False) -> Texts:
@@ -190,10 +187,6 @@ def _float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _looked_up(values: list[float], codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    return np.append(np.asarray(values, np.float64), np.nan)[codes]  # code -1 reads the nan
 
 
 def is_missing(value: Any) -> bool:
@@ -255,6 +248,12 @@ def days_of(value: Any) -> float:
         value = value - _EPOCH
     return (value // _MICROSECOND) / _DAY_IN_MICROSECONDS
 
+
+_CONVERTERS: dict[tuple[type, ...], Callable[[Any], float]] = {
+    (int, float, np.number, np.bool_): _float,
+    (date, np.datetime64): days_of,
+    (timedelta, np.timedelta64): days_of,
+}
 
 # Words for a missing value among numbers that arrive as text; case and blanks do not matter.
 MISSING_WORDS = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?", "-", "."})
