@@ -40,7 +40,7 @@ from priornet.evaluation.results import provenance, write_results
 from priornet.training.steps import available_cores
 from priornet_paper.depth import config_for
 from priornet_paper.depth.batches import TrainingSet, augmentation_for, epoch_seed, half_resolution
-from priornet_paper.depth.config import Config, Recipe, recipes
+from priornet_paper.depth.config import Config, Variant, variants
 from priornet_paper.depth.machine import Share, make_fabric
 from priornet_paper.depth.methods import Batch, build, objective_for
 from priornet_paper.depth.train import Training, train
@@ -79,10 +79,10 @@ class DecodedAsItGoes(TrainingSet):
             yield Batch(pixels.contiguous(memory_format=torch.channels_last), metres, None)
 
 
-def rate(recipe: Recipe, data: TrainingSet, fabric: Any) -> dict[str, float]:
+def rate(variant: Variant, data: TrainingSet, fabric: Any) -> dict[str, float]:
     """Images a second: median and extremes over epochs."""
-    config = recipe.config
-    objective = objective_for(recipe, data.scale)
+    config = variant.config
+    objective = objective_for(variant, data.scale)
     ends: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         torch.manual_seed(0)
@@ -95,13 +95,13 @@ def rate(recipe: Recipe, data: TrainingSet, fabric: Any) -> dict[str, float]:
 
 
 def feeds(
-    images: DepthImages, packed: DepthImages, recipe: Recipe, device: torch.device
+    images: DepthImages, packed: DepthImages, variant: Variant, device: torch.device
 ) -> Iterator[tuple[dict[str, Any], TrainingSet]]:
     """Yield the sources to compare, each made when it is needed, with its description."""
-    size = (recipe.config.height, recipe.config.width)
+    size = (variant.config.height, variant.config.width)
     pixels, depth = images.tensors(size)
     assert depth is not None
-    given = (pixels, depth, None, augmentation_for(recipe), device)
+    given = (pixels, depth, None, augmentation_for(variant), device)
     yield {"what": "one batch again and again"}, SameAgain(*given)
     yield {"what": "on the device, augmented there"}, TrainingSet(*given)
     n_cores, forms = available_cores(), {"files": images, "a pack": packed}
@@ -118,7 +118,7 @@ def feeds(
     for n in sorted({max(1, n_cores // 2), n_cores}):
         begin = time.perf_counter()
         with ProcessPoolExecutor(n, get_context("spawn")) as pool:  # forked torch threads may hang
-            next(images.batches(recipe.config.batch, workers=pool))
+            next(images.batches(variant.config.batch, workers=pool))
             start = time.perf_counter() - begin
             for form in forms:
                 what = f"decoded as it goes from {form}, {n} processes"
@@ -143,7 +143,7 @@ def main() -> None:
     add("--json", type=Path)
     options = parser.parse_args()
     config, rows = settings(options), list[dict[str, Any]]()
-    (recipe,) = recipes(config, ["Single"])
+    (variant,) = variants(config, ["Single"])
     fabric = make_fabric(options.device)
     fabric.launch()
     with tempfile.TemporaryDirectory() as scratch:
@@ -153,8 +153,8 @@ def main() -> None:
         pack(images, Path(scratch) / "images.pack")
         packed = open_depth(Path(scratch) / "images.pack")
         print(f"{'real images' if is_real else 'stand-ins'}; images a second, median (least, most)")
-        for about, feed in feeds(images, packed, recipe, fabric.device):
-            row = about | rate(recipe, feed, fabric)
+        for about, feed in feeds(images, packed, variant, fabric.device):
+            row = about | rate(variant, feed, fabric)
             row["waits"] = 1 - row["median"] / (rows[0] if rows else row)["median"]
             rows.append(row)
             spread = f"({row['least']:.0f}, {row['most']:.0f})"

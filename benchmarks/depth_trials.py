@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 from priornet.evaluation.results import provenance, summary, write_results
 from priornet_paper.depth import config_for, with_changes
-from priornet_paper.depth.config import STUDENTS, Config, Recipe
+from priornet_paper.depth.config import STUDENTS, Config, Variant
 from priornet_paper.depth.data import Sources, find_sources, named_paths
-from priornet_paper.depth.tasks import Order, Task, with_needs
-from priornet_paper.depth.work import Workshop
+from priornet_paper.depth.tasks import Plan, Task, with_needs
+from priornet_paper.depth.work import Worker
 from priornet_paper.runs.gpu_sharing import default_workers, shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
 
@@ -41,24 +41,24 @@ Scores = dict[str, float]
 class Do:
     """A training or a scoring, done in the process that it is in."""
 
-    order: Order
+    plan: Plan
     task: Task
 
     def __call__(self, needed: Mapping[str, Any], report: Report) -> Scores:
-        made = workshop(self.order).do(self.task)
+        made = worker(self.plan).do(self.task)
         assert made is not None
         return scores_of(made) if self.task.kind == "score" else {"seconds": made["seconds"]}
 
 
-def workshop(order: Order) -> Workshop:
-    """Return the workshop of a folder, with its images decoded once: only students differ in it."""
-    if order.folder not in _workshops:
+def worker(plan: Plan) -> Worker:
+    """Return the worker of a folder, with its images decoded once: only students differ in it."""
+    if plan.folder not in _workshops:
         _workshops.clear()  # the images of one are enough to hold
-        _workshops[order.folder] = Workshop(order)
-    return _workshops[order.folder]
+        _workshops[plan.folder] = Worker(plan)
+    return _workshops[plan.folder]
 
 
-_workshops: dict[Path, Workshop] = {}
+_workshops: dict[Path, Worker] = {}
 
 
 def scores_of(made: dict[str, Any]) -> Scores:
@@ -91,7 +91,7 @@ class Trial(NamedTuple):
     """One set of changes with one seed."""
 
     changes: str
-    order: Order
+    plan: Plan
     task: Task
     ensemble: Task | None
     """Its teachers', where it is a student."""
@@ -101,8 +101,8 @@ class Trial(NamedTuple):
         return [self.task] if self.ensemble is None else [self.ensemble, self.task]
 
     def name_of(self, task: Task) -> str:
-        """Run the trials of a job, whose folders share one ensemble."""
-        return f"{self.order.folder.name} {task.kind} {task.key}"
+        """Name a job by the folder of its ensemble, and its task."""
+        return f"{self.plan.folder.name} {task.kind} {task.key}"
 
 
 def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
@@ -116,11 +116,11 @@ def trials(args: argparse.Namespace, folder: Path) -> list[Trial]:
         for number, changes in enumerate(args.trials or [""]):
             config = with_changes(preset, changes.split(), str(seed))
             own = kinds.setdefault(ensemble_settings(config), folder / str(len(kinds)))
-            recipe = Recipe(f"{args.method}-{number}", args.method, config)
+            variant = Variant(f"{args.method}-{number}", args.method, config)
             is_student = args.method in STUDENTS
-            ensemble = Task("score", Recipe("ENSM", "ENSM", config), seed) if is_student else None
-            order = Order(config, sources, own, args.device, compile=args.compile)
-            made.append(Trial(changes, order, Task("score", recipe, seed), ensemble))
+            ensemble = Task("score", Variant("ENSM", "ENSM", config), seed) if is_student else None
+            plan = Plan(config, sources, own, args.device, compile=args.compile)
+            made.append(Trial(changes, plan, Task("score", variant, seed), ensemble))
     return made
 
 
@@ -141,7 +141,7 @@ def jobs_of(wanted: list[Trial]) -> list[Job]:
         for task in with_needs(trial.wanted):
             needs = tuple(map(trial.name_of, task.needs))
             name = trial.name_of(task)
-            found.setdefault(name, Job(name, Do(trial.order, task), needs))
+            found.setdefault(name, Job(name, Do(trial.plan, task), needs))
     return list(found.values())
 
 
@@ -188,7 +188,7 @@ def results_of(wanted: list[Trial], made: Mapping[str, Scores]) -> Results:
     for trial in wanted:
         for task in trial.wanted:
             if trial.name_of(task) in made:
-                own = results.setdefault(trial.changes, {}).setdefault(task.recipe.method, {})
+                own = results.setdefault(trial.changes, {}).setdefault(task.variant.method, {})
                 own[task.seed] = made[trial.name_of(task)]
     return results
 

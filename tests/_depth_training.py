@@ -15,7 +15,7 @@ from torch import nn
 
 from priornet.nn import Head
 from priornet_paper.depth.batches import TrainingSet
-from priornet_paper.depth.config import PRESETS, Config, Recipe, recipes
+from priornet_paper.depth.config import PRESETS, Config, Variant, variants
 from priornet_paper.depth.machine import make_fabric
 from priornet_paper.depth.methods import objective_for
 from priornet_paper.depth.train import Training, train
@@ -96,11 +96,11 @@ def run_tiny(
     """
     fabric = make_fabric() if fabric is None else fabric
     data = data_class(*make_set(ood=method == "NWPN"), flip_only, fabric.device)
-    wanted = [_named(name, config) for name in method.split("+")]
-    objectives = [objective_for(recipe, data.scale) for recipe in wanted]
+    wanted = [_variant(name, config) for name in method.split("+")]
+    objectives = [objective_for(variant, data.scale) for variant in wanted]
     teachers = []
     if objectives[0].uses_teachers:
-        member = objective_for(Recipe("Single", "Single", config), data.scale)
+        member = objective_for(Variant("Single", "Single", config), data.scale)
         teachers = [make_network(member, seed).eval() for seed in range(1, 1 + config.n_members)]
         for number, teacher in enumerate(teachers):  # heads start at zero: give them opinions
             parameters = dict(teacher.named_parameters())
@@ -115,8 +115,8 @@ def run_tiny(
     return (networks, trainees) if len(networks) > 1 else (networks[0], trainees[0])
 
 
-def _named(name, config):
-    (found,) = recipes(config, [name])
+def _variant(name, config):
+    (found,) = variants(config, [name])
     return found
 
 

@@ -5,9 +5,9 @@ from priornet_paper.depth.config import (
     METHODS,
     PRESETS,
     Config,
-    Recipe,
+    Variant,
     config_for,
-    recipes,
+    variants,
     with_changes,
 )
 
@@ -16,8 +16,8 @@ __all__ = [
     "METHODS",
     "PRESETS",
     "Config",
-    "Recipe",
+    "Variant",
     "config_for",
-    "recipes",
+    "variants",
     "with_changes",
 ]

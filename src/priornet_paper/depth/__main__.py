@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from priornet_paper.depth.options import OptionError, Options, plan
+from priornet_paper.depth.options import OptionError, Options, run_options
 
 if TYPE_CHECKING:
     from priornet_paper.depth.tasks import Event
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse(arguments)
     try:
-        found = plan(options).run(_Log().report)
+        found = run_options(options, _Log().report)
     except KeyboardInterrupt:
         sys.stderr.write(f"{options.unfinished('Interrupted.')}\n")
         return _INTERRUPTED
@@ -64,7 +64,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
             more["help"] += f" [default: {field.default}]" if field.default else ""
         parser.add_argument(flag, **more)
     given: dict[str, Any] = vars(parser.parse_args(arguments))
-    for name in ("foreign", "settings"):
+    for name in ("ood", "settings"):
         given[name] = tuple(given[name])
     return Options(**given)
 
@@ -91,8 +91,8 @@ class _Log:
 
     def report(self, event: Event) -> None:
         """Print a message, or an epoch."""
-        if event.remark:
-            _print(event.remark)
+        if event.message:
+            _print(event.message)
             return
         now = time.monotonic()
         if event.epoch == event.n_epochs or now - self._printed.get(event.key, -1e9) > _PAUSE:

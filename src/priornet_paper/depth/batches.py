@@ -23,7 +23,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from priornet.depth import Augment
-from priornet_paper.depth.config import STUDENTS, Recipe
+from priornet_paper.depth.config import STUDENTS, Variant
 from priornet_paper.depth.machine import Share
 from priornet_paper.depth.methods import Batch, Scale
 
@@ -178,14 +178,14 @@ class Augmentation:
         return (jitter(images, self.colour, generator) if self.colour > 0 else images), depth
 
 
-def augmentation_for(recipe: Recipe) -> Augmentation:
-    """Return the augmentation of a recipe's training images.
+def augmentation_for(variant: Variant) -> Augmentation:
+    """Return the augmentation of a variant's training images.
 
     A student's images may be farther from photographs than those of its teachers: these answer for
     any image, and differ in their answers where they have not learnt the targets by heart.
     """
-    config = recipe.config
-    is_student = recipe.method in STUDENTS
+    config = variant.config
+    is_student = variant.method in STUDENTS
     farther = config.transfer if is_student else 0.0
     return Augmentation(
         flip=config.flip,

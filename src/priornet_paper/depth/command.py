@@ -28,7 +28,7 @@ from priornet.cli import (
     method_table,
     print_lines,
 )
-from priornet_paper.depth.options import OptionError, Options, plan
+from priornet_paper.depth.options import OptionError, Options, run_options
 from priornet_paper.runs.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
@@ -81,9 +81,8 @@ def depth(
     inputs = (options.split, options.test)
     check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
-        planned = plan(options)
         with progress_bars(quiet=quiet) as bars:
-            results = planned.run(partial(_show, bars))
+            results = run_options(options, partial(_show, bars))
     except OptionError as error:
         raise InputError(str(error)) from error
     except (KeyboardInterrupt, Terminated) as error:
@@ -107,8 +106,8 @@ def _plain(value: Any, is_list: bool) -> Any:
 
 def _show(bars: Bars, event: Event) -> None:
     """Show a message, or an epoch."""
-    if event.remark:
-        bars.message(event.remark)
+    if event.message:
+        bars.message(event.message)
     else:
         note = f"epoch {event.epoch}/{event.n_epochs}, loss {event.loss:.4f}"
         bars.update(event.key, event.epoch / event.n_epochs, note)

@@ -425,7 +425,7 @@ def _read(name: str, value: str, before: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Variant:
     """A method with its settings, under the name it has in the results."""
 
     name: str
@@ -434,12 +434,12 @@ class Recipe:
 
     @property
     def is_variant(self) -> bool:
-        """Whether it stands beside the method's own recipe."""
+        """Whether it stands beside the method's own variant."""
         return self.name != self.method
 
 
-def recipes(config: Config, names: Sequence[str], ablation: bool = False) -> list[Recipe]:
-    """The recipes of some methods, in the order of :data:`METHODS`.
+def variants(config: Config, names: Sequence[str], ablation: bool = False) -> list[Variant]:
+    """The variants of some methods, in the order of :data:`METHODS`.
 
     Args:
         config: Settings.
@@ -447,28 +447,28 @@ def recipes(config: Config, names: Sequence[str], ablation: bool = False) -> lis
         ablation: Also NWPN with each of ``config.gammas``.
 
     Example:
-        >>> [r.name for r in recipes(Config(), ["EnD2", "Single", "EnD2-T10"])]
+        >>> [r.name for r in variants(Config(), ["EnD2", "Single", "EnD2-T10"])]
         ['Single', 'EnD2', 'EnD2-T10']
     """
     wanted = list(dict.fromkeys(names))
     if ablation and "NWPN" in wanted:
         wanted += [f"NWPN-g{g:g}" for g in config.gammas if g != config.gamma]
-    found = [_recipe(config, name) for name in dict.fromkeys(wanted)]
-    return sorted(found, key=lambda recipe: METHODS.index(recipe.method))
+    found = [_variant(config, name) for name in dict.fromkeys(wanted)]
+    return sorted(found, key=lambda variant: METHODS.index(variant.method))
 
 
-def _recipe(config: Config, name: str) -> Recipe:
+def _variant(config: Config, name: str) -> Variant:
     if name in METHODS:
-        return Recipe(name, name, config)
+        return Variant(name, name, config)
     if name == "EnD2-proxy":
-        return Recipe(name, "EnD2", replace(config, proxy=True))
+        return Variant(name, "EnD2", replace(config, proxy=True))
     method, _, warmth = name.partition("-T")
     if method == "EnD2" and _is_number(warmth):
-        return Recipe(name, method, replace(config, temperature=float(warmth), proxy=False))
+        return Variant(name, method, replace(config, temperature=float(warmth), proxy=False))
     method, _, gamma = name.partition("-g")
     if method == "NWPN" and _is_number(gamma):
         seeds = config.seeds[: config.gamma_seeds]
-        return Recipe(name, method, replace(config, gamma=float(gamma), seeds=seeds))
+        return Variant(name, method, replace(config, gamma=float(gamma), seeds=seeds))
     raise ValueError(
         f'unknown method "{name}"; choose from: {", ".join(METHODS)}, EnD2-T1, EnD2-proxy, '
         "NWPN-g0.05."

@@ -26,7 +26,7 @@ from priornet.depth import (
 )
 from priornet.nn.dense_depth import packaged_weights
 from priornet_paper.depth.batches import TrainingSet, augmentation_for, scale_of
-from priornet_paper.depth.config import Config, Recipe
+from priornet_paper.depth.config import Config, Variant
 from priornet_paper.depth.machine import is_out_of_memory, room_for
 from priornet_paper.depth.methods import Scale
 
@@ -42,7 +42,7 @@ class Sources:
 
     own: Path
     """The set that is learnt."""
-    foreign: dict[str, Path] = field(default_factory=dict[str, Path])
+    ood: dict[str, Path] = field(default_factory=dict[str, Path])
     """Other sets by name: ``kitti`` or ``nyu``, ``lsun_bedroom``."""
     test: Path | None = None
     """Its test images, where they are elsewhere, as in DenseDepth's two zips."""
@@ -83,7 +83,7 @@ def named_paths(given: Sequence[str]) -> dict[str, Path]:
 def find_sources(
     data: Path,
     dataset: str,
-    foreign: dict[str, Path] | None = None,
+    ood: dict[str, Path] | None = None,
     test: Path | None = None,
     weights: str | None = None,
     split: Path | None = None,
@@ -95,7 +95,7 @@ def find_sources(
         data: The set itself, in any form that ``open_depth`` knows; or a folder with several sets,
             one file or folder each, whose names begin with nyu, kitti and lsun.
         dataset: What is learnt.
-        foreign: Other sets by name, beside those found in ``data``.
+        ood: Other sets by name, beside those found in ``data``.
         test: Its test images, if they are not in ``data``.
         weights: ImageNet weights of the encoder.
         split: Split list of raw KITTI drives.
@@ -103,13 +103,15 @@ def find_sources(
     """
     if not data.exists():
         raise DepthError(f"{data}: there is no such file or folder.")
-    if dataset in (foreign or {}):
-        raise DepthError(f"{dataset} is what is learnt: call the foreign set by another name.")
+    if dataset in (ood or {}):
+        raise DepthError(
+            f"{dataset} is what is learnt: call the out-of-domain set by another name."
+        )
     found = _sets_in(data)
     own = found.pop(dataset, data if not found else None)
     if own is None:
         raise DepthError(f"{data}: nothing in it begins with {dataset}; found {', '.join(found)}.")
-    return Sources(own, found | (foreign or {}), test, weights, split, missing)
+    return Sources(own, found | (ood or {}), test, weights, split, missing)
 
 
 def _sets_in(data: Path) -> dict[str, Path]:
@@ -128,7 +130,7 @@ def _sets_in(data: Path) -> dict[str, Path]:
             names = ", ".join(path.name for path in paths)
             raise DepthError(
                 f"{data}: which of these is {name}? {names} (name the sets one by one: what is "
-                "learnt, its test images, foreign ones)"
+                "learnt, its test images, out-of-domain ones)"
             )
     return {name: path for name, (path,) in fitting.items()}
 
@@ -214,21 +216,21 @@ class Sets:
 
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config, self.sources = config, sources
-        self._foreign: dict[str, Tensor] = {}
+        self._ood: dict[str, Tensor] = {}
         self._prints: dict[str, str] = {}
 
     def check(
         self,
-        foreign: bool,
-        remark: Callable[[str], object] = lambda _: None,
+        ood: bool,
+        message: Callable[[str], object] = lambda _: None,
         *,
         learnt: bool = False,
     ) -> None:
         """Complain now of what is missing or damaged, not after hours of work.
 
         Args:
-            foreign: Whether images of the other set are learnt as out-of-domain ones.
-            remark: Told, in one line, where this takes long.
+            ood: Whether images of the other set are learnt as out-of-domain ones.
+            message: Told, in one line, where this takes long.
             learnt: Whether to look at training images too, which are decoded before the first step
                 in any case: where finished work is to be dropped before.
         """
@@ -242,27 +244,27 @@ class Sets:
                     'settings do not fit; the data set is "kitti".'
                 )
         self._check_apart(self._part("train"), self._part("test"))
-        for name in self.sources.foreign:
+        for name in self.sources.ood:
             self._part(name)
         other = self.sources.other(self.config)
-        if foreign and other not in self.sources.foreign:
+        if ood and other not in self.sources.ood:
             raise DepthError(
                 f"NWPN (rkl) learns {other} images as out-of-domain ones: give a set of other "
                 f"images by that name (`--foreign {other}=PATH`), or leave NWPN out of the methods."
             )
-        self._check_images(self._strange_images if foreign else None, remark, learnt)
+        self._check_images(self._strange_images if ood else None, message, learnt)
 
     def _check_images(
-        self, strange: DepthImages | None, remark: Callable[[str], object], learnt: bool
+        self, strange: DepthImages | None, message: Callable[[str], object], learnt: bool
     ) -> None:
         """Take the digests of all images, and decode those used after the first training.
 
         Digests are for the record, so that files are read once for both.
         """
-        names = ("train", "test", *self.sources.foreign)
+        names = ("train", "test", *self.sources.ood)
         n_images = sum(len(self._part(name)) for name in names)
         if n_images > _MANY:
-            remark(f"Looking at {n_images} images, for damaged ones among them.")
+            message(f"Looking at {n_images} images, for damaged ones among them.")
         for name in names:
             self._print(name, check=learnt or name != "train")
         if strange is not None:  # most often they are all among those that are scored
@@ -283,7 +285,7 @@ class Sets:
             )
 
     def _part(self, name: str) -> DepthImages:
-        """Images as the settings want them, undecoded: ``train``, ``test``, or a foreign set."""
+        """Open ``train``, ``test`` or an out-of-domain set as the settings want it, undecoded."""
         config, sources = self.config, self.sources
         if name == "train" or (name == "test" and config.holdout > 0):
             whole = sources.open(sources.own, "train")
@@ -299,7 +301,7 @@ class Sets:
             return _first(whole[held], config.n_test)
         if name == "test":
             return _first(sources.open(sources.test or sources.own, "test"), config.n_test)
-        return _first(sources.open(sources.foreign[name], "all"), config.n_test)
+        return _first(sources.open(sources.ood[name], "all"), config.n_test)
 
     @cached_property
     def train(self) -> tuple[Tensor, Tensor]:
@@ -327,11 +329,11 @@ class Sets:
         path = (self.sources.test if part == "test" else None) or self.sources.own
         return DepthError(f"{path}: its images have no depth to learn or to compare with.")
 
-    def foreign(self, name: str) -> Tensor:
+    def ood(self, name: str) -> Tensor:
         """All images of another set, cut and scaled to the size of our own."""
-        if name not in self._foreign:
-            self._foreign[name] = self._prepared(self._part(name), "n_test")
-        return self._foreign[name]
+        if name not in self._ood:
+            self._ood[name] = self._prepared(self._part(name), "n_test")
+        return self._ood[name]
 
     @cached_property
     def _strange(self) -> Tensor:
@@ -340,7 +342,7 @@ class Sets:
 
     @property
     def _strange_images(self) -> DepthImages:
-        path = self.sources.foreign[self.sources.other(self.config)]
+        path = self.sources.ood[self.sources.other(self.config)]
         return _first(self.sources.open(path, "train"), self.config.n_images)
 
     def _prepared(self, images: DepthImages, setting: str) -> Tensor:
@@ -357,12 +359,12 @@ class Sets:
     def _size(self) -> tuple[int, int]:
         return self.config.height, self.config.width
 
-    def training(self, recipe: Recipe, uses_foreign: bool, device: torch.device) -> TrainingSet:
-        """What a recipe is trained on, on a device."""
-        foreign, changes = self._strange if uses_foreign else None, augmentation_for(recipe)
+    def training(self, variant: Variant, uses_ood: bool, device: torch.device) -> TrainingSet:
+        """What a variant is trained on, on a device."""
+        ood, changes = self._strange if uses_ood else None, augmentation_for(variant)
         try:
             with room_for(self._part("train"), self._size, with_depth=True, setting="n_images"):
-                return TrainingSet(*self.train, foreign, changes, device, self.scale)
+                return TrainingSet(*self.train, ood, changes, device, self.scale)
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
@@ -373,11 +375,11 @@ class Sets:
                 "(`n_images`). What is finished is kept."
             ) from error
 
-    def fingerprint(self, *, uses_foreign: bool) -> str:
+    def fingerprint(self, *, uses_ood: bool) -> str:
         """Of the training images and the first weights."""
         parts = [self._own_print, digest(self._weights.encode())]
-        if uses_foreign:
-            parts.append(self._foreign_print)
+        if uses_ood:
+            parts.append(self._ood_print)
         return "-".join(parts)
 
     @cached_property
@@ -385,7 +387,7 @@ class Sets:
         return digest(*(tensor.numpy().data for tensor in self.train))
 
     @cached_property
-    def _foreign_print(self) -> str:
+    def _ood_print(self) -> str:
         return digest(self._strange.numpy().data)
 
     def sizes(self) -> dict[str, Any]:
@@ -393,13 +395,13 @@ class Sets:
         return {
             "n_train": len(self._part("train")),
             "n_test": len(self._part("test")),
-            "foreign": {name: len(self._part(name)) for name in self.sources.foreign},
+            "foreign": {name: len(self._part(name)) for name in self.sources.ood},
         }
 
     def record(self) -> dict[str, Any]:
         """Which images and first weights these are, wherever they lie."""
         weights = self._weights_file
-        names = ("train", "test", *self.sources.foreign)
+        names = ("train", "test", *self.sources.ood)
         return {
             "sources": {name: _plain_text(self._part(name).name) for name in names},
             "weights": self.sources.weights if weights is None else weights.name,
@@ -408,7 +410,7 @@ class Sets:
                 "train": digest_of(self._part("train"), n_whole=16),
                 "train_images": self._print("train"),
                 "test": self.test_print,
-                **{name: self.foreign_print(name) for name in self.sources.foreign},
+                **{name: self.ood_print(name) for name in self.sources.ood},
                 "weights": None if weights is None else digest(weights.read_bytes()),
             },
         }
@@ -418,7 +420,7 @@ class Sets:
         """Digest of the test images and their depth."""
         return self._print("test")
 
-    def foreign_print(self, name: str) -> str:
+    def ood_print(self, name: str) -> str:
         """Digest of the images of another set."""
         return self._print(name)
 

@@ -43,14 +43,14 @@ class MapsOfSet:
 
 
 def read_maps(
-    path: Path, data: Path, foreign: Mapping[str, Path] | None = None
+    path: Path, data: Path, ood: Mapping[str, Path] | None = None
 ) -> dict[str, MapsOfSet]:
     """Maps of all sets that the models were shown, their own first.
 
     Args:
         path: A results file of the depth experiment, with ``.parts`` beside it.
         data: The folder with the sets.
-        foreign: Other sets by name, where they are not in it.
+        ood: Other sets by name, where they are not in it.
 
     Raises:
         NoMaps: Maps are missing.
@@ -62,13 +62,13 @@ def read_maps(
         raise InputError(f"{path}: not a results file: it has no `{missing[0]}`; run it again.")
     own, models = content["dataset"], _models(path, content)
     n_images = len(next(iter(models[own].values())))
-    sets = _sets(path, content, data, dict(foreign or {}), n_images)
+    sets = _sets(path, content, data, dict(ood or {}), n_images)
     pictures, depth = sets.test
     size = next(iter(models[own].values())).prediction.shape[-2:]
     found = {own: MapsOfSet(models[own], _seen(pictures), nearest(depth, size).numpy())}
     for name in models:
         if name != own:
-            found[name] = MapsOfSet(models[name], _seen(sets.foreign(name)))
+            found[name] = MapsOfSet(models[name], _seen(sets.ood(name)))
     return found
 
 
@@ -93,19 +93,19 @@ def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMap
 
 
 def _sets(
-    path: Path, content: dict[str, Any], data: Path, foreign: dict[str, Path], n_images: int
+    path: Path, content: dict[str, Any], data: Path, ood: dict[str, Path], n_images: int
 ) -> Sets:
     """The first images, once all are known to be those of the results."""
     kept = {n: content["config"][n] for n in ("dataset", "height", "width", "n_test", "holdout")}
-    config, sources = Config(**kept), find_sources(data, content["dataset"], foreign)
+    config, sources = Config(**kept), find_sources(data, content["dataset"], ood)
     whole, digests = Sets(config, sources), content["digests"]
     same = {"test": whole.test_print == digests["test"]}
     for name in content["foreign"]:
-        if name not in sources.foreign:
+        if name not in sources.ood:
             raise InputError(
                 f"{data}: no images of {name} there; say where they are (--foreign {name}=PATH)."
             )
-        same[name] = whole.foreign_print(name) == digests[name]
+        same[name] = whole.ood_print(name) == digests[name]
     others = [name for name, is_same in same.items() if not is_same]
     if others:
         raise InputError(f"{data}: other {others[0]} images than those that {path} was made with.")

@@ -26,7 +26,7 @@ from priornet.nn import DenseDepth, Head, make_head, stack_head
 from priornet.nn.dense_depth import EfficientNetLite0
 from priornet.priors import semi_informative_prior
 from priornet.training import linear_ramp, objectives, temperature
-from priornet_paper.depth.config import Recipe
+from priornet_paper.depth.config import Variant
 
 
 class Batch(NamedTuple):
@@ -63,16 +63,16 @@ class Objective(ABC):
     uses_ood = False
     uses_teachers = False
 
-    def __init__(self, recipe: Recipe, scale: Scale) -> None:
-        self.recipe, self.config, self.scale = recipe, recipe.config, scale
+    def __init__(self, variant: Variant, scale: Scale) -> None:
+        self.variant, self.config, self.scale = variant, variant.config, scale
 
     @property
     def make_head(self) -> Callable[[int], Head] | None:
         """Return a function from a number of features to the head; None for a bare output."""
-        kind = METHODS[self.recipe.method].head
+        kind = METHODS[self.variant.method].head
         if kind is None:
             return None
-        settings = {"min_excess": self.config.min_excess} if self.recipe.method == "EnD2" else {}
+        settings = {"min_excess": self.config.min_excess} if self.variant.method == "EnD2" else {}
         n_members = self.config.n_members
         return functools.partial(make_head, kind, n_members=n_members, per_pixel=True, **settings)
 
@@ -188,8 +188,8 @@ class _PriorNetwork(Objective):
 
     uses_ood = True
 
-    def __init__(self, recipe: Recipe, scale: Scale) -> None:
-        super().__init__(recipe, scale)
+    def __init__(self, variant: Variant, scale: Scale) -> None:
+        super().__init__(variant, scale)
         # Two targets of mean 0 and variance 1, as all valid training pixels have together.
         everything = torch.tensor([[-1.0], [1.0]])
         evidence, match = self.config.prior_evidence, self.config.prior_match
@@ -232,9 +232,9 @@ class _Student(Objective):
 
     uses_teachers = True
 
-    def __init__(self, recipe: Recipe, scale: Scale) -> None:
-        super().__init__(recipe, scale)
-        objective = METHODS[recipe.method].objective
+    def __init__(self, variant: Variant, scale: Scale) -> None:
+        super().__init__(variant, scale)
+        objective = METHODS[variant.method].objective
         assert objective is not None
         self.targets: Targets = targets_for(
             objective,
@@ -279,9 +279,9 @@ def _kind_of(method: Method) -> type[Objective]:
 _METHODS = {key: _kind_of(method) for key, method in METHODS.items()}
 
 
-def objective_for(recipe: Recipe, scale: Scale) -> Objective:
+def objective_for(variant: Variant, scale: Scale) -> Objective:
     """Make the objective of a configuration."""
-    return _METHODS[recipe.method](recipe, scale)
+    return _METHODS[variant.method](variant, scale)
 
 
 def build(objective: Objective, weights: str | None) -> DenseDepth:
@@ -302,7 +302,7 @@ def build(objective: Objective, weights: str | None) -> DenseDepth:
             encoder,
             n_decoder=config.n_decoder,
             pretrained=weights,
-            early_split=config.early_split and objective.recipe.method == "MD-EnD",
+            early_split=config.early_split and objective.variant.method == "MD-EnD",
             dropout=0.0 if objective.uses_teachers else config.dropout,
         )
     except (OSError, ValueError) as error:  # of weights and widths that the user chose

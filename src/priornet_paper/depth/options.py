@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from priornet.methods import METHODS
 from priornet_paper.depth.config import (
-    Config,
-    Recipe,
     config_for,
     in_options,
-    recipes,
+    variants,
     with_changes,
 )
 
 if TYPE_CHECKING:
-    from priornet_paper.depth.tasks import Event, Order
+    from priornet_paper.depth.tasks import Event
 
 SPELLINGS = {
     **{method.spelling: method.key for method in METHODS.values()},
@@ -62,9 +59,11 @@ class Options:
     test: Path | None = field(
         default=None, metadata=_about("Its test images, if they are not in --data.")
     )
-    foreign: tuple[str, ...] = field(
+    ood: tuple[str, ...] = field(
         default=(),
-        metadata=_about("Out-of-domain images as NAME=PATH, such as lsun_bedroom=photos/."),
+        metadata=_about(
+            "Out-of-domain images as NAME=PATH, such as lsun_bedroom=photos/.", flag="--foreign"
+        ),
     )
     split: Path | None = field(
         default=None, metadata=_about("Split list of raw KITTI drives, or a folder with lists.")
@@ -140,89 +139,60 @@ class Options:
             raise ValueError(f"no method named; choose from: {', '.join(SPELLINGS)}.")
         return names
 
-    def order(self, config: Config) -> Order:
-        """Find the images, and describe the run for its processes."""
-        from priornet_paper.depth.data import find_sources, named_paths
-        from priornet_paper.depth.machine import fabric_options
-        from priornet_paper.depth.tasks import Order
-
-        weights, others = (
-            None if self.weights == "none" else self.weights,
-            named_paths(self.foreign),
-        )
-        missing: Any = self.missing
-        return Order(
-            config,
-            find_sources(self.data, self.dataset, others, self.test, weights, self.split, missing),
-            self.out / ".parts" / self.path.stem,
-            self.device,
-            fabric_options(self.devices, self.nodes),
-            capture=not self.no_capture,
-            compile=self.compile,
-            until=math.inf if self.minutes is None else time.time() + 60 * self.minutes,
-        )
-
     def unfinished(self, what: str) -> str:
         """Return the message for a run that stopped."""
         same = "the command without --again" if self.again else "the same command"
         return f"{what} What is finished is kept; {same} goes on."
 
 
-@contextmanager
-def _refusing() -> Generator[None]:
-    """Turn errors about what was given into one line each."""
-    from priornet_paper.depth.machine import NotEnoughMemory
-
-    try:
-        yield
-    except (ValueError, NotEnoughMemory, FloatingPointError, ImportError) as error:
-        raise OptionError(in_options(" ".join(str(error).split()))) from error
-
-
-@dataclass(frozen=True)
-class Plan:
-    """An experiment that is ready to run."""
-
-    options: Options
-    order: Order
-    recipes: list[Recipe]
-
-    def run(self, report: Callable[[Event], object]) -> dict[str, Any] | None:
-        """Run it, as :func:`priornet_paper.depth.run.run`.
-
-        Raises:
-            OptionError: It cannot be run; the message is one line.
-        """
-        from priornet_paper.depth.run import run
-
-        options = self.options
-        with _refusing():
-            return run(
-                self.order,
-                self.recipes,
-                options.preset,
-                options.path,
-                workers=options.workers,
-                report=report,
-                again=options.again,
-            )
-
-
-def plan(options: Options) -> Plan:
-    """Plan the experiment that the options describe.
+def run_options(options: Options, report: Callable[[Event], object]) -> dict[str, Any] | None:
+    """Run the experiment that the options describe, as :func:`priornet_paper.depth.run.run`.
 
     Raises:
         OptionError: It cannot be run; the message is one line.
     """
-    from priornet_paper.depth.machine import check_device
+    from priornet_paper.depth.data import find_sources, named_paths
+    from priornet_paper.depth.machine import NotEnoughMemory, check_device, fabric_options
+    from priornet_paper.depth.run import run
+    from priornet_paper.depth.tasks import Plan
 
-    with _refusing():
+    try:
         names = options.names
         check_device(options.device, options.devices, options.nodes, options.workers)
         config = config_for(options.dataset, options.preset)
         config = with_changes(config, options.settings, options.seeds)
-        wanted = recipes(config, names, options.ablation)
-        return Plan(options, options.order(config), wanted)
+        chosen = variants(config, names, options.ablation)
+        weights = None if options.weights == "none" else options.weights
+        missing: Any = options.missing
+        plan = Plan(
+            config,
+            find_sources(
+                options.data,
+                options.dataset,
+                named_paths(options.ood),
+                options.test,
+                weights,
+                options.split,
+                missing,
+            ),
+            options.out / ".parts" / options.path.stem,
+            options.device,
+            fabric_options(options.devices, options.nodes),
+            capture=not options.no_capture,
+            compile=options.compile,
+            until=math.inf if options.minutes is None else time.time() + 60 * options.minutes,
+        )
+        return run(
+            plan,
+            chosen,
+            options.preset,
+            options.path,
+            workers=options.workers,
+            report=report,
+            again=options.again,
+        )
+    except (ValueError, NotEnoughMemory, FloatingPointError, ImportError) as error:
+        raise OptionError(in_options(" ".join(str(error).split()))) from error
 
 
 def _name_of(spelling: str) -> str:

@@ -1,4 +1,4 @@
-"""All methods and seeds of a data set: jobs in their order, then one results file."""
+"""All methods and seeds of a data set: jobs in their plan, then one results file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from priornet.depth import DepthError
 from priornet.evaluation import check_summaries, provenance_of
-from priornet_paper.depth.config import METHODS, STUDENTS, Config, Recipe
+from priornet_paper.depth.config import METHODS, STUDENTS, Config, Variant
 from priornet_paper.depth.data import Sets, same_digests
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.score import over_seeds
-from priornet_paper.depth.tasks import Event, Order, Task, scores_of, together, with_needs
-from priornet_paper.depth.work import Workshop
+from priornet_paper.depth.tasks import Event, Plan, Task, scores_of, together, with_needs
+from priornet_paper.depth.work import Worker
 from priornet_paper.runs.gpu_sharing import shared_gpu
 from priornet_paper.runs.jobs import Job, Report, Watch, run_jobs
 from priornet_paper.runs.store import merge_results, read_finished, write_merged
@@ -29,8 +29,8 @@ def file_name(dataset: str, preset: str) -> str:
 
 
 def run(
-    order: Order,
-    recipes: Sequence[Recipe],
+    plan: Plan,
+    variants: Sequence[Variant],
     preset: str,
     path: Path,
     *,
@@ -44,8 +44,8 @@ def run(
     a training too. The file keeps other methods, as far as new results would be the same.
 
     Args:
-        order: Settings, images, folder of finished parts, device.
-        recipes: Methods to train and score.
+        plan: Settings, images, folder of finished parts, device.
+        variants: Methods to train and score.
         preset: Name of the preset, for the record.
         path: The results file.
         workers: Processes that train side by side on the same device.
@@ -58,12 +58,12 @@ def run(
     """
 
     def message(text: str) -> None:
-        report(Event("", remark=text))
+        report(Event("", message=text))
 
     # One of several machines may lack the file; they agree on the finished parts instead.
-    if not again and order.fabric.get("num_nodes", 1) == 1:
+    if not again and plan.fabric.get("num_nodes", 1) == 1:
         try:
-            kept = finished(path, order, recipes)
+            kept = finished(path, plan, variants)
         except DepthError:  # about the images, not about the file
             raise
         except ValueError as error:
@@ -72,62 +72,62 @@ def run(
         if kept is not None:
             message(f"{path}: finished already (--again to repeat it).")
             return kept
-    results = train_and_score(order, recipes, preset, workers=workers, report=report, again=again)
+    results = train_and_score(plan, variants, preset, workers=workers, report=report, again=again)
     if not results:
         return results
     return write_merged(path, results, merged, message)
 
 
 def train_and_score(
-    order: Order,
-    recipes: Sequence[Recipe],
+    plan: Plan,
+    variants: Sequence[Variant],
     preset: str,
     *,
     workers: int = 1,
     report: Callable[[Event], object] = lambda _: None,
     again: bool = False,
 ) -> dict[str, Any] | None:
-    """Train and score every recipe with every seed: see :func:`run`, which also writes a file."""
-    workshop = Workshop(order, report)
-    workshop.sets.check(
-        any(recipe.method == "NWPN" for recipe in recipes),
-        lambda text: report(Event("", remark=text)),
+    """Train and score every variant with every seed: see :func:`run`, which also writes a file."""
+    worker = Worker(plan, report)
+    worker.sets.check(
+        any(variant.method == "NWPN" for variant in variants),
+        lambda text: report(Event("", message=text)),
         learnt=again,
     )
     if again:
         # Before processes that share batches wait for each other: no other one is at work yet.
-        for task in with_needs(scores_of(recipes)):
-            workshop.parts.forget(task)
-    wanted = scores_of(recipes)
-    kept = workshop.agreed(lambda: {task.key: workshop.parts.finished(task) for task in wanted})
+        for task in with_needs(scores_of(variants)):
+            worker.parts.forget(task)
+    wanted = scores_of(variants)
+    kept = worker.agreed(lambda: {task.key: worker.parts.finished(task) for task in wanted})
     # The trainings behind a finished score need not be done again, even if their weights are lost.
     tasks = with_needs([task for task in wanted if kept[task.key] is None])
-    tasks = together(tasks, _n_groups(order, workers))
-    made = _do_all(workshop, tasks, workers)
+    tasks = together(tasks, _n_groups(plan, workers))
+    made = _do_all(worker, tasks, workers)
     if made is None:
         return None
-    if order.fabric and not workshop.fabric.is_global_zero:
+    if plan.fabric and not worker.fabric.is_global_zero:
         return {}
     scores = {key: part for key, part in kept.items() if part is not None}
     scores |= {key: part for (kind, key), part in made.items() if kind == "score"}
-    return _results(workshop, recipes, preset, scores)
+    return _results(worker, variants, preset, scores)
 
 
-def _n_groups(order: Order, workers: int) -> int:
+def _n_groups(plan: Plan, workers: int) -> int:
     """Return the number of trainings for the students of a seed.
 
     A single one asks their teachers least often, but uses one processor where several could work;
     a GPU is busy with a few processes already (benchmarks/README.md).
     """
-    return -(-workers // len(order.config.seeds)) if order.device == "cpu" else 1
+    return -(-workers // len(plan.config.seeds)) if plan.device == "cpu" else 1
 
 
 Made = dict[tuple[str, str], dict[str, Any]]
 
 
-def _do_all(workshop: Workshop, tasks: Sequence[Task], workers: int) -> Made | None:
+def _do_all(worker: Worker, tasks: Sequence[Task], workers: int) -> Made | None:
     """Do all tasks; return their parts by kind and key, or None if the time was up first."""
-    order = workshop.order
+    plan = worker.plan
     side_by_side = min(workers, len(tasks)) > 1
     parts: Made = {}
     unfinished: list[Task] = []
@@ -140,19 +140,19 @@ def _do_all(workshop: Workshop, tasks: Sequence[Task], workers: int) -> Made | N
             parts[task.kind, task.key] = part
 
     def stop() -> bool:
-        is_late = order.is_late if side_by_side else workshop.fabric.broadcast(order.is_late)
+        is_late = plan.is_late if side_by_side else worker.fabric.broadcast(plan.is_late)
         return bool(unfinished) or is_late
 
     # A student's score waits for the training that the student is part of.
     part_of = {_name(one): _name(task) for task in tasks for one in task.each}
-    own = None if side_by_side else workshop
+    own = None if side_by_side else worker
     jobs = [
         Job(_name(task), _Work(task, own), tuple(part_of[_name(n)] for n in task.needs))
         for task in tasks
     ]
-    start = partial(_open_workshop, order) if side_by_side else None
-    watch = Watch(lambda _, event: workshop.report(event), done, start, stop)
-    with shared_gpu(order.device, workers if side_by_side else 1):
+    start = partial(_start_worker, plan) if side_by_side else None
+    watch = Watch(lambda _, event: worker.report(event), done, start, stop)
+    with shared_gpu(plan.device, workers if side_by_side else 1):
         run_jobs(jobs, workers, watch)
     return parts if len(parts) == len(tasks) else None
 
@@ -163,32 +163,32 @@ def _name(task: Task) -> str:
 
 @dataclass(frozen=True)
 class _Work:
-    """A task, done in a workshop, or in that of the process that it is in."""
+    """A task, done in a worker, or in that of the process that it is in."""
 
     task: Task
-    workshop: Workshop | None = None
+    worker: Worker | None = None
 
     def __call__(self, needed: Mapping[str, Any], report: Report) -> dict[str, Any] | None:
-        workshop = self.workshop or _workshop
-        assert workshop is not None
-        if self.workshop is None:
-            workshop.report = report
-        return workshop.do(self.task)
+        worker = self.worker or _worker
+        assert worker is not None
+        if self.worker is None:
+            worker.report = report
+        return worker.do(self.task)
 
 
-def _open_workshop(order: Order) -> None:
-    global _workshop
-    _workshop = Workshop(order)
+def _start_worker(plan: Plan) -> None:
+    global _worker
+    _worker = Worker(plan)
 
 
-_workshop: Workshop | None = None
+_worker: Worker | None = None
 
 
 # -- results --------------------------------------------------------------------------------------
 
 
-def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, Any] | None:
-    """Read results of these settings, images and recipes; return None if there are none.
+def finished(path: Path, plan: Plan, variants: Sequence[Variant]) -> dict[str, Any] | None:
+    """Read results of these settings, images and variants; return None if there are none.
 
     Raises:
         ValueError: The file is there but is no results file.
@@ -197,16 +197,16 @@ def finished(path: Path, order: Order, recipes: Sequence[Recipe]) -> dict[str, A
     def is_wanted(found: dict[str, Any]) -> bool:
         known = found["methods"].keys() | found["variants"].keys()
         check_summaries([found["methods"], found["variants"]])
-        same = found.get("protocol") == _protocol(order.config)
-        same &= _are_settings(found["config"], order.config)
-        same &= {recipe.name for recipe in recipes} <= known
+        same = found.get("protocol") == _protocol(plan.config)
+        same &= _are_settings(found["config"], plan.config)
+        same &= {variant.name for variant in variants} <= known
         dict(found.get("digests", {}))
         return same
 
     found = read_finished(path, is_wanted)
     if found is None:  # images come last, for all of them are read
         return None
-    wanted = Sets(order.config, order.sources).record()["digests"]
+    wanted = Sets(plan.config, plan.sources).record()["digests"]
     return found if same_digests(found.get("digests", {}), wanted) else None
 
 
@@ -273,16 +273,16 @@ def _method(name: str) -> str:
 
 
 def _results(
-    workshop: Workshop, recipes: Sequence[Recipe], preset: str, scores: dict[str, dict[str, Any]]
+    worker: Worker, variants: Sequence[Variant], preset: str, scores: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    config = workshop.order.config
+    config = worker.plan.config
     groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
-    for recipe in recipes:
-        own = [scores[f"{recipe.name}.{seed}"] for seed in recipe.config.seeds]
-        groups["variants" if recipe.is_variant else "methods"][recipe.name] = {
+    for variant in variants:
+        own = [scores[f"{variant.name}.{seed}"] for seed in variant.config.seeds]
+        groups["variants" if variant.is_variant else "methods"][variant.name] = {
             **over_seeds([part["result"] for part in own]),
             "training": [part["training"] for part in own],
-            "settings": _changes(recipe, config),
+            "settings": _changes(variant, config),
             "seconds": round(sum(_seconds(part) for part in own), 1),
             "device": _devices_of(own),
             **provenance_of(own),
@@ -292,8 +292,8 @@ def _results(
         "preset": preset,
         "config": config.to_json(),
         "protocol": _protocol(config),
-        **workshop.sets.sizes(),
-        **workshop.sets.record(),
+        **worker.sets.sizes(),
+        **worker.sets.record(),
         **groups,
         "seconds": _total_seconds(groups),
         "device": _devices_of(list(scores.values())),
@@ -324,7 +324,7 @@ def _devices_of(parts: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(sorted({part["device"] for part in parts}))
 
 
-def _changes(recipe: Recipe, config: Any) -> dict[str, Any]:
+def _changes(variant: Variant, config: Any) -> dict[str, Any]:
     """Return the settings in which a variant differs."""
-    own, base = recipe.config.to_json(), config.to_json()
+    own, base = variant.config.to_json(), config.to_json()
     return {name: value for name, value in own.items() if value != base[name]}

@@ -380,7 +380,7 @@ class Scoring:
         return {name: whole[name].float() for name in ("prediction", "total_variance", "epkl")}
 
     def _ood_images(self) -> Iterator[tuple[str, Tensor]]:
-        return ((name, self.sets.foreign(name)) for name in self.ood)
+        return ((name, self.sets.ood(name)) for name in self.ood)
 
     def _measured(
         self,

@@ -1,4 +1,4 @@
-"""The tasks of an experiment in their order, the settings of its processes, and their events."""
+"""The tasks of an experiment in their plan, the settings of its processes, and their events."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from priornet_paper.depth.config import STUDENTS, Config, Recipe
+from priornet_paper.depth.config import STUDENTS, Config, Variant
 from priornet_paper.depth.data import Sources
 
 
 @dataclass(frozen=True)
-class Order:
+class Plan:
     """All that the processes of a run must know."""
 
     config: Config
@@ -55,50 +55,50 @@ class Task(NamedTuple):
     """One training, or the scoring of one model."""
 
     kind: Literal["train", "score"]
-    recipe: Recipe
+    variant: Variant
     seed: int
     member: int = 0
-    beside: tuple[Recipe, ...] = ()
+    beside: tuple[Variant, ...] = ()
     """Other students of the same teachers, which are trained in the same steps."""
 
     @property
     def each(self) -> list[Task]:
         """The training of every one of them by itself."""
-        return [self._replace(recipe=r, beside=()) for r in (self.recipe, *self.beside)]
+        return [self._replace(variant=r, beside=()) for r in (self.variant, *self.beside)]
 
     @property
     def key(self) -> str:
         """Its name, as in file names."""
-        member = f".{self.member}" if self.kind == "train" and self.recipe.name == "Single" else ""
-        return f"{self.recipe.name}.{self.seed}{member}"
+        member = f".{self.member}" if self.kind == "train" and self.variant.name == "Single" else ""
+        return f"{self.variant.name}.{self.seed}{member}"
 
     @property
     def needs(self) -> list[Task]:
         """Trainings that must be finished before."""
-        method, members = self.recipe.method, list[Task]()
+        method, members = self.variant.method, list[Task]()
         if method == "ENSM" or method in STUDENTS:
-            single = Recipe("Single", "Single", self.recipe.config)
-            count = self.recipe.config.n_members
+            single = Variant("Single", "Single", self.variant.config)
+            count = self.variant.config.n_members
             members = [Task("train", single, self.seed, m) for m in range(count)]
         if self.kind == "score" and method != "ENSM":
-            members = [Task("train", self.recipe, self.seed), *members]
+            members = [Task("train", self.variant, self.seed), *members]
         return members
 
 
 class Event(NamedTuple):
-    """How far a task is; a remark where something should be known."""
+    """How far a task is; a message where something should be known."""
 
     key: str
     epoch: int = 0
     n_epochs: int = 0
     loss: float = math.nan
-    remark: str = ""
+    message: str = ""
 
 
-def scores_of(recipes: Sequence[Recipe]) -> list[Task]:
+def scores_of(variants: Sequence[Variant]) -> list[Task]:
     """List the scores of the results, seed by seed: an unfinished run then has whole seeds."""
-    seeds = dict.fromkeys(seed for recipe in recipes for seed in recipe.config.seeds)
-    return [Task("score", r, seed) for seed in seeds for r in recipes if seed in r.config.seeds]
+    seeds = dict.fromkeys(seed for variant in variants for seed in variant.config.seeds)
+    return [Task("score", r, seed) for seed in seeds for r in variants if seed in r.config.seeds]
 
 
 def with_needs(scores: Sequence[Task]) -> list[Task]:
@@ -119,10 +119,10 @@ def together(tasks: Sequence[Task], n_groups: int = 1) -> list[Task]:
     """
     by_teachers: dict[str, list[Task]] = {}
     for task in tasks:
-        if task.kind == "train" and task.recipe.method in STUDENTS:
-            key = [task.seed, task.recipe.config.settings_shared_by_students(task.recipe.method)]
+        if task.kind == "train" and task.variant.method in STUDENTS:
+            key = [task.seed, task.variant.config.settings_shared_by_students(task.variant.method)]
             by_teachers.setdefault(json.dumps(key, sort_keys=True), []).append(task)
     groups = [found[i::n_groups] for found in by_teachers.values() for i in range(n_groups)]
-    beside = {first: tuple(task.recipe for task in more) for first, *more in filter(None, groups)}
+    beside = {first: tuple(task.variant for task in more) for first, *more in filter(None, groups)}
     joined = {task for _, *more in filter(None, groups) for task in more}
     return [task._replace(beside=beside.get(task, ())) for task in tasks if task not in joined]

@@ -106,8 +106,8 @@ class _Run:
     ) -> None:
         self.fabric, self.trainees, self.data, self.training = fabric, trainees, data, training
         self.config = config = trainees[0].objective.config
-        recipes = [trainee.objective.recipe for trainee in trainees]
-        (self.n_epochs,) = {recipe.config.epochs_of(recipe.method) for recipe in recipes}
+        variants = [trainee.objective.variant for trainee in trainees]
+        (self.n_epochs,) = {variant.config.epochs_of(variant.method) for variant in variants}
         self.n_steps = data.n_steps(config.batch)
         self.share = Share(fabric.global_rank, fabric.world_size)
         size = min(config.batch, len(data))
@@ -183,7 +183,7 @@ class _Run:
         for trainee, loss in zip(self.trainees, losses, strict=True):
             if not math.isfinite(loss):
                 raise FloatingPointError(
-                    f"{trainee.objective.recipe.name}, seed {seed}: the loss of epoch {epoch + 1} "
+                    f"{trainee.objective.variant.name}, seed {seed}: the loss of epoch {epoch + 1} "
                     f"is {loss}; a lower `learning_rate` or `clip` may help."
                 )
         return losses

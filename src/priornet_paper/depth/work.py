@@ -25,7 +25,7 @@ from priornet.depth import depth_record
 from priornet.distill import start_as_member
 from priornet.evaluation import provenance, provenance_of
 from priornet.nn import DenseDepth, TensorFile, read_tensors, write_tensors
-from priornet_paper.depth.config import STUDENTS, Recipe
+from priornet_paper.depth.config import STUDENTS, Variant
 from priornet_paper.depth.data import Sets
 from priornet_paper.depth.machine import (
     NotEnoughMemory,
@@ -38,7 +38,7 @@ from priornet_paper.depth.machine import (
 from priornet_paper.depth.methods import Objective, Scale, build, objective_for
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.score import Predict, Scoring
-from priornet_paper.depth.tasks import Event, Order, Task
+from priornet_paper.depth.tasks import Event, Plan, Task
 from priornet_paper.depth.train import Tick, Training, train
 from priornet_paper.depth.trainee import Checkpoints, Trainee
 from priornet_paper.runs.store import Store, fingerprint
@@ -49,33 +49,33 @@ _Found = TypeVar("_Found")
 
 
 class Parts:
-    """Trained weights and scores in the folder of an order.
+    """Trained weights and scores in the folder of an plan.
 
     Args:
-        order: Folder and settings.
+        plan: Folder and settings.
         sets: Images.
         message: Called with one line about each part that cannot be used.
     """
 
-    def __init__(self, order: Order, sets: Sets, message: Callable[[str], object]) -> None:
-        self.order, self.sets = order, sets
-        self.store = Store(order.folder, message)
+    def __init__(self, plan: Plan, sets: Sets, message: Callable[[str], object]) -> None:
+        self.plan, self.sets = plan, sets
+        self.store = Store(plan.folder, message)
 
     def fingerprint(self, task: Task) -> str:
         """Return the fingerprint of everything that the outcome of a task depends on."""
-        recipe = task.recipe
-        own: list[Any] = [task.kind, recipe.config.settings_of(recipe.method), task.seed]
+        variant = task.variant
+        own: list[Any] = [task.kind, variant.config.settings_of(variant.method), task.seed]
         if task.kind == "train":
-            uses_ood = objective_for(recipe, Scale(0.0, 1.0)).uses_ood
-            own += [task.member, self.sets.fingerprint(uses_foreign=uses_ood)]
+            uses_ood = objective_for(variant, Scale(0.0, 1.0)).uses_ood
+            own += [task.member, self.sets.fingerprint(uses_ood=uses_ood)]
         else:
-            config = recipe.config
+            config = variant.config
             protocol = PROTOCOLS[config.dataset].record((config.height, config.width))
-            ood = {name: self.sets.foreign_print(name) for name in self.ood_sets_of(recipe)}
+            ood = {name: self.sets.ood_print(name) for name in self.ood_sets_of(variant)}
             own += [config.n_test, self.sets.test_print, ood, protocol]
-            own.append(self.order.information_draws)
+            own.append(self.plan.information_draws)
             # Older scores of ensembles lack those of the members.
-            own += ["members"] if recipe.method == "ENSM" else []
+            own += ["members"] if variant.method == "ENSM" else []
         own += [self.fingerprint(needed) for needed in task.needs]
         return fingerprint(own)
 
@@ -99,7 +99,7 @@ class Parts:
 
     def checkpoints(self, task: Task) -> Path:
         """Return the folder of an unfinished training."""
-        return self.order.folder / "checkpoints" / task.key
+        return self.plan.folder / "checkpoints" / task.key
 
     def forget(self, task: Task) -> None:
         """Remove a task's files, finished or not."""
@@ -107,30 +107,30 @@ class Parts:
         if task.kind == "train":
             shutil.rmtree(self.checkpoints(task), ignore_errors=True)
 
-    def ood_sets_of(self, recipe: Recipe) -> list[str]:
+    def ood_sets_of(self, variant: Variant) -> list[str]:
         """List the out-of-domain sets of a model: a prior network has learnt one of them."""
-        other = self.order.sources.other(recipe.config) if recipe.method == "NWPN" else ""
-        return [name for name in self.order.sources.foreign if name != other]
+        other = self.plan.sources.other(variant.config) if variant.method == "NWPN" else ""
+        return [name for name in self.plan.sources.ood if name != other]
 
 
-class Workshop:
+class Worker:
     """Trains networks and scores models, one task after the other; images are read once.
 
     Args:
-        order: Settings, images, folder, device.
+        plan: Settings, images, folder, device.
         report: Called with every epoch and every message.
     """
 
-    def __init__(self, order: Order, report: Callable[[Event], object] = lambda _: None) -> None:
-        self.order, self.report = order, report
-        self.sets = Sets(order.config, order.sources)
-        self.parts = Parts(order, self.sets, self._message)
+    def __init__(self, plan: Plan, report: Callable[[Event], object] = lambda _: None) -> None:
+        self.plan, self.report = plan, report
+        self.sets = Sets(plan.config, plan.sources)
+        self.parts = Parts(plan, self.sets, self._message)
 
     @cached_property
     def fabric(self) -> Any:
         """Launch Fabric."""
         with getting_the_gpu():
-            fabric = make_fabric(self.order.device, **self.order.fabric)
+            fabric = make_fabric(self.plan.device, **self.plan.fabric)
             fabric.launch()
             torch.empty(1, device=fabric.device)  # a GPU that others hold says so now
         if fabric.world_size > 1:
@@ -142,7 +142,7 @@ class Workshop:
 
         All of these processes must call it: the others may be on machines without the folder.
         """
-        if not self.order.fabric:
+        if not self.plan.fabric:
             return find()
         return self.fabric.broadcast(find() if self.fabric.is_global_zero else None)
 
@@ -152,7 +152,7 @@ class Workshop:
         Of processes that share a batch only the first one scores; the others return nothing.
         """
         if task.kind == "score":
-            if self.order.fabric and not self.fabric.is_global_zero:
+            if self.plan.fabric and not self.fabric.is_global_zero:
                 return {}
             return self.parts.finished(task) or self._score(task)
         found = self.agreed(lambda: [self.parts.finished(one) for one in task.each])
@@ -160,7 +160,7 @@ class Workshop:
         return self._train(missing) if missing else found[0]
 
     def _message(self, text: str) -> None:
-        self.report(Event("", remark=text))
+        self.report(Event("", message=text))
 
     # -- training ---------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Workshop:
         made, failed = dict[Task, dict[str, Any]](), None
         for task in tasks:
             free_memory()
-            if self.fabric.broadcast(self.order.is_late):
+            if self.fabric.broadcast(self.plan.is_late):
                 return None
             try:
                 now = self._train_together([task])
@@ -219,8 +219,8 @@ class Workshop:
         """Train one network, or students of one ensemble."""
         first, device = tasks[0], self.fabric.device  # before images are decoded: it may be taken
         seed = _training_seed(first.seed, first.member)
-        objectives = [objective_for(task.recipe, self.sets.scale) for task in tasks]
-        data = self.sets.training(first.recipe, objectives[0].uses_ood, device)
+        objectives = [objective_for(task.variant, self.sets.scale) for task in tasks]
+        data = self.sets.training(first.variant, objectives[0].uses_ood, device)
         teachers = [
             self._load(needed, self.agreed(partial(read_tensors, self.parts.path(needed))))
             for needed in first.needs
@@ -234,11 +234,11 @@ class Workshop:
         ]
         training = Training(
             seed,
-            self.order.capture,
-            self.order.compile,
+            self.plan.capture,
+            self.plan.compile,
             progress=lambda tick: self._tick(tasks, tick),
             message=self._message,
-            stop=lambda: self.order.is_late,
+            stop=lambda: self.plan.is_late,
         )
 
         self._with_room(tasks, partial(train, self.fabric, trainees, data, training, teachers))
@@ -253,7 +253,7 @@ class Workshop:
     def _built(self, objective: Objective, seed: int, teachers: Sequence[DenseDepth]) -> DenseDepth:
         """Build a network with its first weights, which a student may take from a teacher."""
         torch.manual_seed(seed)
-        network = build(objective, self.order.sources.weights)
+        network = build(objective, self.plan.sources.weights)
         if teachers and objective.config.student_start == "member":
             start_as_member(network, teachers[0])
         return network
@@ -261,8 +261,8 @@ class Workshop:
     def _keep(self, task: Task, trainee: Trainee) -> dict[str, Any]:
         """Write a trained network with its record."""
         # Units for `priornet export`; those of DD are the network's own.
-        scale = Scale(0.0, 1.0) if task.recipe.method == "DD" else self.sets.scale
-        size = (task.recipe.config.height, task.recipe.config.width)
+        scale = Scale(0.0, 1.0) if task.variant.method == "DD" else self.sets.scale
+        size = (task.variant.config.height, task.variant.config.width)
         record = {
             "losses": trainee.losses,
             "seconds": round(trainee.seconds, 2),
@@ -286,26 +286,26 @@ class Workshop:
             return
         # Outside the handler: the error would hold on to the memory of the step that failed.
         free_memory()
-        task, config = tasks[0], tasks[0].recipe.config
+        task, config = tasks[0], tasks[0].variant.config
         if len(tasks) > 1 and self.fabric.world_size == 1:  # others would wait for this process
             raise _TooManyTogether("Memory does not suffice.")
 
         def probe(smaller: int) -> None:
-            self._one_step(replace(task.recipe, config=replace(config, batch=smaller)))
+            self._one_step(replace(task.variant, config=replace(config, batch=smaller)))
 
         fits = fitting_batch(probe, config.batch)
         raise NotEnoughMemory(task.key, config.batch, fits, torch.cuda.get_device_name())
 
-    def _one_step(self, recipe: Recipe) -> None:
+    def _one_step(self, variant: Variant) -> None:
         """Do one training step that leaves no trace, to see if it fits in memory."""
-        objective = objective_for(recipe, self.sets.scale)
-        data = self.sets.training(recipe, objective.uses_ood, self.fabric.device)
-        first = slice(recipe.config.batch)
+        objective = objective_for(variant, self.sets.scale)
+        data = self.sets.training(variant, objective.uses_ood, self.fabric.device)
+        first = slice(variant.config.batch)
         data.images, data.depth = data.images[first], data.depth[first]
         network, teachers = build(objective, None), list[DenseDepth]()
         if objective.uses_teachers:
-            single = objective_for(Recipe("Single", "Single", recipe.config), self.sets.scale)
-            count = recipe.config.n_members
+            single = objective_for(Variant("Single", "Single", variant.config), self.sets.scale)
+            count = variant.config.n_members
             teachers = [self._placed(build(single, None)) for _ in range(count)]
         with TemporaryDirectory() as nowhere:
             once = Training(0, capture=False, stop=lambda: True)
@@ -317,7 +317,7 @@ class Workshop:
             self.report(Event(task.key, tick.epoch, tick.n_epochs, loss))
 
     def _load(self, task: Task, found: TensorFile) -> DenseDepth:
-        network = build(objective_for(task.recipe, self.sets.scale), None)
+        network = build(objective_for(task.variant, self.sets.scale), None)
         network.load_state_dict(found.tensors)
         return self._placed(network)
 
@@ -328,17 +328,17 @@ class Workshop:
 
     # -- scoring ----------------------------------------------------------------------------------
 
-    def _networks(self, recipe: Recipe, seed: int) -> list[DenseDepth]:
+    def _networks(self, variant: Variant, seed: int) -> list[DenseDepth]:
         """Load the networks of a trained model."""
-        return [self.network(task) for task in _networks_of(Task("score", recipe, seed))]
+        return [self.network(task) for task in _networks_of(Task("score", variant, seed))]
 
     def network(self, task: Task) -> DenseDepth:
         """Load a trained network."""
         return self._load(task, read_tensors(self.parts.path(task)))
 
-    def _model(self, recipe: Recipe, networks: Sequence[nn.Module]) -> Predict:
+    def _model(self, variant: Variant, networks: Sequence[nn.Module]) -> Predict:
         """Return a trained model: images in [0, 1] to its belief in metres."""
-        objective = objective_for(recipe, self.sets.scale)
+        objective = objective_for(variant, self.sets.scale)
 
         def predict(images: Tensor) -> Any:
             return objective.belief(networks, images.to(memory_format=torch.channels_last))
@@ -349,47 +349,47 @@ class Workshop:
         started = time.perf_counter()
         result = self._scores(task)
         trained = [read_tensors(self.parts.path(one)).state for one in _networks_of(task)]
-        is_gpu = self.order.device == "cuda"
+        is_gpu = self.plan.device == "cuda"
         record = {
             "result": result,
             "training": [
                 {name: state[name] for name in ("losses", "seconds")} for state in trained
             ],
             "seconds": round(time.perf_counter() - started, 2),
-            "device": torch.cuda.get_device_name() if is_gpu else self.order.device,
+            "device": torch.cuda.get_device_name() if is_gpu else self.plan.device,
             **provenance_of([provenance(), *trained]),
         }
         return self.parts.write(task, record)
 
     def _scores(self, task: Task) -> dict[str, Any]:
         """Compute the scores of a model, and write its maps if figures show them."""
-        recipe, seed = task.recipe, task.seed
-        networks, teacher = self._networks(recipe, seed), None
-        predict = self._model(recipe, networks)
-        if recipe.method in STUDENTS:
-            ensemble = Recipe("ENSM", "ENSM", recipe.config)
+        variant, seed = task.variant, task.seed
+        networks, teacher = self._networks(variant, seed), None
+        predict = self._model(variant, networks)
+        if variant.method in STUDENTS:
+            ensemble = Variant("ENSM", "ENSM", variant.config)
             teacher = self._model(ensemble, self._networks(ensemble, seed))
         scoring = Scoring(
             self.sets,
-            PROTOCOLS[recipe.config.dataset],
-            self.parts.ood_sets_of(recipe),
+            PROTOCOLS[variant.config.dataset],
+            self.parts.ood_sets_of(variant),
             self.fabric.device,
-            self.order.information_draws,
+            self.plan.information_draws,
             lambda text: self._message(f"{task.key}: {text}"),
         )
-        result = scoring.result(predict, has_belief=recipe.method != "DD", teacher=teacher)
-        if recipe.method == "ENSM":
-            members = [self._model(recipe, [network]) for network in networks]
+        result = scoring.result(predict, has_belief=variant.method != "DD", teacher=teacher)
+        if variant.method == "ENSM":
+            members = [self._model(variant, [network]) for network in networks]
             result["members"] = scoring.members(members)
-        if recipe.name in _MAPS and seed == recipe.config.seeds[0]:
-            maps = scoring.maps(predict, recipe.config.dataset)
+        if variant.name in _MAPS and seed == variant.config.seeds[0]:
+            maps = scoring.maps(predict, variant.config.dataset)
             write_tensors(self.parts.path(task).with_suffix(".maps.safetensors"), maps, {})
         return result
 
 
 def _networks_of(score: Task) -> list[Task]:
     """List the trainings of a model's own networks; a student's teachers are not its own."""
-    return score.needs if score.recipe.method == "ENSM" else score.needs[:1]
+    return score.needs if score.variant.method == "ENSM" else score.needs[:1]
 
 
 def _leave_group() -> None:

@@ -8,7 +8,7 @@ import pytest
 from _depth_files import write_pairs, write_split
 from priornet_paper.depth.config import PRESETS
 from priornet_paper.depth.data import find_sources
-from priornet_paper.depth.tasks import Order
+from priornet_paper.depth.tasks import Plan
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def photographs(tmp_path_factory):
 
 
 @pytest.fixture
-def order(photographs, tmp_path):
+def plan(photographs, tmp_path):
     config = replace(
         PRESETS["smoke"],
         n_decoder=16,
@@ -37,7 +37,7 @@ def order(photographs, tmp_path):
         n_test=None,
         norm="batch",  # there are no weights whose statistics could be kept
     )
-    return Order(config, find_sources(photographs, "nyu"), tmp_path / "parts", information_draws=1)
+    return Plan(config, find_sources(photographs, "nyu"), tmp_path / "parts", information_draws=1)
 
 
 @pytest.fixture(autouse=True)

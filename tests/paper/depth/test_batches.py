@@ -21,7 +21,7 @@ from priornet_paper.depth.batches import (
     replace_by_ood,
     rotate,
 )
-from priornet_paper.depth.config import Config, recipes
+from priornet_paper.depth.config import Config, variants
 from priornet_paper.depth.machine import Share
 
 CPU = torch.device("cpu")
@@ -143,7 +143,7 @@ def depth(generator):
 
 def change(name="Single", **settings):
     """The augmentation, as a function whose results may be anything."""
-    made: Any = augmentation_for(recipes(replace(Config(), **settings), [name])[0])
+    made: Any = augmentation_for(variants(replace(Config(), **settings), [name])[0])
     return made
 
 
@@ -170,7 +170,7 @@ def test_the_same_draws_give_the_same_images(images, depth, settings):
     assert 0 <= one[0].min() <= one[0].max() <= 1
 
 
-def test_foreign_images_have_no_depth(images):
+def test_ood_images_have_no_depth(images):
     found, none = change(jitter=0.3, zoom=1.5)(images, None, source())
     assert none is None
     assert found.shape == images.shape

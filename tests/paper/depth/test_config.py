@@ -13,7 +13,7 @@ from priornet_paper.depth.config import (
     Config,
     config_for,
     in_options,
-    recipes,
+    variants,
     with_changes,
 )
 
@@ -144,7 +144,7 @@ def test_messages_name_the_options_of_the_command_line(message, shown):
 
 def test_recipes_of_variants():
     names = ["NWPN", "EnD2-T10", "EnD2-proxy"]
-    found = {r.name: r for r in recipes(Config(), names, ablation=True)}
+    found = {r.name: r for r in variants(Config(), names, ablation=True)}
     assert list(found) == [
         "EnD2-T10",
         "EnD2-proxy",
@@ -165,4 +165,4 @@ def test_recipes_of_variants():
 @pytest.mark.parametrize("name", ["end2", "NWPN-gmany", "NWPN-g-1", "Single-g1"])
 def test_unknown_methods_are_refused(name):
     with pytest.raises(ValueError, match=f'unknown method "{name}"; choose from: DD, Single'):
-        recipes(Config(), [name])
+        variants(Config(), [name])

@@ -13,7 +13,7 @@ from PIL import Image
 from _depth_files import codes, encoded, photograph, write_pairs
 from priornet.depth import DepthError, DepthImages, open_depth
 from priornet_paper.depth import data as module
-from priornet_paper.depth.config import config_for, recipes
+from priornet_paper.depth.config import config_for, variants
 from priornet_paper.depth.data import Sets, Sources, digest, digest_of, find_sources
 
 
@@ -65,20 +65,20 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def sets(order):
-    return Sets(order.config, order.sources)
+def sets(plan):
+    return Sets(plan.config, plan.sources)
 
 
 def test_sets_are_found_by_how_their_names_begin(photographs):
     found = find_sources(photographs, "kitti")
     assert found.own == photographs / "kitti_small"
-    assert found.foreign == {
+    assert found.ood == {
         "nyu": photographs / "nyu_small",
         "lsun_bedroom": photographs / "lsun_small",
     }
     only = find_sources(photographs / "nyu_small", "nyu", {"church": photographs / "lsun_small"})
     assert only.own == photographs / "nyu_small"
-    assert list(only.foreign) == ["church"]
+    assert list(only.ood) == ["church"]
 
 
 def test_what_is_not_there_is_named(photographs, tmp_path):
@@ -105,8 +105,10 @@ def test_a_folder_of_drives_is_a_set_whatever_its_parts_are_called(tmp_path):
         find_sources(tmp_path, "nyu")
 
 
-def test_a_foreign_set_has_a_name_of_its_own(photographs):
-    with pytest.raises(DepthError, match="nyu is what is learnt: call the foreign set by another"):
+def test_an_ood_set_has_a_name_of_its_own(photographs):
+    with pytest.raises(
+        DepthError, match="nyu is what is learnt: call the out-of-domain set by another"
+    ):
         find_sources(photographs, "nyu", {"nyu": photographs / "lsun_small"})
 
 
@@ -115,8 +117,8 @@ def test_images_have_the_size_of_the_settings(sets):
     assert images.shape == (6, 3, 32, 64)
     assert depth.shape == (6, 32, 64)
     assert len(tests) == 4
-    assert sets.foreign("kitti").shape == (7, 3, 32, 64)
-    assert sets.foreign("lsun_bedroom").shape == (3, 3, 32, 64)
+    assert sets.ood("kitti").shape == (7, 3, 32, 64)
+    assert sets.ood("lsun_bedroom").shape == (3, 3, 32, 64)
     assert sets.sizes() == {
         "n_train": 6,
         "n_test": 4,
@@ -124,14 +126,14 @@ def test_images_have_the_size_of_the_settings(sets):
     }
 
 
-def test_few_images_if_asked(order):
-    sets = Sets(replace(order.config, n_images=2, n_test=1), order.sources)
+def test_few_images_if_asked(plan):
+    sets = Sets(replace(plan.config, n_images=2, n_test=1), plan.sources)
     assert len(sets.train[0]) == 2
     assert sets.sizes() == {"n_train": 2, "n_test": 1, "foreign": {"kitti": 1, "lsun_bedroom": 1}}
 
 
-def test_training_images_held_out_take_the_place_of_the_test_images(sets, order):
-    dev = Sets(replace(order.config, holdout=1 / 3), order.sources)
+def test_training_images_held_out_take_the_place_of_the_test_images(sets, plan):
+    dev = Sets(replace(plan.config, holdout=1 / 3), plan.sources)
     assert torch.equal(dev.train[0], sets.train[0][:4])
     assert torch.equal(dev.test[1], sets.train[1][4:])
     assert dev.sizes()["n_train"] == 4
@@ -141,10 +143,10 @@ def test_training_images_held_out_take_the_place_of_the_test_images(sets, order)
 @pytest.mark.parametrize(
     ("share", "left"), [(0.01, "0 to score and 6"), (0.99, "6 to score and 0")]
 )
-def test_a_holdout_that_leaves_nothing_is_named(order, share, left):
-    sets = Sets(replace(order.config, holdout=share), order.sources)
+def test_a_holdout_that_leaves_nothing_is_named(plan, share, left):
+    sets = Sets(replace(plan.config, holdout=share), plan.sources)
     with pytest.raises(DepthError, match=f"`holdout` = {share} of 6 training images leaves {left}"):
-        sets.check(foreign=False)
+        sets.check(ood=False)
 
 
 def test_roads_held_out_are_of_every_category(tmp_path):
@@ -156,29 +158,29 @@ def test_roads_held_out_are_of_every_category(tmp_path):
     assert torch.equal(dev.test[0], whole[[3, 7]])
 
 
-def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, order):
-    (recipe,) = recipes(order.config, ["NWPN"])
-    data = sets.training(recipe, True, CPU)
+def test_a_prior_network_learns_the_training_images_of_the_other_set(sets, plan):
+    (variant,) = variants(plan.config, ["NWPN"])
+    data = sets.training(variant, True, CPU)
     assert data.ood.shape == (5, 3, 32, 64)
-    assert sets.training(recipe, False, CPU).ood is None
+    assert sets.training(variant, False, CPU).ood is None
 
 
 def test_what_is_missing_is_told_before_the_work(photographs):
     lonely = Sets(config_for("nyu", "smoke"), Sources(photographs / "nyu_small"))
-    lonely.check(foreign=False)
+    lonely.check(ood=False)
     with pytest.raises(DepthError, match=r"NWPN .* learns kitti images .*--foreign kitti="):
-        lonely.check(foreign=True)
+        lonely.check(ood=True)
     whole = Sources(photographs / "nyu_small", {"kitti": photographs / "lsun_small"})
-    Sets(config_for("nyu", "smoke"), whole).check(foreign=False)
+    Sets(config_for("nyu", "smoke"), whole).check(ood=False)
     with pytest.raises(DepthError, match="lsun_small: this set is not divided"):
-        Sets(config_for("nyu", "smoke"), whole).check(foreign=True)
+        Sets(config_for("nyu", "smoke"), whole).check(ood=True)
     undivided = Sources(photographs / "lsun_small")
     with pytest.raises(DepthError, match="not divided into training and test"):
-        Sets(config_for("nyu", "smoke"), undivided).check(foreign=False)
+        Sets(config_for("nyu", "smoke"), undivided).check(ood=False)
 
 
 @pytest.fixture
-def damaged(order, photographs, tmp_path):
+def damaged(plan, photographs, tmp_path):
     """Sets of which one photograph is cut off, at its very end."""
 
     def make(file, **changes):
@@ -186,32 +188,32 @@ def damaged(order, photographs, tmp_path):
         shutil.copytree(photographs, copy)
         path = copy / file
         path.write_bytes(path.read_bytes()[:-40])
-        return Sets(replace(order.config, **changes), find_sources(copy, "nyu"))
+        return Sets(replace(plan.config, **changes), find_sources(copy, "nyu"))
 
     return make
 
 
-@pytest.mark.parametrize("foreign", [False, True])
+@pytest.mark.parametrize("ood", [False, True])
 @pytest.mark.parametrize(
     "file",
     ["nyu_small/rgb/0009.jpg", "kitti_small/rgb/um_000002.jpg", "lsun_small/rgb/c.jpg"],
 )
-def test_damaged_images_to_score_are_told_before_the_work(damaged, file, foreign):
+def test_damaged_images_to_score_are_told_before_the_work(damaged, file, ood):
     with pytest.raises(DepthError, match=f"{file}: this cannot be read as a picture"):
-        damaged(file).check(foreign)
+        damaged(file).check(ood)
 
 
 def test_damaged_images_to_learn_as_strange_ones_are_told_before_the_work(damaged):
     sets = damaged("kitti_small/rgb/um_000002.jpg", n_test=1)  # it is learnt, and not scored
-    sets.check(foreign=False)
+    sets.check(ood=False)
     with pytest.raises(DepthError, match=r"um_000002\.jpg: this cannot be read as a picture"):
-        sets.check(foreign=True)
+        sets.check(ood=True)
 
 
 def test_nothing_is_kept_of_what_was_looked_at(sets):
-    sets.check(foreign=True)
+    sets.check(ood=True)
     assert not sets.__dict__.keys() & {"train", "test", "_strange"}
-    assert not sets._foreign
+    assert not sets._ood
 
 
 def test_that_it_takes_long_is_told(sets, monkeypatch):
@@ -223,11 +225,11 @@ def test_that_it_takes_long_is_told(sets, monkeypatch):
     assert told == ["Looking at 20 images, for damaged ones among them."]
 
 
-def test_roads_are_not_taken_for_rooms(order, photographs):
+def test_roads_are_not_taken_for_rooms(plan, photographs):
     roads = find_sources(photographs / "kitti_small", "nyu")
     with pytest.raises(DepthError, match=r"kitti_small: these are KITTI's roads, which nyu's sett"):
-        Sets(order.config, roads).check(foreign=False)
-    Sets(replace(order.config, dataset="kitti"), roads).check(foreign=False)
+        Sets(plan.config, roads).check(ood=False)
+    Sets(replace(plan.config, dataset="kitti"), roads).check(ood=False)
 
 
 def test_what_was_learnt_is_not_tested(tmp_path):
@@ -242,12 +244,12 @@ def test_what_was_learnt_is_not_tested(tmp_path):
     (root / "train_files.txt").write_text(f"{drive} 1 l\n{drive} 3 l\n")
     (root / "test_files.txt").write_text(f"{drive} 2 l\n")
     config = config_for("kitti", "smoke")
-    Sets(config, find_sources(root, "kitti")).check(foreign=False)
+    Sets(config, find_sources(root, "kitti")).check(ood=False)
     one_list = find_sources(root, "kitti", split=root / "train_files.txt")
     reason = r"kitti: 2 images are to be learnt and to be tested, .*/0000000001 among them"
     with pytest.raises(DepthError, match=reason):
-        Sets(config, one_list).check(foreign=False)
-    Sets(replace(config, holdout=0.5), find_sources(root, "kitti")).check(foreign=False)
+        Sets(config, one_list).check(ood=False)
+    Sets(replace(config, holdout=0.5), find_sources(root, "kitti")).check(ood=False)
 
 
 def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):
@@ -267,14 +269,14 @@ def test_lists_and_gaps_of_raw_drives_are_passed_on(tmp_path):
     assert len(lenient.open(root, "train")) == 1
 
 
-def test_a_set_without_depth_cannot_be_learnt(order, photographs):
+def test_a_set_without_depth_cannot_be_learnt(plan, photographs):
     sources = Sources(photographs / "nyu_small", test=photographs / "lsun_small")
-    for use in (lambda sets: sets.test, lambda sets: sets.check(foreign=False)):
+    for use in (lambda sets: sets.test, lambda sets: sets.check(ood=False)):
         with pytest.raises(DepthError, match="lsun_small: its images have no depth"):
-            use(Sets(order.config, sources))
+            use(Sets(plan.config, sources))
 
 
-def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
+def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, plan, monkeypatch):
     """A GPU with too little room, played by the set; other failures stay what they are."""
 
     def fails(error):
@@ -282,7 +284,7 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
             raise error
 
         monkeypatch.setattr(module, "TrainingSet", full)
-        sets.training(recipes(order.config, ["Single"])[0], False, CPU)
+        sets.training(variants(plan.config, ["Single"])[0], False, CPU)
 
     with pytest.raises(DepthError, match=r"nyu_small: 6 training images of 32 x 64 .* not fit"):
         fails(torch.OutOfMemoryError("CUDA out of memory."))
@@ -298,13 +300,13 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, order, monkeypatch):
     [
         (lambda sets: sets.train, r"nyu_small: 6 images .* take 86\.0 GB .* \(`n_images`\)"),
         (lambda sets: sets.test, r"nyu_small: 4 images .* take 57\.3 GB .* \(`n_test`\)"),
-        (lambda sets: sets.foreign("kitti"), r"kitti_small: 7 images .* 43\.0 GB .* \(`n_test`\)"),
+        (lambda sets: sets.ood("kitti"), r"kitti_small: 7 images .* 43\.0 GB .* \(`n_test`\)"),
         (lambda sets: sets._strange, r"kitti_small: 5 images .* 30\.7 GB .* \(`n_images`\)"),
     ],
 )
-def test_images_that_do_not_fit_into_memory_are_counted(order, monkeypatch, library, use, told):
+def test_images_that_do_not_fit_into_memory_are_counted(plan, monkeypatch, library, use, told):
     """The failures are those of the libraries, with more than any machine has."""
-    sets = Sets(replace(order.config, height=32_000, width=64_000), order.sources)
+    sets = Sets(replace(plan.config, height=32_000, width=64_000), plan.sources)
 
     def too_much(*_, **__):
         return library.empty(2**60, dtype=library.uint8)
@@ -323,7 +325,7 @@ def test_other_failures_than_of_memory_stay_what_they_are(sets, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file names are bytes on POSIX systems")
-def test_names_may_hold_bytes_that_are_no_text(order, photographs, tmp_path):
+def test_names_may_hold_bytes_that_are_no_text(plan, photographs, tmp_path):
     folder = tmp_path / os.fsdecode(b"b\xfcro")
     try:
         shutil.copytree(photographs / "lsun_small", folder)
@@ -331,22 +333,22 @@ def test_names_may_hold_bytes_that_are_no_text(order, photographs, tmp_path):
         pytest.skip("this file system wants names in UTF-8")
     picture = next(file for file in folder.rglob("*.*") if file.is_file())
     picture.rename(picture.with_name(os.fsdecode(b"f\xf6to") + picture.suffix))
-    sources = replace(order.sources, foreign={"office": folder})
-    record = Sets(order.config, sources).record()
+    sources = replace(plan.sources, ood={"office": folder})
+    record = Sets(plan.config, sources).record()
     assert record["sources"]["office"] == "b?ro"
     assert len(record["digests"]["office"]) == 12
 
 
-def test_the_fingerprint_sees_images_depth_and_weights(order, photographs, tmp_path):
-    def fingerprint(sources, uses_foreign=False):
-        return Sets(order.config, sources).fingerprint(uses_foreign=uses_foreign)
+def test_the_fingerprint_sees_images_depth_and_weights(plan, photographs, tmp_path):
+    def fingerprint(sources, uses_ood=False):
+        return Sets(plan.config, sources).fingerprint(uses_ood=uses_ood)
 
     copy = tmp_path / "sets"
     shutil.copytree(photographs, copy)
     before = fingerprint(find_sources(copy, "nyu"))
-    assert before == fingerprint(order.sources)
-    assert before != fingerprint(replace(order.sources, weights="imagenet"))
-    assert before != fingerprint(order.sources, uses_foreign=True)
+    assert before == fingerprint(plan.sources)
+    assert before != fingerprint(replace(plan.sources, weights="imagenet"))
+    assert before != fingerprint(plan.sources, uses_ood=True)
     depth = copy / "nyu_small" / "depth"
     os.replace(depth / "0001.png", depth / "0002.png")
     shutil.copy(photographs / "nyu_small" / "depth" / "0001.png", depth / "0001.png")

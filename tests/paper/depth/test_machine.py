@@ -99,11 +99,11 @@ def test_the_message_travels_between_processes():
 
 
 def test_work_goes_on_in_smaller_batches():
-    tried, remarks = [], []
+    tried, messages = [], []
     probe = room_for(5, tried)
-    assert in_smaller_batches(lambda n: (probe(n), n)[1], 16, remarks.append) == 4
+    assert in_smaller_batches(lambda n: (probe(n), n)[1], 16, messages.append) == 4
     assert tried == [16, 8, 4]
-    assert remarks[1] == "8 images at a time do not fit in memory; going on with 4."
+    assert messages[1] == "8 images at a time do not fit in memory; going on with 4."
     with pytest.raises(torch.OutOfMemoryError):
         in_smaller_batches(room_for(0, []), 4)
 

@@ -11,7 +11,7 @@ from priornet import losses
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.losses.depth import dense_depth
 from priornet.priors import semi_informative_prior
-from priornet_paper.depth.config import METHODS, Recipe
+from priornet_paper.depth.config import METHODS, Variant
 from priornet_paper.depth.methods import Batch, Scale, ensemble_of, objective_for
 
 SCALE = Scale(mean=3.0, std=2.0)
@@ -19,7 +19,7 @@ SIZE = (2, 12, 16)  # images, height, width of predictions
 
 
 def objective(method, **changes):
-    return objective_for(Recipe(method, method, replace(TINY, **changes)), SCALE)
+    return objective_for(Variant(method, method, replace(TINY, **changes)), SCALE)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from _depth_files import write_pairs, write_split
 from priornet.depth import DepthError, open_depth
 from priornet.evaluation.results import provenance, read_results
 from priornet_paper.depth import work
-from priornet_paper.depth.config import recipes
+from priornet_paper.depth.config import variants
 from priornet_paper.depth.data import Sets, Sources
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.run import file_name, finished, merged
@@ -32,8 +32,8 @@ def keys(tasks):
     return [f"{task.kind} {task.key}" for task in tasks]
 
 
-def test_everything_comes_once_and_after_what_it_needs(order):
-    wanted = recipes(replace(order.config, seeds=(0, 1)), ["ENSM", "Single", "EnD2"])
+def test_everything_comes_once_and_after_what_it_needs(plan):
+    wanted = variants(replace(plan.config, seeds=(0, 1)), ["ENSM", "Single", "EnD2"])
     tasks = with_needs(scores_of(wanted))
     names = keys(tasks)
     assert len(names) == len(set(names))
@@ -43,12 +43,12 @@ def test_everything_comes_once_and_after_what_it_needs(order):
             assert names.index(needed) < names.index(f"{task.kind} {task.key}")
 
 
-def test_students_of_one_ensemble_are_taught_together(order):
+def test_students_of_one_ensemble_are_taught_together(plan):
     names = ["ENSM", "EnD2", "EnD2-T10", "EnD", "MD-EnD"]
-    wanted = recipes(replace(order.config, seeds=(0, 1)), names)
+    wanted = variants(replace(plan.config, seeds=(0, 1)), names)
     tasks = with_needs(scores_of(wanted))
     joined = together(tasks)
-    students = [task for task in joined if task.kind == "train" and task.recipe.name != "Single"]
+    students = [task for task in joined if task.kind == "train" and task.variant.name != "Single"]
     assert [[one.key for one in task.each] for task in students] == [
         [f"{name}.{seed}" for name in names[1:]] for seed in (0, 1)
     ]
@@ -63,19 +63,19 @@ def test_students_of_one_ensemble_are_taught_together(order):
     assert keys(together(tasks, 4)) == keys(tasks)
 
 
-def test_students_of_other_schools_are_not(order):
-    (plain,) = recipes(order.config, ["EnD2"])
-    (other_images,) = recipes(replace(order.config, strange=0.5), ["EnD"])
-    (weighted,) = recipes(replace(order.config, student_evenness=0.5), ["EnD"])
+def test_students_of_other_schools_are_not(plan):
+    (plain,) = variants(plan.config, ["EnD2"])
+    (other_images,) = variants(replace(plan.config, strange=0.5), ["EnD"])
+    (weighted,) = variants(replace(plan.config, student_evenness=0.5), ["EnD"])
     first = Task("train", plain, 0)
     assert together([first, Task("train", other_images, 0)])[0].beside == ()
     assert together([first, Task("train", weighted, 1)])[0].beside == ()
     assert together([first, Task("train", weighted, 0)]) == [first._replace(beside=(weighted,))]
 
 
-def test_results_hold_every_seed(order):
-    wanted = recipes(replace(order.config, seeds=(0, 1)), ["Single", "DER"])
-    found = whole(replace(order, config=wanted[0].config), wanted, "smoke")
+def test_results_hold_every_seed(plan):
+    wanted = variants(replace(plan.config, seeds=(0, 1)), ["Single", "DER"])
+    found = whole(replace(plan, config=wanted[0].config), wanted, "smoke")
     assert found["dataset"] == "nyu"
     assert (found["n_train"], found["n_test"]) == (6, 4)
     assert found["foreign"] == {"kitti": 7, "lsun_bedroom": 3}
@@ -94,21 +94,21 @@ def test_results_hold_every_seed(order):
     json.dumps(found, allow_nan=False)
 
 
-def test_results_say_which_commit_each_method_is_of(order, monkeypatch):
+def test_results_say_which_commit_each_method_is_of(plan, monkeypatch):
     def sign(commit, dirty=False):
         signed = {**provenance(), "commit": commit, "dirty": dirty}
         monkeypatch.setattr(work, "provenance", lambda: signed)
 
-    seeds = replace(order, config=replace(order.config, seeds=(0, 1), gammas=(0.0, 0.01)))
-    wanted = recipes(seeds.config, ["Single", "DER", "NWPN"], ablation=True)
-    by_name, shop = {recipe.name: recipe for recipe in wanted}, work.Workshop(order)
+    seeds = replace(plan, config=replace(plan.config, seeds=(0, 1), gammas=(0.0, 0.01)))
+    wanted = variants(seeds.config, ["Single", "DER", "NWPN"], ablation=True)
+    by_name, worker = {variant.name: variant for variant in wanted}, work.Worker(plan)
     sign("a")
-    shop.do(Task("train", by_name["Single"], 0))  # not scored yet
+    worker.do(Task("train", by_name["Single"], 0))  # not scored yet
     for task in with_needs([Task("score", by_name["DER"], 0)]):  # one of two seeds
-        shop.do(task)
+        worker.do(task)
     sign("b", dirty=True)
     for task in with_needs([Task("score", by_name["NWPN-g0"], 0)]):
-        shop.do(task)
+        worker.do(task)
     sign("c")
     found = whole(seeds, wanted, "smoke")
     signed = {
@@ -128,10 +128,10 @@ def test_results_say_which_commit_each_method_is_of(order, monkeypatch):
 NETWORKS = (("methods", "NWPN"), ("variants", "NWPN-g0"))
 
 
-def test_variants_stand_apart(order):
-    order = replace(order, config=replace(order.config, seeds=(0, 1)))
-    wanted = recipes(order.config, ["NWPN"], ablation=True)
-    found = whole(order, wanted, "smoke")
+def test_variants_stand_apart(plan):
+    plan = replace(plan, config=replace(plan.config, seeds=(0, 1)))
+    wanted = variants(plan.config, ["NWPN"], ablation=True)
+    found = whole(plan, wanted, "smoke")
     assert list(found["methods"]) == ["NWPN"]
     assert list(found["variants"]) == ["NWPN-g0"]
     assert found["variants"]["NWPN-g0"]["settings"] == {"gamma": 0.0, "seeds": [0]}
@@ -139,29 +139,29 @@ def test_variants_stand_apart(order):
     assert n_seeds == {"NWPN": 2, "NWPN-g0": 1}
 
 
-def test_scores_are_kept_when_their_weights_are_lost(order):
-    wanted = recipes(order.config, ["Single"])
-    first = whole(order, wanted, "smoke")
-    for path in (order.folder / "weights").iterdir():
+def test_scores_are_kept_when_their_weights_are_lost(plan):
+    wanted = variants(plan.config, ["Single"])
+    first = whole(plan, wanted, "smoke")
+    for path in (plan.folder / "weights").iterdir():
         path.unlink()
     told = []
-    second = whole(order, wanted, "smoke", report=told.append)
+    second = whole(plan, wanted, "smoke", report=told.append)
     assert told == []
     assert second["methods"] == first["methods"]
 
 
-def test_time_that_is_up(order):
-    wanted = recipes(order.config, ["Single"])
-    assert run(replace(order, until=time.time()), wanted, "smoke") is None
-    assert run(order, wanted, "smoke") is not None
+def test_time_that_is_up(plan):
+    wanted = variants(plan.config, ["Single"])
+    assert run(replace(plan, until=time.time()), wanted, "smoke") is None
+    assert run(plan, wanted, "smoke") is not None
 
 
 @pytest.mark.slow
-def test_side_by_side_gives_what_one_by_one_gives(order, tmp_path):
-    wanted = recipes(order.config, ["ENSM", "EnD", "MD-EnD", "EnD2"])
-    one = whole(order, wanted, "smoke")
+def test_side_by_side_gives_what_one_by_one_gives(plan, tmp_path):
+    wanted = variants(plan.config, ["ENSM", "EnD", "MD-EnD", "EnD2"])
+    one = whole(plan, wanted, "smoke")
     told = []
-    aside = replace(order, folder=tmp_path / "aside")
+    aside = replace(plan, folder=tmp_path / "aside")
     two = whole(aside, wanted, "smoke", workers=2, report=told.append)
     students = {"EnD2.0", "EnD.0", "MD-EnD.0"}
     assert {event.key for event in told} == {"Single.0.0", "Single.0.1", *students}
@@ -171,74 +171,74 @@ def test_side_by_side_gives_what_one_by_one_gives(order, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_failure_in_a_worker_is_raised(order):
-    broken = replace(order, config=replace(order.config, learning_rate=1e30, clip=1e30, epochs=2))
+def test_a_failure_in_a_worker_is_raised(plan):
+    broken = replace(plan, config=replace(plan.config, learning_rate=1e30, clip=1e30, epochs=2))
     with pytest.raises(FloatingPointError, match="Single, seed"):
-        run(broken, recipes(broken.config, ["ENSM"]), "smoke", workers=2)
+        run(broken, variants(broken.config, ["ENSM"]), "smoke", workers=2)
 
 
-def results_of_single(order) -> dict[str, Any]:
+def results_of_single(plan) -> dict[str, Any]:
     """All that says which question a file answers, and no scores."""
-    digests = Sets(order.config, order.sources).record()["digests"]
-    protocol = PROTOCOLS["nyu"].record((order.config.height, order.config.width))
-    asked = {"config": order.config.to_json(), "protocol": protocol, "digests": digests}
+    digests = Sets(plan.config, plan.sources).record()["digests"]
+    protocol = PROTOCOLS["nyu"].record((plan.config.height, plan.config.width))
+    asked = {"config": plan.config.to_json(), "protocol": protocol, "digests": digests}
     return asked | {"methods": {"Single": {}}, "variants": {}}
 
 
-def test_finished_results_answer_the_same_question(order, tmp_path):
+def test_finished_results_answer_the_same_question(plan, tmp_path):
     path = tmp_path / "nyu.json"
-    wanted = recipes(order.config, ["Single"])
-    assert finished(path, order, wanted) is None
-    results = results_of_single(order)
+    wanted = variants(plan.config, ["Single"])
+    assert finished(path, plan, wanted) is None
+    results = results_of_single(plan)
     path.write_text(json.dumps(results))
-    assert finished(path, order, wanted) == results
-    assert finished(path, order, recipes(order.config, ["Single", "DER"])) is None
-    other = replace(order, config=replace(order.config, epochs=9))
+    assert finished(path, plan, wanted) == results
+    assert finished(path, plan, variants(plan.config, ["Single", "DER"])) is None
+    other = replace(plan, config=replace(plan.config, epochs=9))
     assert finished(path, other, wanted) is None
     path.write_text(json.dumps(results | {"config": results["config"] | {"sharpness": 3}}))
-    assert finished(path, order, wanted) is None  # settings of another version
+    assert finished(path, plan, wanted) is None  # settings of another version
     path.write_text(json.dumps(results))
-    fewer = {name: path for name, path in order.sources.foreign.items() if name != "kitti"}
-    other = replace(order, sources=replace(order.sources, foreign=fewer))
+    fewer = {name: path for name, path in plan.sources.ood.items() if name != "kitti"}
+    other = replace(plan, sources=replace(plan.sources, ood=fewer))
     assert finished(path, other, wanted) is None
     path.write_text("[]")
     with pytest.raises(ValueError, match=r"nyu.json: not a results file"):
-        finished(path, order, wanted)
+        finished(path, plan, wanted)
     results["methods"]["Single"] = {"rel": {"mean": 0.01, "values": [0.1, 0.2]}}
     path.write_text(json.dumps(results))
     with pytest.raises(ValueError, match=r"Single\.rel: its mean is not that of its values"):
-        finished(path, order, wanted)
+        finished(path, plan, wanted)
 
 
-def test_every_training_image_counts_for_what_is_finished(order, tmp_path):
+def test_every_training_image_counts_for_what_is_finished(plan, tmp_path):
     names, path = [f"{i:04d}" for i in range(20)], tmp_path / "nyu.json"
     folder = write_pairs(tmp_path / "nyu", names, shape=(32, 64))
     write_split(folder, {n: "test" if i > 17 else "train" for i, n in enumerate(names)})
-    order, wanted = replace(order, sources=Sources(folder)), recipes(order.config, ["Single"])
-    results = results_of_single(order)
+    plan, wanted = replace(plan, sources=Sources(folder)), variants(plan.config, ["Single"])
+    results = results_of_single(plan)
     path.write_text(json.dumps(results))
-    assert finished(path, order, wanted) == results
+    assert finished(path, plan, wanted) == results
     shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0017.png")
-    assert finished(path, order, wanted) is None
+    assert finished(path, plan, wanted) is None
     del results["digests"]["train_images"]  # as in files of before: they know the first 16 only
     path.write_text(json.dumps(results))
-    assert finished(path, order, wanted) == results
+    assert finished(path, plan, wanted) == results
     shutil.copy(folder / "depth" / "0000.png", folder / "depth" / "0001.png")
-    assert finished(path, order, wanted) is None
+    assert finished(path, plan, wanted) is None
 
 
-def test_nothing_is_dropped_for_images_that_cannot_be_learnt(order, photographs, tmp_path):
+def test_nothing_is_dropped_for_images_that_cannot_be_learnt(plan, photographs, tmp_path):
     copy = shutil.copytree(photographs / "nyu_small", tmp_path / "nyu_small")
-    order = replace(order, sources=Sources(copy))
-    wanted = recipes(order.config, ["DER"])
-    whole(order, wanted, "smoke")
-    kept = sorted(path for path in order.folder.rglob("*") if path.is_file())
+    plan = replace(plan, sources=Sources(copy))
+    wanted = variants(plan.config, ["DER"])
+    whole(plan, wanted, "smoke")
+    kept = sorted(path for path in plan.folder.rglob("*") if path.is_file())
     assert kept
     picture = copy / "rgb" / f"{open_depth(copy, 'train').names[-1]}.jpg"
     picture.write_bytes(picture.read_bytes()[:-40])
     with pytest.raises(DepthError, match=f"{picture.name}: this cannot be read as a picture"):
-        run(order, wanted, "smoke", again=True)
-    assert sorted(path for path in order.folder.rglob("*") if path.is_file()) == kept
+        run(plan, wanted, "smoke", again=True)
+    assert sorted(path for path in plan.folder.rglob("*") if path.is_file()) == kept
 
 
 def test_names_of_files():

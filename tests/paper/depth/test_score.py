@@ -330,7 +330,7 @@ def scoring(generator):
 
     own, ood = pictures(9), pictures(7)
     depth = 1 + own.float().mean(1) / 60
-    sets = SimpleNamespace(test=(own, depth), foreign={"lsun_bedroom": ood}.__getitem__)
+    sets = SimpleNamespace(test=(own, depth), ood={"lsun_bedroom": ood}.__getitem__)
     messages = []
     cpu = torch.device("cpu")
     made = Scoring(sets, PROTOCOLS["nyu"], ["lsun_bedroom"], cpu, 0, messages.append)  # pyright: ignore[reportArgumentType] (what it needs of sets)
@@ -436,7 +436,7 @@ def test_mirrored_images_are_shown_mirrored():
     assert "not_mirrored" not in evaluate(symmetric, images(), depth, NYU, mirrored=False).result()
 
 
-def test_foreign_images_are_measured_as_own_ones_are():
+def test_ood_images_are_measured_as_own_ones_are():
     depth = torch.ones(5, 48, 64)
     own = evaluate(bright_is_far, images(), depth, NYU).per_image()
     for name, value in measure(bright_is_far, images(), NYU, batch=2).per_image().items():
