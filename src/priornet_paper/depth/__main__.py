@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from priornet_paper.depth.options import OptionError, Options, run_options
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse(arguments)
     try:
-        found = run_options(options, _Log().report)
+        found = run_options(options, _reporter())
     except KeyboardInterrupt:
         sys.stderr.write(f"{options.unfinished('Interrupted.')}\n")
         return _INTERRUPTED
@@ -49,30 +49,30 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     parser = argparse.ArgumentParser("python -m priornet_paper.depth", description=__doc__)
     hints = get_type_hints(Options)
     for field in fields(Options):
-        flag = field.metadata.get("flag", f"--{field.name.replace('_', '-')}")
-        more: dict[str, Any] = {"dest": field.name, "help": field.metadata["help"]}
-        if hints[field.name] is bool:
+        about, hint = field.metadata, hints[field.name]
+        more: dict[str, Any] = {"dest": field.name, "help": about["help"]}
+        if hint is bool:
             more |= {"action": "store_true"}
         elif field.default == ():
             more |= {"action": "append", "default": []}
-        elif field.default is MISSING:
-            more |= {"required": True, "type": hints[field.name]}
+        elif get_origin(hint) is Literal:
+            more |= {"default": field.default, "choices": get_args(hint)}
         else:
-            kind = next(iter(get_args(hints[field.name])), hints[field.name])
-            more |= {"default": field.default, "choices": field.metadata.get("choices")}
-            more |= {"type": _at_least(kind, field.metadata.get("least"))}
-            more["help"] += f" [default: {field.default}]" if field.default else ""
-        parser.add_argument(flag, **more)
+            kind = next(iter(get_args(hint)), hint)
+            more |= {"required": field.default is MISSING, "default": field.default}
+            more |= {"type": _at_least(kind, about["least"]) if "least" in about else kind}
+        if more.get("default") and field.default is not MISSING:
+            more["help"] += f" [default: {field.default}]"
+        parser.add_argument(about.get("flag", f"--{field.name.replace('_', '-')}"), **more)
     given: dict[str, Any] = vars(parser.parse_args(arguments))
-    for name in ("ood", "settings"):
-        given[name] = tuple(given[name])
+    for field in fields(Options):
+        if field.default == ():
+            given[field.name] = tuple(given[field.name])
     return Options(**given)
 
 
-def _at_least(kind: Any, least: float | None) -> Any:
+def _at_least(kind: Any, least: float) -> Callable[[str], Any]:
     """Make a parser of numbers that refuses smaller ones."""
-    if least is None:
-        return kind
 
     def parsed(text: str) -> Any:
         if kind(text) < least:
@@ -82,25 +82,22 @@ def _at_least(kind: Any, least: float | None) -> Any:
     return parsed
 
 
-class _Log:
-    """A line per epoch of each network, or fewer if epochs are short."""
+def _reporter() -> Callable[[Event], None]:
+    """Make a printer of messages and epochs: a line per epoch, or fewer if epochs are short."""
+    started, printed = time.monotonic(), dict[str, float]()
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._printed: dict[str, float] = {}
-
-    def report(self, event: Event) -> None:
-        """Print a message, or an epoch."""
+    def report(event: Event) -> None:
+        now = time.monotonic()
         if event.message:
             _print(event.message)
-            return
-        now = time.monotonic()
-        if event.epoch == event.n_epochs or now - self._printed.get(event.key, -1e9) > _PAUSE:
-            self._printed[event.key] = now
+        elif event.epoch == event.n_epochs or now - printed.get(event.key, -1e9) > _PAUSE:
+            printed[event.key] = now
             _print(
-                f"{now - self._started:7.1f} s  {event.key:<18} epoch {event.epoch:>3}"
+                f"{now - started:7.1f} s  {event.key:<18} epoch {event.epoch:>3}"
                 f"/{event.n_epochs}  loss {event.loss:.4f}"
             )
+
+    return report
 
 
 def _summary(found: dict[str, Any]) -> list[str]:

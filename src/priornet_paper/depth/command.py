@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -28,6 +28,7 @@ from priornet.cli import (
     method_table,
     print_lines,
 )
+from priornet_paper.depth.config import DATASETS, file_name
 from priornet_paper.depth.options import OptionError, Options, run_options
 from priornet_paper.runs.progress import Bars, progress_bars
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 _SHOWN = ("delta1", "rel", "rmse", "log10", "nll")
 _DEFAULTS = {MISSING: inspect.Parameter.empty, (): None}  # as Typer wants them
-_LISTS = [field.name for field in fields(Options) if field.default == ()]
 _INTERRUPTED = 130  # as shells count an interruption by the user
 
 
@@ -46,16 +46,13 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True).parameters
     parameters: list[inspect.Parameter] = []
     for field in fields(Options):
-        hint, name = hints[field.name], field.name
-        flag = field.metadata.get("flag", f"--{name.replace('_', '-')}")
-        if "choices" in field.metadata:
-            hint = StrEnum(name.title(), {c.upper(): c for c in field.metadata["choices"]})
-        elif field.default == ():
-            hint = list[str] | None
-        option = typer.Option(flag, help=field.metadata["help"], min=field.metadata.get("least"))
-        default = _DEFAULTS.get(field.default, field.default)
-        kind = inspect.Parameter.KEYWORD_ONLY
-        annotation = Annotated[hint, option]
+        about, name = field.metadata, field.name
+        flag = about.get("flag", f"--{name.replace('_', '-')}")
+        hint = list[str] | None if field.default == () else hints[name]
+        if get_origin(hint) is Literal:  # which Typer reads from 0.19 on
+            hint = StrEnum(name.title(), {choice.upper(): choice for choice in get_args(hint)})
+        annotation = Annotated[hint, typer.Option(flag, help=about["help"], min=about.get("least"))]
+        default, kind = _DEFAULTS.get(field.default, field.default), inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
     parameters += [own[name] for name in own if name != "given"]
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
@@ -77,7 +74,13 @@ def depth(
     work is not done again: an interrupted run goes on where it stopped, even
     in the middle of a training. Trained weights stay in OUT/.parts.
     """
-    options = Options(**{name: _plain(value, name in _LISTS) for name, value in given.items()})
+    for field in fields(Options):
+        value = given[field.name]
+        if field.default == ():
+            given[field.name] = tuple(value or ())
+        elif isinstance(value, StrEnum):  # processes cannot share it
+            given[field.name] = value.value
+    options = Options(**given)
     inputs = (options.split, options.test)
     check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
@@ -95,13 +98,6 @@ def depth(
         typer.echo(json.dumps(results))
     elif results:  # not in a process that helped another one
         _print(results, options.path)
-
-
-def _plain(value: Any, is_list: bool) -> Any:
-    """Convert Typer's list or choice to a tuple or a text: processes cannot share a choice."""
-    if is_list:
-        return tuple(value or ())
-    return value.value if isinstance(value, StrEnum) else value
 
 
 def _show(bars: Bars, event: Event) -> None:
@@ -146,7 +142,20 @@ def _mean(summary: dict[str, Any] | None) -> str:
 
 # -- maps -----------------------------------------------------------------------------------------
 
-_HINT = "run `reproduce depth`."
+Data = Annotated[
+    Path,
+    typer.Option(
+        help="The folder with the sets, as for `reproduce depth`: measured depths and "
+        "photographs are taken from it."
+    ),
+]
+Ood = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--foreign", help="Another set as NAME=PATH, as for `reproduce depth`; may repeat."
+    ),
+]
+Results = Annotated[Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")]
 
 
 class Preset(StrEnum):
@@ -157,18 +166,6 @@ class Preset(StrEnum):
     SMOKE = "smoke"
 
 
-Data = Annotated[
-    Path,
-    typer.Option(
-        help="The folder with the sets, as for `reproduce depth`: measured depths and "
-        "photographs are taken from it."
-    ),
-]
-Foreign = Annotated[
-    list[str] | None,
-    typer.Option(help="Another set as NAME=PATH, as for `reproduce depth`; may repeat."),
-]
-Results = Annotated[Path, typer.Option(help="Folder with nyu.json, kitti.json and .parts.")]
 OfPreset = Annotated[
     Preset,
     typer.Option(help="Preset of the results; presets other than fast have it in their name."),
@@ -191,7 +188,7 @@ Photographs = Annotated[
 
 def depth_maps(
     data: Data,
-    foreign: Foreign = None,
+    ood: Ood = None,
     results: Results = Path("results/depth"),
     preset: OfPreset = Preset.FAST,
     images: Images = None,
@@ -207,14 +204,19 @@ def depth_maps(
     Photographs have owners: figures that show them go to a folder of their
     own.
     """
+    from priornet_paper.depth.data import named_paths
     from priornet_paper.depth.maps import NoMaps
-    from priornet_paper.depth.run import file_name
 
-    files = [results / file_name(name, preset) for name in ("nyu", "kitti")]
+    files = [results / file_name(name, preset) for name in DATASETS]
     found = [path for path in files if path.exists()]
     if not found:
-        raise InputError(f"{results}: no {' or '.join(p.name for p in files)} there; {_HINT}")
-    others, folders = _named(foreign or []), _folders(results, preset, images, photographs)
+        names = " or ".join(path.name for path in files)
+        raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
+    try:
+        others = named_paths(ood or [])
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    folders = _folders(results, preset, images, photographs)
     without: dict[str, str] = {}
     for path in found:
         try:
@@ -228,22 +230,12 @@ def depth_maps(
         typer.echo(f"{name} is left out: {reason}", err=True)
 
 
-def _named(foreign: Sequence[str]) -> dict[str, Path]:
-    from priornet_paper.depth.data import named_paths
-
-    try:
-        return named_paths(foreign)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-
-
 def _folders(
     results: Path, preset: str, images: Path | None, photographs: Path | None
 ) -> tuple[Path, Path]:
     """Make the folders of the figures without photographs, and of those with them."""
-    is_fast = preset == Preset.FAST
-    own = results / "photographs" / ("" if is_fast else preset)  # git ignores it
-    folders = images or (Path("docs/images") if is_fast else own), photographs or own
+    own = results / "photographs" / ("" if preset == "fast" else preset)  # git ignores it
+    folders = images or (Path("docs/images") if preset == "fast" else own), photographs or own
     for folder in folders:
         make_folder(folder)
     return folders

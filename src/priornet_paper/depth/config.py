@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, cast
 
@@ -14,47 +14,27 @@ from priornet.methods import STUDENTS
 METHODS = tuple(ALL_METHODS)
 DATASETS = ("nyu", "kitti")
 
-# Settings that are gone, and the value under which they did nothing: older results name them.
-_GONE = {"evenness": 0.0, "student_structure": 0.0}
+# Settings that were removed, and the value under which they did nothing: older results name them.
+_REMOVED = {"evenness": 0.0, "student_structure": 0.0}
 
-# Settings that came later and change what is done by default: older results were made without.
-_UNNAMED = {"strange": 0.0, "structure": 0.0}
+# Settings that came later: older results do not name them, and were made with these values.
+_ADDED = {"strange": 0.0, "structure": 0.0}
 
-# Settings that only some methods look at: a change of the others' leaves their work standing.
-_OWN: dict[str, tuple[str, ...]] = {
+# Settings that only some methods depend on: a change keeps the finished work of the others.
+_METHODS_OF: dict[str, tuple[str, ...]] = {
     "n_members": ("ENSM", *STUDENTS),
     "structure": ("Single", "ENSM", *STUDENTS),
-    "temperature": ("EnD2",),
-    "tempering": ("EnD2",),
-    "proxy": ("EnD2",),
-    "min_excess": ("EnD2",),
+    **dict.fromkeys(("temperature", "tempering", "proxy", "min_excess"), ("EnD2",)),
     "early_split": ("MD-EnD",),
-    "student_epochs": STUDENTS,
-    "student_start": STUDENTS,
-    "student_evenness": STUDENTS,
-    "transfer": STUDENTS,
-    "strange": STUDENTS,
-    "gamma": ("NWPN",),
-    "gamma_epochs": ("NWPN",),
-    "beta": ("NWPN",),
-    "prior_evidence": ("NWPN",),
-    "prior_match": ("NWPN",),
+    **dict.fromkeys(("student_epochs", "student_start", "student_evenness"), STUDENTS),
+    **dict.fromkeys(("transfer", "strange"), STUDENTS),
+    **dict.fromkeys(("gamma", "gamma_epochs", "beta", "prior_evidence", "prior_match"), ("NWPN",)),
     "coefficient": ("DER",),
-    "seeds": (),
-    "gammas": (),
-    "gamma_seeds": (),
-    "n_test": (),
+    **dict.fromkeys(("seeds", "gammas", "gamma_seeds", "n_test"), ()),
 }
 
-# Of these, what concerns the loss and the head of a student alone, not what it is shown.
-_OF_LOSS = {
-    "temperature",
-    "tempering",
-    "proxy",
-    "min_excess",
-    "early_split",
-    "student_evenness",
-}
+# Settings of a student's loss and head, which students that train together need not share.
+_OF_LOSS = {"temperature", "tempering", "proxy", "min_excess", "early_split", "student_evenness"}
 
 _SMALLEST = 22  # pixels across
 _CHOICES = {
@@ -67,23 +47,38 @@ _CHOICES = {
     "tempering": ("paper", "mean-preserving", "exact"),
     "prior_match": ("precision", "variance"),
 }
-_LEAST = {
-    "encoder_rate": 0,
-    "weight_decay": 0,
-    "average": 0,
-    "structure": 0,
-    "student_evenness": 0,
-    "jitter": 0,
-    "zoom": 1,
-    "temperature": 1,
-    "transfer": 0,
-    "gamma": 0,
-    "gamma_epochs": 0,
-    "gammas": 0,
-    "coefficient": 0,
-    "holdout": 0,
-    "seeds": 0,
-}
+
+
+def _at_least(least: float) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int | float) and least <= value < math.inf
+
+
+# What each value of some settings must be.
+_LIMITS: list[tuple[str, Callable[[Any], bool], str]] = [
+    ("epochs batch gamma_seeds", lambda n: n >= 1, "be at least 1"),
+    ("n_members", lambda n: n >= 2, "be at least 2, for they are to disagree"),
+    (
+        "n_decoder student_epochs n_images n_test",
+        lambda n: n is None or n >= 1,
+        "be at least 1, or null for the default",
+    ),
+    (
+        "height width",
+        lambda n: n % 2 == 0 and n >= _SMALLEST,
+        f"be even and at least {_SMALLEST}, for predictions have half the resolution and "
+        "DenseDepth's loss looks at windows of 11 x 11 of them",
+    ),
+    ("learning_rate clip beta prior_evidence min_excess", lambda x: x > 0, "be positive"),
+    ("holdout", lambda x: x < 1, "be below 1"),
+    ("warm_up flip swap dropout strange", lambda x: 0 <= x <= 1, "lie in [0, 1]"),
+    (
+        "encoder_rate weight_decay average structure student_evenness jitter transfer gamma "
+        "gamma_epochs gammas coefficient holdout seeds",
+        _at_least(0),
+        "be finite and at least 0",
+    ),
+    ("zoom temperature", _at_least(1), "be finite and at least 1"),
+]
 
 
 @dataclass(frozen=True)
@@ -91,107 +86,107 @@ class Config:
     """One data set's settings; the defaults are those of the preset "fast" on NYU."""
 
     dataset: Literal["nyu", "kitti"] = "nyu"
-    """What is learnt; the other set serves NWPN as out-of-domain images."""
+    """The set to learn; NWPN takes its out-of-domain images from the other one."""
     encoder: str = "efficientnet_lite0"
-    """Or densenet169, the paper's."""
+    """``"efficientnet_lite0"``, or the paper's ``"densenet169"``."""
     n_decoder: int | None = None
     """Width of the decoder; None for DenseDepth's rule."""
     height: int = 240
-    """Of the images; depth is predicted at half the resolution."""
+    """Pixels of an image; depth is predicted at half the resolution."""
     width: int = 320
-    """Of the images."""
+    """Pixels of an image."""
     seeds: tuple[int, ...] = (0, 1, 2)
-    """Everything is trained once for each."""
+    """Every method is trained once with each."""
     n_members: int = 5
     """Networks in an ensemble; the first is Single."""
     epochs: int = 50
     """Passes through the training images."""
     student_epochs: int | None = 80
-    """For networks that learn from the ensemble; None for as many."""
+    """The same for students; None for as many."""
     student_start: Literal["imagenet", "member"] = "member"
-    """First weights of such a network: those of the first member, or those that members had."""
+    """First weights of a student: those of the first member, or ImageNet's as for members."""
     student_evenness: float = 0.0
-    """Power of the teachers' variance, at most that of all depths, by which a pixel's loss is
-    weighted for such a network: a likelihood hardly looks at the mean of noisy pixels, which are
-    the far ones."""
+    """A student's loss of a pixel is weighted by this power of the teachers' variance (at most that
+    of all depths): a likelihood neglects the mean of noisy pixels, which are the far ones."""
     batch: int = 16
     """Images in a step, over all processes together."""
     learning_rate: float = 7e-4
     """Highest rate of the decoder and the head."""
     encoder_rate: float = 0.3
-    """Times that for the pre-trained encoder."""
+    """Factor of the learning rate for the pre-trained encoder."""
     weight_decay: float = 1e-2
-    """Of AdamW, on weights but not on biases and norms."""
+    """AdamW's decay of weights; biases and norms have none."""
     schedule: Literal["cosine", "constant"] = "cosine"
-    """Of the learning rate after warming up."""
+    """The learning rate after the warm-up."""
     warm_up: float = 0.05
-    """Share of the steps in which it rises from zero."""
+    """Share of the steps in which the learning rate rises from zero."""
     clip: float = 1.0
-    """Longest gradient."""
+    """Largest norm of a gradient."""
     average: float = 2.0
     """Epochs over which weights are averaged, exponentially; 0 for none."""
     dropout: float = 0.2
-    """Share of the decoder's maps left out at random while training; students, whose teachers
-    answer for every image, need none."""
+    """Share of the decoder's maps that training leaves out at random; students have none."""
     structure: float = 10.0
-    """Weight of DenseDepth's loss of the predicted mean, beside the likelihood that a Gaussian
-    network learns."""
+    """Weight of DenseDepth's loss of the mean beside the likelihood of a Gaussian network."""
     norm: Literal["frozen", "batch"] = "frozen"
     """Statistics of the encoder's batch norms: ImageNet's, or those of each batch. Frozen ones do
-    not depend on who else is in the batch, so that many processes do what one does."""
+    not depend on the batch, so that several processes do what one does."""
     precision: Literal["bf16", "float32"] = "bf16"
-    """Of the networks on a GPU; losses are float32 always, and so is everything on a CPU."""
+    """Precision of networks on a GPU; losses, and everything on a CPU, are float32."""
     flip: float = 0.5
     """Chance that an image is mirrored."""
     swap: float = 0.25
     """Chance that its colour channels change places."""
     jitter: float = 0.2
-    """How much brightness, contrast and colour of an image vary."""
+    """Strength of random changes of brightness, contrast and colour."""
     zoom: float = 1.25
-    """Images are enlarged up to so many times, and their depth divided by as much."""
+    """Largest factor by which an image is enlarged, and its depth divided."""
     temperature: float = 1.0
-    """At which EnD2 starts, for 20 % of the epochs; 60 % lead down to 1. The paper has 10."""
+    """EnD2's temperature for 20 % of the epochs; then 60 % lead down to 1. The paper has 10."""
     tempering: Literal["paper", "mean-preserving", "exact"] = "paper"
-    """What the temperature does to the prediction: see :func:`priornet.losses.endd`."""
+    """Effect of the temperature on the prediction: see :func:`priornet.losses.endd`."""
     proxy: bool = False
-    """EnD2 by the Normal-Wishart fitted to the members, instead of by their likelihood."""
+    """EnD2 learns the Normal-Wishart fitted to the members instead of their likelihood."""
     min_excess: float = 1.0
-    """Least excess that EnD2 may predict: members that differ wildly ask for less."""
+    """Least excess that EnD2 may predict; members that differ widely ask for less."""
     early_split: bool = False
     """MD-EnD gives every member its own last decoder block, not only its own head."""
     transfer: float = 0.3
-    """How far the images at which a student asks its teachers are from training images: jitter,
-    enlargement and mixing of that strength, beside the augmentation."""
+    """Strength of the additional jitter, enlargement and mixing of a student's images."""
     strange: float = 0.3
-    """Share of those images that are made strange: see the module `strange`."""
+    """Share of a student's images that are replaced by out-of-domain ones: see `batches`."""
     gamma: float = 0.01
     """Weight of NWPN's out-of-domain images."""
     gamma_epochs: float = 5.0
-    """Epochs over which it rises from zero."""
+    """Epochs over which `gamma` rises from zero."""
     beta: float = 1e1
-    """How many times each target counts for NWPN."""
+    """Evidence of each target for NWPN."""
     prior_evidence: float = 1e-2
     """Belief and excess of NWPN's prior."""
     prior_match: Literal["precision", "variance"] = "precision"
-    """Which moment of the prior is that of the training depths."""
+    """Moment of the prior that equals that of the training depths."""
     gammas: tuple[float, ...] = (0.0, 0.005, 0.01, 0.025, 0.05)
     """Weights of the out-of-domain images that the ablation tries."""
     gamma_seeds: int = 1
-    """With how many of the seeds."""
+    """Number of seeds of the ablation."""
     coefficient: float = 0.01
     """Weight of DER's evidence regulariser."""
     n_images: int | None = None
-    """Only so many training images (and out-of-domain ones); None for all."""
+    """Most training images, and out-of-domain ones of NWPN; None for all."""
     n_test: int | None = None
-    """Only so many test images of each set; None for all."""
+    """Most test images of each set; None for all."""
     holdout: float = 0.0
     """Share of the training images, the last ones (of KITTI's roads those of each category), that
-    are not learnt and take the place of the test images: for the choice of settings."""
+    take the place of the test images, to choose settings."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot run."""
-        _check_counts(self)
-        _check_numbers(self)
+        """Refuse settings that cannot run."""
+        for names, is_allowed, wanted in _LIMITS:
+            for name in names.split():
+                given = getattr(self, name)
+                for value in given if isinstance(given, tuple) else (given,):
+                    if not is_allowed(value):
+                        raise ValueError(f"`{name}` must {wanted}; got {value}.")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -201,81 +196,44 @@ class Config:
             raise ValueError("`seeds` must name at least one seed.")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, as it comes back from a file."""
-        whole = asdict(self)
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in whole.items()}
+        """Return plain data, as it comes back from a file."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Config:
-        """Settings from a file; of what an older one does not name, nothing was done yet.
+        """Read settings from a results file, also from an older one.
 
         Raises:
-            ValueError: A setting is unknown, or cannot be.
+            ValueError: A setting is unknown, or its value is impossible.
         """
-        named = _UNNAMED | content
-        content = {n: v for n, v in named.items() if n not in _GONE or v != _GONE[n]}
-        unknown = content.keys() - {field.name for field in fields(cls)}
+        named = {
+            n: v for n, v in (_ADDED | content).items() if n not in _REMOVED or v != _REMOVED[n]
+        }
+        unknown = named.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}.")
-        given: dict[str, Any] = {}
-        for name, value in content.items():
-            given[name] = tuple(cast(list[Any], value)) if isinstance(value, list) else value
+        given: dict[str, Any] = {
+            name: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+            for name, value in named.items()
+        }
         return cls(**given)
 
     def settings_of(self, method: str) -> dict[str, Any]:
-        """What the weights of one method depend on; a student also on its teachers' settings."""
-        mine = {
-            field.name
-            for field in fields(self)
-            if field.name not in _OWN or method in _OWN[field.name]
+        """Return the settings that the weights of a method, and of its teachers, depend on."""
+        return {
+            name: value
+            for name, value in self.to_json().items()
+            if method in _METHODS_OF.get(name, METHODS)
         }
-        return {name: value for name, value in self.to_json().items() if name in mine}
 
     def settings_shared_by_students(self, method: str) -> dict[str, Any]:
-        """What students must have in common to be taught together: all but head and loss."""
+        """Return the settings that students must share to train together: not head and loss."""
         own = self.settings_of(method)
         return {name: value for name, value in own.items() if name not in _OF_LOSS}
 
     def epochs_of(self, method: str) -> int:
-        """Passes through the training images."""
+        """Return a method's number of passes through the training images."""
         return self.student_epochs or self.epochs if method in STUDENTS else self.epochs
-
-
-def _check_counts(config: Config) -> None:
-    for name in ("epochs", "batch", "gamma_seeds"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"`{name}` must be at least 1; got {getattr(config, name)}.")
-    if config.n_members < 2:
-        raise ValueError(
-            f"`n_members` must be at least 2, for they are to disagree; got {config.n_members}."
-        )
-    for name in ("n_decoder", "student_epochs", "n_images", "n_test"):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise ValueError(f"`{name}` must be at least 1, or null for the default; got {value}.")
-    for name in ("height", "width"):
-        size = getattr(config, name)
-        if size % 2 or size < _SMALLEST:
-            raise ValueError(
-                f"`{name}` must be even and at least {_SMALLEST}, for predictions have half the "
-                f"resolution and DenseDepth's loss looks at windows of 11 x 11 of them; got {size}."
-            )
-
-
-def _check_numbers(config: Config) -> None:
-    for name in ("learning_rate", "clip", "beta", "prior_evidence", "min_excess"):
-        if not getattr(config, name) > 0:
-            raise ValueError(f"`{name}` must be positive; got {getattr(config, name):g}.")
-    if not config.holdout < 1:
-        raise ValueError(f"`holdout` must be below 1; got {config.holdout:g}.")
-    for name in ("warm_up", "flip", "swap", "dropout", "strange"):
-        if not 0 <= getattr(config, name) <= 1:
-            raise ValueError(f"`{name}` must lie in [0, 1]; got {getattr(config, name):g}.")
-    for name, least in _LEAST.items():
-        given = getattr(config, name)
-        for value in given if isinstance(given, tuple) else (given,):
-            if not (isinstance(value, int | float) and least <= value < math.inf):
-                raise ValueError(f"`{name}` must be finite and at least {least}; got {value}.")
 
 
 PRESETS: dict[str, Config] = {
@@ -350,23 +308,20 @@ _KITTI: dict[str, dict[str, Any]] = {
 
 
 def config_for(dataset: str, preset: str) -> Config:
-    """A preset for one data set."""
+    """Return a preset for one data set."""
     if preset not in PRESETS:
         raise ValueError(f'unknown preset "{preset}"; choose one of: {", ".join(PRESETS)}.')
-    if dataset != "kitti":
-        return replace(PRESETS[preset], dataset=dataset)
-    return replace(PRESETS[preset], dataset="kitti", **_KITTI[preset])
+    changes = _KITTI[preset] if dataset == "kitti" else {}
+    return replace(PRESETS[preset], dataset=dataset, **changes)
 
 
-# -- changes on a command line --------------------------------------------------------------------
-
-
-# Arguments that messages advise, and what they are called on a command line.
-_OPTIONS = {'`missing="skip"`': "`--missing skip`", "`split`": "`--split`", "`test`": "`--test`"}
+def file_name(dataset: str, preset: str) -> str:
+    """Return the name of a results file; that of the preset "fast" does not name its preset."""
+    return f"{dataset}.json" if preset == "fast" else f"{dataset}.{preset}.json"
 
 
 def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") -> Config:
-    """A preset with the changes of a command line.
+    """Change a preset as a command line says.
 
     Args:
         config: The preset.
@@ -385,7 +340,7 @@ def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") 
             raise ValueError(
                 f'"{text}" is not NAME=VALUE with one of these names: {", ".join(sorted(known))}.'
             )
-        changes[name] = _read(name, value, known[name])
+        changes[name] = _parsed(name, value, known[name])
     if seeds:
         try:
             changes["seeds"] = tuple(int(seed) for seed in seeds.split(","))
@@ -394,52 +349,40 @@ def with_changes(config: Config, settings: Sequence[str] = (), seeds: str = "") 
     return replace(config, **changes)
 
 
-def in_options(message: str) -> str:
-    """What an error says, with the options of the command line in place of Python's arguments.
-
-    Example:
-        >>> in_options('with `missing="skip"` such images are left out')
-        'with `--missing skip` such images are left out'
-    """
-    for argument, option in _OPTIONS.items():
-        message = message.replace(argument, option)
-    return message
-
-
-def _read(name: str, value: str, before: Any) -> Any:
-    """A setting as it stands on a command line, of the kind that it had before."""
+def _parsed(name: str, text: str, before: Any) -> Any:
+    """Parse a setting of the kind that it has in the preset."""
     try:
-        read: Any = json.loads(value)
+        value: Any = json.loads(text)
     except ValueError:
-        read = value
-    if isinstance(read, list):
-        return tuple(read)
-    if isinstance(before, float) and type(read) is int:
-        return float(read)
-    if before is not None and read is not None and type(read) is not type(before):
-        raise ValueError(f'`{name}` cannot be "{value}": it is {before!r} in the preset.')
-    return read
+        value = text
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(before, float) and type(value) is int:
+        return float(value)
+    if before is not None and value is not None and type(value) is not type(before):
+        raise ValueError(f'`{name}` cannot be "{text}": it is {before!r} in the preset.')
+    return value
 
 
-# -- methods and variants -------------------------------------------------------------------------
+# -- methods and their variants -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A method with its settings, under the name it has in the results."""
+    """A method with its settings, under its name in the results."""
 
     name: str
     method: str
     config: Config
 
     @property
-    def is_variant(self) -> bool:
-        """Whether it stands beside the method's own variant."""
-        return self.name != self.method
+    def is_default(self) -> bool:
+        """True for the method as the preset has it."""
+        return self.name == self.method
 
 
 def variants(config: Config, names: Sequence[str], ablation: bool = False) -> list[Variant]:
-    """The variants of some methods, in the order of :data:`METHODS`.
+    """List methods and variants of methods, in the order of :data:`METHODS`.
 
     Args:
         config: Settings.
@@ -447,10 +390,10 @@ def variants(config: Config, names: Sequence[str], ablation: bool = False) -> li
         ablation: Also NWPN with each of ``config.gammas``.
 
     Example:
-        >>> [r.name for r in variants(Config(), ["EnD2", "Single", "EnD2-T10"])]
+        >>> [v.name for v in variants(Config(), ["EnD2", "Single", "EnD2-T10"])]
         ['Single', 'EnD2', 'EnD2-T10']
     """
-    wanted = list(dict.fromkeys(names))
+    wanted = list(names)
     if ablation and "NWPN" in wanted:
         wanted += [f"NWPN-g{g:g}" for g in config.gammas if g != config.gamma]
     found = [_variant(config, name) for name in dict.fromkeys(wanted)]
@@ -460,15 +403,15 @@ def variants(config: Config, names: Sequence[str], ablation: bool = False) -> li
 def _variant(config: Config, name: str) -> Variant:
     if name in METHODS:
         return Variant(name, name, config)
+    method, _, change = name.partition("-")
+    kind, number = change[:1], change[1:]
     if name == "EnD2-proxy":
-        return Variant(name, "EnD2", replace(config, proxy=True))
-    method, _, warmth = name.partition("-T")
-    if method == "EnD2" and _is_number(warmth):
-        return Variant(name, method, replace(config, temperature=float(warmth), proxy=False))
-    method, _, gamma = name.partition("-g")
-    if method == "NWPN" and _is_number(gamma):
+        return Variant(name, method, replace(config, proxy=True))
+    if (method, kind) == ("EnD2", "T") and _is_number(number):
+        return Variant(name, method, replace(config, temperature=float(number), proxy=False))
+    if (method, kind) == ("NWPN", "g") and _is_number(number):
         seeds = config.seeds[: config.gamma_seeds]
-        return Variant(name, method, replace(config, gamma=float(gamma), seeds=seeds))
+        return Variant(name, method, replace(config, gamma=float(number), seeds=seeds))
     raise ValueError(
         f'unknown method "{name}"; choose from: {", ".join(METHODS)}, EnD2-T1, EnD2-proxy, '
         "NWPN-g0.05."

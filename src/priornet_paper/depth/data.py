@@ -32,38 +32,39 @@ from priornet_paper.depth.methods import Scale
 
 _LENGTH = 12
 _AHEAD = 32  # images that wait in memory: of KITTI's size, 90 MB
-# The names of files and folders begin like this, by the name of the set.
+_MANY = 5000  # images that take so long to read that a message says so
+# Names of files and folders begin like this, by the name of the set.
 _NAMES = {"nyu": "nyu", "kitti": "kitti", "lsun_bedroom": "lsun"}
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where things are."""
+    """Paths of images and weights."""
 
     own: Path
     """The set that is learnt."""
     ood: dict[str, Path] = field(default_factory=dict[str, Path])
-    """Other sets by name: ``kitti`` or ``nyu``, ``lsun_bedroom``."""
+    """Out-of-domain sets by name: ``kitti`` or ``nyu``, ``lsun_bedroom``."""
     test: Path | None = None
-    """Its test images, where they are elsewhere, as in DenseDepth's two zips."""
+    """Test images, if they are not in ``own``, as in DenseDepth's two zips."""
     weights: str | None = "imagenet"
     """ImageNet weights of the encoder: a file, ``"imagenet"`` for the package's, None for none."""
     split: Path | None = None
-    """Split list of raw KITTI drives, or a folder with lists; None where it lies beside them."""
+    """Split list of raw KITTI drives, or a folder with lists; None if it lies beside them."""
     missing: Literal["error", "skip"] = "error"
-    """Whether a picture without its depth file is an error, or left out."""
+    """A picture without its depth file is an error, or left out."""
 
     def open(self, path: Path, part: Literal["train", "test", "all"]) -> DepthImages:
-        """A part of one of the sets; nothing is decoded."""
+        """Open a part of one of the sets; nothing is decoded."""
         return open_depth(path, part, split=self.split, missing=self.missing)
 
     def other(self, config: Config) -> str:
-        """The set that NWPN takes its out-of-domain training images from."""
+        """Name the set that NWPN takes its out-of-domain training images from."""
         return "kitti" if config.dataset == "nyu" else "nyu"
 
 
 def named_paths(given: Sequence[str]) -> dict[str, Path]:
-    """Sets of a command line, each as ``NAME=PATH``.
+    """Parse sets of a command line, each as ``NAME=PATH``.
 
     Example:
         >>> list(named_paths(["church=photos/church"]))
@@ -83,27 +84,28 @@ def named_paths(given: Sequence[str]) -> dict[str, Path]:
 def find_sources(
     data: Path,
     dataset: str,
-    ood: dict[str, Path] | None = None,
+    ood: Mapping[str, Path] | None = None,
     test: Path | None = None,
     weights: str | None = None,
     split: Path | None = None,
     missing: Literal["error", "skip"] = "error",
 ) -> Sources:
-    """Where the sets of an experiment are.
+    """Find the sets of an experiment.
 
     Args:
         data: The set itself, in any form that ``open_depth`` knows; or a folder with several sets,
             one file or folder each, whose names begin with nyu, kitti and lsun.
-        dataset: What is learnt.
+        dataset: The set to learn.
         ood: Other sets by name, beside those found in ``data``.
-        test: Its test images, if they are not in ``data``.
+        test: See :class:`Sources`, as for the following ones.
         weights: ImageNet weights of the encoder.
         split: Split list of raw KITTI drives.
-        missing: Whether a picture without its depth file is an error, or left out.
+        missing: Treatment of a picture without its depth file.
     """
     if not data.exists():
         raise DepthError(f"{data}: there is no such file or folder.")
-    if dataset in (ood or {}):
+    others = dict(ood or {})
+    if dataset in others:
         raise DepthError(
             f"{dataset} is what is learnt: call the out-of-domain set by another name."
         )
@@ -111,11 +113,11 @@ def find_sources(
     own = found.pop(dataset, data if not found else None)
     if own is None:
         raise DepthError(f"{data}: nothing in it begins with {dataset}; found {', '.join(found)}.")
-    return Sources(own, found | (ood or {}), test, weights, split, missing)
+    return Sources(own, found | others, test, weights, split, missing)
 
 
 def _sets_in(data: Path) -> dict[str, Path]:
-    """Sets in a folder by name; none where it is a set itself, whatever its parts are called."""
+    """Find sets in a folder by name; none if it is a set itself, whatever its parts are called."""
     if not data.is_dir() or is_pair_folder(data):
         return {}
     fitting = {
@@ -139,7 +141,7 @@ def _sets_in(data: Path) -> dict[str, Path]:
 
 
 def digest(*pieces: Any) -> str:
-    """Of bytes, one after the other."""
+    """Hash bytes, one piece after the other."""
     found = hashlib.sha256()
     for piece in pieces:
         found.update(piece)
@@ -153,35 +155,33 @@ def digest_of(
     n_whole: int | None = None,
     check: bool = False,
 ) -> str:
-    """Of the names of images, and of what is in all of them, or in the first.
+    """Hash the names of images, and the content of all of them, or of the first.
 
     Args:
         images: Read one after the other, so that few are in memory at a time.
-        with_depth: Whether depth counts.
-        n_whole: How many images are read; all by default.
-        check: Whether to decode the photographs too, which refuses damaged ones. The digest is the
+        with_depth: True to include depth.
+        n_whole: Number of images to read; all by default.
+        check: True decodes the photographs too, which refuses damaged ones. The digest is the
             same: it is of their bytes.
 
     Raises:
         DepthError: An image is damaged; it is named.
     """
-    found = hashlib.sha256("\n".join(images.names).encode("utf-8", "surrogateescape"))
+    names = "\n".join(images.names).encode("utf-8", "surrogateescape")
     n_read = len(images) if n_whole is None else min(n_whole, len(images))
-    contents = partial(_contents, check=check)
-    for content in images.map(contents, range(n_read), ahead=_AHEAD, with_depth=with_depth):
-        found.update(content)
-    return found.hexdigest()[:_LENGTH]
+    content = partial(_content, check=check)
+    return digest(names, *images.map(content, range(n_read), ahead=_AHEAD, with_depth=with_depth))
 
 
 def same_digests(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Whether results are of these images and weights.
+    """Check if results are of these images and weights.
 
     Results from before there was a digest of all training images are compared by the one that they
-    have, of the names of all and what is in the first.
+    have, of the names of all and the content of the first.
 
     Args:
-        known: Of the results.
-        asked: Of the images and weights.
+        known: Digests of the results.
+        asked: Digests of the images and weights.
 
     Example:
         >>> same_digests({"train": "a"}, {"train": "a", "train_images": "b"})
@@ -191,8 +191,8 @@ def same_digests(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     return known == compared
 
 
-def _contents(encoded: tuple[Picture, StoredDepth | None], *, check: bool) -> bytes:
-    """Of a photograph its file, of depth its metres."""
+def _content(encoded: tuple[Picture, StoredDepth | None], *, check: bool) -> bytes:
+    """Return a photograph's file, and after it its depth in metres."""
     picture, stored = encoded
     content = picture.data if isinstance(picture.data, bytes) else picture.data.tobytes()
     depth = None if stored is None else stored.decode()
@@ -203,39 +203,39 @@ def _contents(encoded: tuple[Picture, StoredDepth | None], *, check: bool) -> by
     return content if depth is None else content + depth.tobytes()
 
 
-_MANY = 5000  # images that take so long to read that a message says so
+# -- images ---------------------------------------------------------------------------------------
 
 
 class Sets:
-    """Reads every set once, when it is first asked for.
+    """Images of an experiment; every set is read once, when it is first needed.
 
     Args:
         config: Size and number of the images.
-        sources: Where they are.
+        sources: Their paths.
     """
 
     def __init__(self, config: Config, sources: Sources) -> None:
         self.config, self.sources = config, sources
         self._ood: dict[str, Tensor] = {}
-        self._prints: dict[str, str] = {}
+        self._digests: dict[str, str] = {}
 
     def check(
         self,
         ood: bool,
         message: Callable[[str], object] = lambda _: None,
         *,
-        learnt: bool = False,
+        trained: bool = False,
     ) -> None:
-        """Complain now of what is missing or damaged, not after hours of work.
+        """Refuse missing or damaged images now, not after hours of work.
 
         Args:
-            ood: Whether images of the other set are learnt as out-of-domain ones.
-            message: Told, in one line, where this takes long.
-            learnt: Whether to look at training images too, which are decoded before the first step
-                in any case: where finished work is to be dropped before.
+            ood: True if images of the other set are learnt as out-of-domain ones.
+            message: Called with one line if this takes long.
+            trained: True to decode training images too: before finished work is dropped. Otherwise
+                the first step decodes them.
         """
-        for part in ("train", "test"):
-            images = self._part(part)
+        train, test = self._part("train"), self._part("test")
+        for part, images in (("train", train), ("test", test)):
             if not images.has_depth:
                 raise self._without_depth(part)
             if self.config.dataset != "kitti" and is_kitti_road(images.names):
@@ -243,46 +243,33 @@ class Sets:
                     f"{images.name}: these are KITTI's roads, which {self.config.dataset}'s "
                     'settings do not fit; the data set is "kitti".'
                 )
-        self._check_apart(self._part("train"), self._part("test"))
-        for name in self.sources.ood:
-            self._part(name)
+        both = set(train.names).intersection(test.names)
+        if both and self.sources.test is None:  # names of another set may be the same
+            first = next(name for name in test.names if name in both)
+            raise DepthError(
+                f"{self.sources.own}: {len(both)} images are to be learnt and to be tested, "
+                f"{first} among them; give a folder with a list for each part as `split`."
+            )
+        n_images = sum(len(self._part(name)) for name in ("train", "test", *self.sources.ood))
         other = self.sources.other(self.config)
         if ood and other not in self.sources.ood:
             raise DepthError(
                 f"NWPN (rkl) learns {other} images as out-of-domain ones: give a set of other "
                 f"images by that name (`--foreign {other}=PATH`), or leave NWPN out of the methods."
             )
-        self._check_images(self._strange_images if ood else None, message, learnt)
-
-    def _check_images(
-        self, strange: DepthImages | None, message: Callable[[str], object], learnt: bool
-    ) -> None:
-        """Take the digests of all images, and decode those used after the first training.
-
-        Digests are for the record, so that files are read once for both.
-        """
-        names = ("train", "test", *self.sources.ood)
-        n_images = sum(len(self._part(name)) for name in names)
         if n_images > _MANY:
             message(f"Looking at {n_images} images, for damaged ones among them.")
-        for name in names:
-            self._print(name, check=learnt or name != "train")
-        if strange is not None:  # most often they are all among those that are scored
-            known = set(self._part(self.sources.other(self.config)).names)
-            new = [row for row, name in enumerate(strange.names) if name not in known]
-            digest_of(strange[new], with_depth=False, check=True)
+        self._check_files(ood, trained)
 
-    def _check_apart(self, train: DepthImages, test: DepthImages) -> None:
-        """Refuse test images that were learnt, such as those of the one list that was given."""
-        if self.sources.test is not None:  # of another set, whose names may be the same
-            return
-        known = set(train.names)
-        both = [name for name in test.names if name in known]
-        if both:
-            raise DepthError(
-                f"{self.sources.own}: {len(both)} images are to be learnt and to be tested, "
-                f"{both[0]} among them; give a folder with a list for each part as `split`."
-            )
+    def _check_files(self, ood: bool, trained: bool) -> None:
+        """Read all files once: for their digests, and to find damaged ones."""
+        for name in ("train", "test", *self.sources.ood):
+            self.set_digest(name, check=trained or name != "train")
+        if ood:  # most often they are all among those that are scored
+            known = set(self._part(self.sources.other(self.config)).names)
+            learnt = self._ood_to_learn
+            new = [row for row, name in enumerate(learnt.names) if name not in known]
+            digest_of(learnt[new], with_depth=False, check=True)
 
     def _part(self, name: str) -> DepthImages:
         """Open ``train``, ``test`` or an out-of-domain set as the settings want it, undecoded."""
@@ -295,32 +282,31 @@ class Sets:
                     f"`holdout` = {config.holdout:g} of {len(whole)} training images leaves "
                     f"{len(held)} to score and {len(whole) - len(held)} to learn."
                 )
-            if name == "train":
-                learnt = sorted(set(range(len(whole))) - set(held))
-                return _first(whole[learnt], config.n_images)
-            return _first(whole[held], config.n_test)
+            if name == "test":
+                return _first(whole[held], config.n_test)
+            learnt = sorted(set(range(len(whole))) - set(held))
+            return _first(whole[learnt], config.n_images)
         if name == "test":
             return _first(sources.open(sources.test or sources.own, "test"), config.n_test)
         return _first(sources.open(sources.ood[name], "all"), config.n_test)
 
     @cached_property
     def train(self) -> tuple[Tensor, Tensor]:
-        """Training images as bytes ``(N, 3, H, W)``, and their depth ``(N, H, W)``."""
-        return self._own("train")
-
-    @cached_property
-    def scale(self) -> Scale:
-        """Of all valid training pixels."""
-        return scale_of(self.train[1])
+        """Return training images as bytes ``(N, 3, H, W)``, and their depth ``(N, H, W)``."""
+        return self._own("train", "n_images")
 
     @cached_property
     def test(self) -> tuple[Tensor, Tensor]:
-        """Test images and their depth."""
-        return self._own("test")
+        """Return test images and their depth."""
+        return self._own("test", "n_test")
 
-    def _own(self, part: Literal["train", "test"]) -> tuple[Tensor, Tensor]:
-        setting = "n_images" if part == "train" else "n_test"
-        images, depth = self._tensors(self._part(part), with_depth=True, setting=setting)
+    @cached_property
+    def scale(self) -> Scale:
+        """Return the scale of all valid training pixels."""
+        return scale_of(self.train[1])
+
+    def _own(self, part: Literal["train", "test"], setting: str) -> tuple[Tensor, Tensor]:
+        images, depth = self._tensors(self._part(part), setting, with_depth=True)
         if depth is None:
             raise self._without_depth(part)
         return images, depth.float()
@@ -330,28 +316,25 @@ class Sets:
         return DepthError(f"{path}: its images have no depth to learn or to compare with.")
 
     def ood(self, name: str) -> Tensor:
-        """All images of another set, cut and scaled to the size of our own."""
+        """Return all images of an out-of-domain set, cut and scaled to the size of the own set."""
         if name not in self._ood:
-            self._ood[name] = self._prepared(self._part(name), "n_test")
+            self._ood[name] = self._tensors(self._part(name), "n_test")[0]
         return self._ood[name]
 
-    @cached_property
-    def _strange(self) -> Tensor:
-        """Images that a prior network learns as out-of-domain ones."""
-        return self._prepared(self._strange_images, "n_images")
-
     @property
-    def _strange_images(self) -> DepthImages:
+    def _ood_to_learn(self) -> DepthImages:
+        """Open the images that a prior network learns as out-of-domain ones."""
         path = self.sources.ood[self.sources.other(self.config)]
         return _first(self.sources.open(path, "train"), self.config.n_images)
 
-    def _prepared(self, images: DepthImages, setting: str) -> Tensor:
-        return self._tensors(images, with_depth=False, setting=setting)[0]
+    @cached_property
+    def _learnt_ood(self) -> Tensor:
+        return self._tensors(self._ood_to_learn, "n_images")[0]
 
     def _tensors(
-        self, images: DepthImages, *, with_depth: bool, setting: str
+        self, images: DepthImages, setting: str, *, with_depth: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Images at our size: our own with depth, others cut and without."""
+        """Read images at the size of the own set: with depth, or cut and without."""
         with room_for(images, self._size, with_depth=with_depth, setting=setting):
             return images.tensors(self._size, crop=not with_depth, with_depth=with_depth)
 
@@ -360,8 +343,8 @@ class Sets:
         return self.config.height, self.config.width
 
     def training(self, variant: Variant, uses_ood: bool, device: torch.device) -> TrainingSet:
-        """What a variant is trained on, on a device."""
-        ood, changes = self._strange if uses_ood else None, augmentation_for(variant)
+        """Prepare the training images of a variant on a device."""
+        ood, changes = self._learnt_ood if uses_ood else None, augmentation_for(variant)
         try:
             with room_for(self._part("train"), self._size, with_depth=True, setting="n_images"):
                 return TrainingSet(*self.train, ood, changes, device, self.scale)
@@ -376,22 +359,27 @@ class Sets:
             ) from error
 
     def fingerprint(self, *, uses_ood: bool) -> str:
-        """Of the training images and the first weights."""
-        parts = [self._own_print, digest(self._weights.encode())]
-        if uses_ood:
-            parts.append(self._ood_print)
-        return "-".join(parts)
+        """Return the fingerprint of the training images and the first weights."""
+        ood = [self._learnt_ood_digest] if uses_ood else []
+        return "-".join([self._train_digest, digest(self._weights.encode()), *ood])
 
     @cached_property
-    def _own_print(self) -> str:
+    def _train_digest(self) -> str:
         return digest(*(tensor.numpy().data for tensor in self.train))
 
     @cached_property
-    def _ood_print(self) -> str:
-        return digest(self._strange.numpy().data)
+    def _learnt_ood_digest(self) -> str:
+        return digest(self._learnt_ood.numpy().data)
+
+    def set_digest(self, name: str, *, check: bool = False) -> str:
+        """Return the digest of ``train``, ``test`` (both with depth) or an out-of-domain set."""
+        if name not in self._digests:
+            with_depth = name in ("train", "test")
+            self._digests[name] = digest_of(self._part(name), with_depth=with_depth, check=check)
+        return self._digests[name]
 
     def sizes(self) -> dict[str, Any]:
-        """How many images there are, for the record; nothing is decoded."""
+        """Count the images, for the record; nothing is decoded."""
         return {
             "n_train": len(self._part("train")),
             "n_test": len(self._part("test")),
@@ -399,36 +387,21 @@ class Sets:
         }
 
     def record(self) -> dict[str, Any]:
-        """Which images and first weights these are, wherever they lie."""
-        weights = self._weights_file
-        names = ("train", "test", *self.sources.ood)
+        """Describe images and first weights by names and digests, not by paths."""
+        weights, ood = self._weights_file, self.sources.ood
         return {
-            "sources": {name: _plain_text(self._part(name).name) for name in names},
+            "sources": {
+                name: _plain_text(self._part(name).name) for name in ("train", "test", *ood)
+            },
             "weights": self.sources.weights if weights is None else weights.name,
             "digests": {
-                # By which results are known from before there was one of all of them.
+                # Results from before there was a digest of all images have this one.
                 "train": digest_of(self._part("train"), n_whole=16),
-                "train_images": self._print("train"),
-                "test": self.test_print,
-                **{name: self.ood_print(name) for name in self.sources.ood},
+                "train_images": self.set_digest("train"),
+                **{name: self.set_digest(name) for name in ("test", *ood)},
                 "weights": None if weights is None else digest(weights.read_bytes()),
             },
         }
-
-    @property
-    def test_print(self) -> str:
-        """Digest of the test images and their depth."""
-        return self._print("test")
-
-    def ood_print(self, name: str) -> str:
-        """Digest of the images of another set."""
-        return self._print(name)
-
-    def _print(self, name: str, *, check: bool = False) -> str:
-        if name not in self._prints:
-            images, is_own = self._part(name), name in ("train", "test")
-            self._prints[name] = digest_of(images, with_depth=is_own, check=check)
-        return self._prints[name]
 
     @cached_property
     def _weights_file(self) -> Path | None:
@@ -447,17 +420,17 @@ class Sets:
 
 
 def _plain_text(name: str) -> str:
-    """A name for JSON: those of old file systems may hold bytes that are no text."""
+    """Return a name for JSON: those of old file systems may hold bytes that are no text."""
     return name.encode("utf-8", "replace").decode()
 
 
 def _held_out(names: Sequence[str], share: float) -> list[int]:
-    """Places of the training images that stand for test images."""
+    """List the places of the training images that stand for test images."""
     if is_kitti_road(names):
         return last_of_each_category(names, share)
     return list(range(round((1 - share) * len(names)), len(names)))
 
 
 def _first(images: DepthImages, n_most: int | None) -> DepthImages:
-    """The set, or its first images."""
+    """Return the set, or its first images."""
     return images if n_most is None or n_most >= len(images) else images[:n_most]

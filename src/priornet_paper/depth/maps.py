@@ -45,12 +45,12 @@ class MapsOfSet:
 def read_maps(
     path: Path, data: Path, ood: Mapping[str, Path] | None = None
 ) -> dict[str, MapsOfSet]:
-    """Maps of all sets that the models were shown, their own first.
+    """Read the maps of all sets that the models were shown, their own set first.
 
     Args:
         path: A results file of the depth experiment, with ``.parts`` beside it.
         data: The folder with the sets.
-        ood: Other sets by name, where they are not in it.
+        ood: Sets by name that lie outside this folder.
 
     Raises:
         NoMaps: Maps are missing.
@@ -73,7 +73,7 @@ def read_maps(
 
 
 def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMaps]]:
-    """Maps by set and model."""
+    """Read the maps by set and model."""
     found: dict[str, dict[str, DepthMaps]] = {}
     for model in _MODELS:
         file = f"{model}.{content['config']['seeds'][0]}.maps.safetensors"
@@ -95,25 +95,23 @@ def _models(path: Path, content: dict[str, Any]) -> dict[str, dict[str, DepthMap
 def _sets(
     path: Path, content: dict[str, Any], data: Path, ood: dict[str, Path], n_images: int
 ) -> Sets:
-    """The first images, once all are known to be those of the results."""
+    """Check that all images are those of the results, and return the first ones."""
     kept = {n: content["config"][n] for n in ("dataset", "height", "width", "n_test", "holdout")}
     config, sources = Config(**kept), find_sources(data, content["dataset"], ood)
-    whole, digests = Sets(config, sources), content["digests"]
-    same = {"test": whole.test_print == digests["test"]}
     for name in content["foreign"]:
         if name not in sources.ood:
             raise InputError(
                 f"{data}: no images of {name} there; say where they are (--foreign {name}=PATH)."
             )
-        same[name] = whole.ood_print(name) == digests[name]
-    others = [name for name, is_same in same.items() if not is_same]
-    if others:
-        raise InputError(f"{data}: other {others[0]} images than those that {path} was made with.")
+    whole = Sets(config, sources)
+    for name in ("test", *content["foreign"]):
+        if whole.set_digest(name) != content["digests"][name]:
+            raise InputError(f"{data}: other {name} images than those that {path} was made with.")
     return Sets(replace(config, n_test=n_images), sources)
 
 
 def _seen(pictures: Any) -> NDArray[np.uint8]:
-    """Images as Matplotlib wants them."""
+    """Convert images to bytes ``(N, H, W, 3)``, as Matplotlib draws them."""
     return pictures.permute(0, 2, 3, 1).contiguous().numpy()
 
 
@@ -162,12 +160,7 @@ def plot_scale(
 ) -> Axes:
     """Plot the median of positive values in bins of predicted depth with equally many pixels.
 
-    Args:
-        depth: Predicted depth in metres, of any shape.
-        values: A measure of the same pixels.
-        line: The look of the line, as for :meth:`matplotlib.axes.Axes.plot`.
-        has_band: True draws the quartiles too.
-        ax: Axes to draw on; a new figure when None.
+    A band shows the quartiles.
     """
     ax = ax or Figure().add_subplot()
     x, low, middle, high = _binned(np.ravel(depth), np.ravel(values))

@@ -1,7 +1,7 @@
-"""Options of the depth experiment, with their texts and defaults, and the run they describe.
+"""Options of the depth experiment, with their help and defaults, and the run that they describe.
 
 Two command lines show them: ``priornet reproduce depth``, and ``python -m priornet_paper.depth``
-where there is no Typer. Nothing here needs more than torch, NumPy, Pillow, safetensors and Fabric.
+without Typer. This module needs no more than torch, NumPy, Pillow, safetensors and Fabric.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from priornet.methods import METHODS
 from priornet_paper.depth.config import (
     config_for,
-    in_options,
+    file_name,
     variants,
     with_changes,
 )
 
 if TYPE_CHECKING:
-    from priornet_paper.depth.tasks import Event
+    from priornet_paper.depth.tasks import Event, Plan
 
-SPELLINGS = {
+# Names in results, by their names on a command line.
+_NAMES = {
     **{method.spelling: method.key for method in METHODS.values()},
     "endd-t1": "EnD2-T1",
     "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",
 }
-"""Names in results by their names on a command line."""
 _WEIGHTS = {"rkl-g": "NWPN-g", "nwpn-g": "NWPN-g", "endd-t": "EnD2-T", "end2-t": "EnD2-T"}
 
 
@@ -39,7 +39,7 @@ class OptionError(ValueError):
 
 
 def _about(help: str, **more: Any) -> dict[str, Any]:
-    """Describe an option: ``flag`` if not that of its name, ``choices``, ``least``."""
+    """Describe an option: ``flag`` if not that of its name, ``least``."""
     return {"help": help, **more}
 
 
@@ -53,9 +53,7 @@ class Options:
             "nyu, kitti and lsun."
         )
     )
-    dataset: str = field(
-        default="nyu", metadata=_about("Data set to learn.", choices=("nyu", "kitti"))
-    )
+    dataset: Literal["nyu", "kitti"] = field(default="nyu", metadata=_about("Data set to learn."))
     test: Path | None = field(
         default=None, metadata=_about("Its test images, if they are not in --data.")
     )
@@ -68,11 +66,9 @@ class Options:
     split: Path | None = field(
         default=None, metadata=_about("Split list of raw KITTI drives, or a folder with lists.")
     )
-    missing: str = field(
+    missing: Literal["error", "skip"] = field(
         default="error",
-        metadata=_about(
-            "Images without a depth file: an error, or left out.", choices=("error", "skip")
-        ),
+        metadata=_about("Images without a depth file: an error, or left out."),
     )
     weights: str = field(
         default="imagenet",
@@ -84,19 +80,18 @@ class Options:
     methods: str = field(
         default="dd,single,ensemble,endd,endd-t10,rkl,der,end,md-end",
         metadata=_about(
-            f"Separated by commas: {', '.join(SPELLINGS)}; or by their names in results: "
+            f"Separated by commas: {', '.join(_NAMES)}; or by their names in results: "
             "ENSM is ensemble, EnD2 is endd, NWPN is rkl."
         ),
     )
     ablation: bool = field(
         default=False, metadata=_about("Also rkl with other weights of the out-of-domain images.")
     )
-    preset: str = field(
+    preset: Literal["fast", "paper", "smoke"] = field(
         default="fast",
         metadata=_about(
             "fast: EfficientNet-Lite0 at 240 x 320. paper: DenseNet-169 at 480 x 640. "
             "smoke: a few steps, too short to learn.",
-            choices=("fast", "paper", "smoke"),
         ),
     )
     seeds: str = field(
@@ -125,24 +120,12 @@ class Options:
     @property
     def path(self) -> Path:
         """Return the path of the results file."""
-        from priornet_paper.depth.run import file_name
-
         return self.out / file_name(self.dataset, self.preset)
 
-    @property
-    def names(self) -> list[str]:
-        """Return the methods by their names in results, each once."""
-        names = list(
-            dict.fromkeys(_name_of(n.strip()) for n in self.methods.split(",") if n.strip())
-        )
-        if not names:
-            raise ValueError(f"no method named; choose from: {', '.join(SPELLINGS)}.")
-        return names
-
-    def unfinished(self, what: str) -> str:
+    def unfinished(self, reason: str) -> str:
         """Return the message for a run that stopped."""
         same = "the command without --again" if self.again else "the same command"
-        return f"{what} What is finished is kept; {same} goes on."
+        return f"{reason} What is finished is kept; {same} goes on."
 
 
 def run_options(options: Options, report: Callable[[Event], object]) -> dict[str, Any] | None:
@@ -151,40 +134,16 @@ def run_options(options: Options, report: Callable[[Event], object]) -> dict[str
     Raises:
         OptionError: It cannot be run; the message is one line.
     """
-    from priornet_paper.depth.data import find_sources, named_paths
-    from priornet_paper.depth.machine import NotEnoughMemory, check_device, fabric_options
+    from priornet_paper.depth.machine import NotEnoughMemory, check_device
     from priornet_paper.depth.run import run
-    from priornet_paper.depth.tasks import Plan
 
     try:
-        names = options.names
+        names = _names_in_results(options.methods)
         check_device(options.device, options.devices, options.nodes, options.workers)
-        config = config_for(options.dataset, options.preset)
-        config = with_changes(config, options.settings, options.seeds)
-        chosen = variants(config, names, options.ablation)
-        weights = None if options.weights == "none" else options.weights
-        missing: Any = options.missing
-        plan = Plan(
-            config,
-            find_sources(
-                options.data,
-                options.dataset,
-                named_paths(options.ood),
-                options.test,
-                weights,
-                options.split,
-                missing,
-            ),
-            options.out / ".parts" / options.path.stem,
-            options.device,
-            fabric_options(options.devices, options.nodes),
-            capture=not options.no_capture,
-            compile=options.compile,
-            until=math.inf if options.minutes is None else time.time() + 60 * options.minutes,
-        )
+        plan = _plan(options)
         return run(
             plan,
-            chosen,
+            variants(plan.config, names, options.ablation),
             options.preset,
             options.path,
             workers=options.workers,
@@ -195,14 +154,60 @@ def run_options(options: Options, report: Callable[[Event], object]) -> dict[str
         raise OptionError(in_options(" ".join(str(error).split()))) from error
 
 
-def _name_of(spelling: str) -> str:
-    """Return the name in results of a method, or of a variant with a number."""
-    name, in_results = spelling.lower(), {key.lower(): key for key in SPELLINGS.values()}
-    found = SPELLINGS.get(name) or in_results.get(name)
-    if found is not None:
-        return found
+def _plan(options: Options) -> Plan:
+    """Find the images, and describe the run for its processes."""
+    from priornet_paper.depth.data import find_sources, named_paths
+    from priornet_paper.depth.machine import fabric_options
+    from priornet_paper.depth.tasks import Plan
+
+    config = config_for(options.dataset, options.preset)
+    sources = find_sources(
+        options.data,
+        options.dataset,
+        named_paths(options.ood),
+        options.test,
+        None if options.weights == "none" else options.weights,
+        options.split,
+        options.missing,
+    )
+    return Plan(
+        with_changes(config, options.settings, options.seeds),
+        sources,
+        options.out / ".parts" / options.path.stem,
+        options.device,
+        fabric_options(options.devices, options.nodes),
+        capture=not options.no_capture,
+        compile=options.compile,
+        until=math.inf if options.minutes is None else time.time() + 60 * options.minutes,
+    )
+
+
+def in_options(message: str) -> str:
+    """Replace Python's arguments in an error's message by options of the command line.
+
+    Example:
+        >>> in_options('with `missing="skip"` such images are left out')
+        'with `--missing skip` such images are left out'
+    """
+    message = message.replace('`missing="skip"`', "`--missing skip`")
+    return message.replace("`split`", "`--split`").replace("`test`", "`--test`")
+
+
+def _names_in_results(methods: str) -> list[str]:
+    """Split a list of methods, and give each its name in results."""
+    spellings = list(filter(None, map(str.strip, methods.split(","))))
+    if not spellings:
+        raise ValueError(f"no method named; choose from: {', '.join(_NAMES)}.")
+    return [_name_in_results(spelling) for spelling in spellings]
+
+
+def _name_in_results(spelling: str) -> str:
+    name = spelling.lower()
+    names = {**{key.lower(): key for key in _NAMES.values()}, **_NAMES}
+    if name in names:
+        return names[name]
     for start, key in _WEIGHTS.items():
         if name.startswith(start):
             return f"{key}{name.removeprefix(start)}"
-    known = ", ".join(SPELLINGS)
+    known = ", ".join(_NAMES)
     raise ValueError(f'unknown method "{spelling}"; choose from: {known}, rkl-g0.05.')

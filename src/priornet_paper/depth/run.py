@@ -1,12 +1,11 @@
-"""All methods and seeds of a data set: jobs in their plan, then one results file."""
+"""All methods and seeds of a data set: tasks in their order, then one results file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from priornet.depth import DepthError
 from priornet.evaluation import check_summaries, provenance_of
@@ -23,11 +22,6 @@ from priornet_paper.runs.store import merge_results, read_finished, write_merged
 _GROUPS = ("methods", "variants")
 
 
-def file_name(dataset: str, preset: str) -> str:
-    """Return the name of a results file: that of the preset "fast" is the plain one."""
-    return f"{dataset}.json" if preset == "fast" else f"{dataset}.{preset}.json"
-
-
 def run(
     plan: Plan,
     variants: Sequence[Variant],
@@ -40,8 +34,8 @@ def run(
 ) -> dict[str, Any] | None:
     """Run the depth experiment and write its results file.
 
-    Finished work is not done again: an interrupted run goes on where it stopped, in the middle of
-    a training too. The file keeps other methods, as far as new results would be the same.
+    An interrupted run resumes where it stopped, also in the middle of a training. The file keeps
+    other methods, as far as new results would be the same.
 
     Args:
         plan: Settings, images, folder of finished parts, device.
@@ -60,22 +54,27 @@ def run(
     def message(text: str) -> None:
         report(Event("", message=text))
 
-    # One of several machines may lack the file; they agree on the finished parts instead.
-    if not again and plan.fabric.get("num_nodes", 1) == 1:
-        try:
-            kept = finished(path, plan, variants)
-        except DepthError:  # about the images, not about the file
-            raise
-        except ValueError as error:
-            message(f"{error} It is made again.")
-            kept = None
-        if kept is not None:
-            message(f"{path}: finished already (--again to repeat it).")
-            return kept
+    kept = None if again else _read_kept(path, plan, variants, message)
+    if kept is not None:
+        message(f"{path}: finished already (--again to repeat it).")
+        return kept
     results = train_and_score(plan, variants, preset, workers=workers, report=report, again=again)
-    if not results:
-        return results
-    return write_merged(path, results, merged, message)
+    return write_merged(path, results, merged, message) if results else results
+
+
+def _read_kept(
+    path: Path, plan: Plan, variants: Sequence[Variant], message: Callable[[str], object]
+) -> dict[str, Any] | None:
+    """Read finished results; several machines agree on the parts instead, for one may lack it."""
+    if plan.fabric.get("num_nodes", 1) > 1:
+        return None
+    try:
+        return finished(path, plan, variants)
+    except DepthError:  # about the images, not about the file
+        raise
+    except ValueError as error:
+        message(f"{error} It is made again.")
+        return None
 
 
 def train_and_score(
@@ -90,27 +89,23 @@ def train_and_score(
     """Train and score every variant with every seed: see :func:`run`, which also writes a file."""
     worker = Worker(plan, report)
     worker.sets.check(
-        any(variant.method == "NWPN" for variant in variants),
-        lambda text: report(Event("", message=text)),
-        learnt=again,
+        any(variant.method == "NWPN" for variant in variants), worker.message, trained=again
     )
+    wanted = scores_of(variants)
     if again:
         # Before processes that share batches wait for each other: no other one is at work yet.
-        for task in with_needs(scores_of(variants)):
+        for task in with_needs(wanted):
             worker.parts.forget(task)
-    wanted = scores_of(variants)
     kept = worker.agreed(lambda: {task.key: worker.parts.finished(task) for task in wanted})
+    scores = {key: part for key, part in kept.items() if part is not None}
     # The trainings behind a finished score need not be done again, even if their weights are lost.
-    tasks = with_needs([task for task in wanted if kept[task.key] is None])
-    tasks = together(tasks, _n_groups(plan, workers))
-    made = _do_all(worker, tasks, workers)
+    tasks = with_needs([task for task in wanted if task.key not in scores])
+    made = _do_all(worker, together(tasks, _n_groups(plan, workers)), workers)
     if made is None:
         return None
     if plan.fabric and not worker.fabric.is_global_zero:
         return {}
-    scores = {key: part for key, part in kept.items() if part is not None}
-    scores |= {key: part for (kind, key), part in made.items() if kind == "score"}
-    return _results(worker, variants, preset, scores)
+    return _results(worker, variants, preset, scores | made)
 
 
 def _n_groups(plan: Plan, workers: int) -> int:
@@ -122,58 +117,47 @@ def _n_groups(plan: Plan, workers: int) -> int:
     return -(-workers // len(plan.config.seeds)) if plan.device == "cpu" else 1
 
 
-Made = dict[tuple[str, str], dict[str, Any]]
+# -- tasks in processes ---------------------------------------------------------------------------
+
+Part = dict[str, Any]
 
 
-def _do_all(worker: Worker, tasks: Sequence[Task], workers: int) -> Made | None:
-    """Do all tasks; return their parts by kind and key, or None if the time was up first."""
-    plan = worker.plan
+def _do_all(worker: Worker, tasks: Sequence[Task], workers: int) -> dict[str, Part] | None:
+    """Do all tasks; return the scores by key, or None if the time was up first."""
+    plan, report = worker.plan, worker.report
     side_by_side = min(workers, len(tasks)) > 1
-    parts: Made = {}
-    unfinished: list[Task] = []
+    by_name = {_name(task): task for task in tasks}
+    parts: dict[str, Part | None] = {}
 
-    def done(job: Job, part: dict[str, Any] | None) -> None:
-        task = cast(_Work, job.work).task
-        if part is None:
-            unfinished.append(task)
-        else:
-            parts[task.kind, task.key] = part
+    def done(job: Job, part: Part | None) -> None:
+        parts[job.name] = part
 
     def stop() -> bool:
         is_late = plan.is_late if side_by_side else worker.fabric.broadcast(plan.is_late)
-        return bool(unfinished) or is_late
+        return is_late or None in parts.values()
 
     # A student's score waits for the training that the student is part of.
-    part_of = {_name(one): _name(task) for task in tasks for one in task.each}
+    part_of = {_name(one): name for name, task in by_name.items() for one in task.each}
     own = None if side_by_side else worker
     jobs = [
-        Job(_name(task), _Work(task, own), tuple(part_of[_name(n)] for n in task.needs))
-        for task in tasks
+        Job(name, partial(_do, own, task), tuple(part_of[_name(n)] for n in task.needs))
+        for name, task in by_name.items()
     ]
     start = partial(_start_worker, plan) if side_by_side else None
-    watch = Watch(lambda _, event: worker.report(event), done, start, stop)
     with shared_gpu(plan.device, workers if side_by_side else 1):
-        run_jobs(jobs, workers, watch)
-    return parts if len(parts) == len(tasks) else None
+        run_jobs(jobs, workers, Watch(lambda _, event: report(event), done, start, stop))
+    made = {name: part for name, part in parts.items() if part is not None}
+    if len(made) < len(jobs):
+        return None
+    return {by_name[n].key: part for n, part in made.items() if by_name[n].kind == "score"}
 
 
 def _name(task: Task) -> str:
     return f"{task.kind} {task.key}"
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A task, done in a worker, or in that of the process that it is in."""
-
-    task: Task
-    worker: Worker | None = None
-
-    def __call__(self, needed: Mapping[str, Any], report: Report) -> dict[str, Any] | None:
-        worker = self.worker or _worker
-        assert worker is not None
-        if self.worker is None:
-            worker.report = report
-        return worker.do(self.task)
+_worker: Worker | None = None
+"""The worker of a process that was started for jobs."""
 
 
 def _start_worker(plan: Plan) -> None:
@@ -181,22 +165,23 @@ def _start_worker(plan: Plan) -> None:
     _worker = Worker(plan)
 
 
-_worker: Worker | None = None
+def _do(own: Worker | None, task: Task, needed: Mapping[str, Any], report: Report) -> Part | None:
+    """Do a task with a worker of this process; its parts lie on disk, not in ``needed``."""
+    worker = own or _worker
+    assert worker is not None
+    worker.report = report
+    return worker.do(task)
 
 
 # -- results --------------------------------------------------------------------------------------
 
 
 def finished(path: Path, plan: Plan, variants: Sequence[Variant]) -> dict[str, Any] | None:
-    """Read results of these settings, images and variants; return None if there are none.
-
-    Raises:
-        ValueError: The file is there but is no results file.
-    """
+    """Read results of these settings, images and variants; return None if there are none."""
 
     def is_wanted(found: dict[str, Any]) -> bool:
+        check_summaries([found[group] for group in _GROUPS])
         known = found["methods"].keys() | found["variants"].keys()
-        check_summaries([found["methods"], found["variants"]])
         same = found.get("protocol") == _protocol(plan.config)
         same &= _are_settings(found["config"], plan.config)
         same &= {variant.name for variant in variants} <= known
@@ -249,22 +234,17 @@ def _stays(
     name: str, found: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> bool:
     """Check if an old method's results are what the new settings would give."""
-    method = _method(name)
-    if method in STUDENTS and not _same_teachers(old["methods"], new["methods"]):
-        return False
+    method, ensemble = _method(name), new["methods"].get("ENSM")
+    if method in STUDENTS and ensemble is not None:
+        known = old["methods"].get("ENSM")  # perhaps with other scores
+        if known is None or known["training"] != ensemble["training"]:
+            return False
     changes = found.get("settings", {})  # in which a variant differs from the other methods
     try:
-        was, wanted = (Config.from_json(run["config"] | changes) for run in (old, new))
+        was, wanted = (Config.from_json(one["config"] | changes) for one in (old, new))
     except ValueError:  # settings of another version
         return False
     return was.seeds == wanted.seeds and was.settings_of(method) == wanted.settings_of(method)
-
-
-def _same_teachers(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Check if the ensemble is an old one, perhaps with new scores."""
-    if "ENSM" not in new:
-        return True
-    return "ENSM" in old and old["ENSM"]["training"] == new["ENSM"]["training"]
 
 
 def _method(name: str) -> str:
@@ -273,41 +253,39 @@ def _method(name: str) -> str:
 
 
 def _results(
-    worker: Worker, variants: Sequence[Variant], preset: str, scores: dict[str, dict[str, Any]]
+    worker: Worker, variants: Sequence[Variant], preset: str, scores: Mapping[str, Part]
 ) -> dict[str, Any]:
     config = worker.plan.config
-    groups: dict[str, dict[str, Any]] = {"methods": {}, "variants": {}}
+    base = config.to_json()
+    groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
     for variant in variants:
         own = [scores[f"{variant.name}.{seed}"] for seed in variant.config.seeds]
-        groups["variants" if variant.is_variant else "methods"][variant.name] = {
+        training = [part["training"] for part in own]
+        seconds = sum(part["seconds"] for part in own)
+        seconds += sum(network["seconds"] for networks in training for network in networks)
+        settings = variant.config.to_json()
+        groups["methods" if variant.is_default else "variants"][variant.name] = {
             **over_seeds([part["result"] for part in own]),
-            "training": [part["training"] for part in own],
-            "settings": _changes(variant, config),
-            "seconds": round(sum(_seconds(part) for part in own), 1),
-            "device": _devices_of(own),
-            **provenance_of(own),
+            "training": training,
+            "settings": {name: value for name, value in settings.items() if value != base[name]},
+            "seconds": round(seconds, 1),
+            **_signature(own),
         }
     return {
         "dataset": config.dataset,
         "preset": preset,
-        "config": config.to_json(),
+        "config": base,
         "protocol": _protocol(config),
         **worker.sets.sizes(),
         **worker.sets.record(),
         **groups,
         "seconds": _total_seconds(groups),
-        "device": _devices_of(list(scores.values())),
-        **provenance_of(list(scores.values())),
+        **_signature(list(scores.values())),
     }
 
 
 def _protocol(config: Config) -> dict[str, Any]:
     return PROTOCOLS[config.dataset].record((config.height, config.width))
-
-
-def _seconds(part: dict[str, Any]) -> float:
-    """Add up the seconds of training and scoring."""
-    return part["seconds"] + sum(training["seconds"] for training in part["training"])
 
 
 def _total_seconds(groups: Mapping[str, Any]) -> float:
@@ -319,12 +297,7 @@ def _total_seconds(groups: Mapping[str, Any]) -> float:
     return round(total, 1)
 
 
-def _devices_of(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Name the devices that parts were made on."""
-    return ", ".join(sorted({part["device"] for part in parts}))
-
-
-def _changes(variant: Variant, config: Any) -> dict[str, Any]:
-    """Return the settings in which a variant differs."""
-    own, base = variant.config.to_json(), config.to_json()
-    return {name: value for name, value in own.items() if value != base[name]}
+def _signature(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the devices that parts were made on, and their commits and versions."""
+    devices = ", ".join(sorted({part["device"] for part in parts}))
+    return {"device": devices, **provenance_of(parts)}

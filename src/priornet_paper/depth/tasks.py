@@ -1,4 +1,4 @@
-"""The tasks of an experiment in their plan, the settings of its processes, and their events."""
+"""The tasks of an experiment in their order, the plan that all processes know, and events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Plan:
     config: Config
     sources: Sources
     folder: Path
-    """Finished pieces and checkpoints."""
+    """Folder of finished parts and checkpoints."""
     device: str = "cpu"
     fabric: dict[str, Any] = field(default_factory=dict[str, Any])
     """More arguments of Fabric: ``devices``, ``num_nodes``, ``strategy``."""
@@ -30,10 +30,10 @@ class Plan:
     until: float = math.inf
     """Time of day (``time.time()``) after which to stop at the next epoch."""
     information_draws: int = 4
-    """For the mutual information of ensembles, which has no closed form."""
+    """Draws for the mutual information of ensembles, which has no closed form."""
 
     def __post_init__(self) -> None:
-        """Refuse what would learn nothing, and not say so."""
+        """Refuse weights that would learn nothing, without a sign of it."""
         if self.sources.weights is None and self.config.norm == "frozen":
             raise ValueError(
                 'norm="frozen" keeps the statistics of ImageNet weights, and there are none: give '
@@ -47,7 +47,7 @@ class Plan:
 
     @property
     def is_late(self) -> bool:
-        """Whether it is time to stop."""
+        """True once it is time to stop."""
         return time.time() >= self.until
 
 
@@ -63,30 +63,29 @@ class Task(NamedTuple):
 
     @property
     def each(self) -> list[Task]:
-        """The training of every one of them by itself."""
-        return [self._replace(variant=r, beside=()) for r in (self.variant, *self.beside)]
+        """List the trainings of all its networks, each by itself."""
+        return [self._replace(variant=v, beside=()) for v in (self.variant, *self.beside)]
 
     @property
     def key(self) -> str:
-        """Its name, as in file names."""
+        """Return the name of the task, as in file names."""
         member = f".{self.member}" if self.kind == "train" and self.variant.name == "Single" else ""
         return f"{self.variant.name}.{self.seed}{member}"
 
     @property
     def needs(self) -> list[Task]:
-        """Trainings that must be finished before."""
-        method, members = self.variant.method, list[Task]()
+        """List the trainings that must be finished before."""
+        method, config = self.variant.method, self.variant.config
+        own = [Task("train", self.variant, self.seed)]
+        needed = own if self.kind == "score" and method != "ENSM" else []
         if method == "ENSM" or method in STUDENTS:
-            single = Variant("Single", "Single", self.variant.config)
-            count = self.variant.config.n_members
-            members = [Task("train", single, self.seed, m) for m in range(count)]
-        if self.kind == "score" and method != "ENSM":
-            members = [Task("train", self.variant, self.seed), *members]
-        return members
+            single = Variant("Single", "Single", config)
+            needed = needed + [Task("train", single, self.seed, m) for m in range(config.n_members)]
+        return needed
 
 
 class Event(NamedTuple):
-    """How far a task is; a message where something should be known."""
+    """Progress of a task, or a message to the user."""
 
     key: str
     epoch: int = 0
@@ -98,7 +97,7 @@ class Event(NamedTuple):
 def scores_of(variants: Sequence[Variant]) -> list[Task]:
     """List the scores of the results, seed by seed: an unfinished run then has whole seeds."""
     seeds = dict.fromkeys(seed for variant in variants for seed in variant.config.seeds)
-    return [Task("score", r, seed) for seed in seeds for r in variants if seed in r.config.seeds]
+    return [Task("score", v, seed) for seed in seeds for v in variants if seed in v.config.seeds]
 
 
 def with_needs(scores: Sequence[Task]) -> list[Task]:
@@ -111,12 +110,7 @@ def with_needs(scores: Sequence[Task]) -> list[Task]:
 
 
 def together(tasks: Sequence[Task], n_groups: int = 1) -> list[Task]:
-    """Join the trainings of students that can share their teachers.
-
-    Args:
-        tasks: Each after the tasks that it needs.
-        n_groups: Number of trainings for the students of one ensemble.
-    """
+    """Join the trainings of students of one ensemble to so many groups that share its answers."""
     by_teachers: dict[str, list[Task]] = {}
     for task in tasks:
         if task.kind == "train" and task.variant.method in STUDENTS:

@@ -43,13 +43,15 @@ from priornet_paper.depth.train import Tick, Training, train
 from priornet_paper.depth.trainee import Checkpoints, Trainee
 from priornet_paper.runs.store import Store, fingerprint
 
-_MAPS = ("ENSM", "EnD2")  # whose maps are kept for figures
+_MAPS = ("ENSM", "EnD2")  # methods whose maps are kept for figures
 
 _Found = TypeVar("_Found")
+Part = dict[str, Any]
+"""Plain data of a finished task."""
 
 
 class Parts:
-    """Trained weights and scores in the folder of an plan.
+    """Trained weights and scores in the folder of a plan.
 
     Args:
         plan: Folder and settings.
@@ -63,39 +65,31 @@ class Parts:
 
     def fingerprint(self, task: Task) -> str:
         """Return the fingerprint of everything that the outcome of a task depends on."""
-        variant = task.variant
-        own: list[Any] = [task.kind, variant.config.settings_of(variant.method), task.seed]
+        variant, config = task.variant, task.variant.config
+        own: list[Any] = [task.kind, config.settings_of(variant.method), task.seed]
         if task.kind == "train":
             uses_ood = objective_for(variant, Scale(0.0, 1.0)).uses_ood
             own += [task.member, self.sets.fingerprint(uses_ood=uses_ood)]
         else:
-            config = variant.config
             protocol = PROTOCOLS[config.dataset].record((config.height, config.width))
-            ood = {name: self.sets.ood_print(name) for name in self.ood_sets_of(variant)}
-            own += [config.n_test, self.sets.test_print, ood, protocol]
+            ood = {name: self.sets.set_digest(name) for name in self.ood_sets_of(variant)}
+            own += [config.n_test, self.sets.set_digest("test"), ood, protocol]
             own.append(self.plan.information_draws)
             # Older scores of ensembles lack those of the members.
             own += ["members"] if variant.method == "ENSM" else []
-        own += [self.fingerprint(needed) for needed in task.needs]
-        return fingerprint(own)
-
-    def name_of(self, task: Task) -> str:
-        """Return the file name of a finished task."""
-        return f"weights/{task.key}.safetensors" if task.kind == "train" else f"{task.key}.json"
+        return fingerprint(own + [self.fingerprint(needed) for needed in task.needs])
 
     def path(self, task: Task) -> Path:
         """Return the file of a finished task."""
-        return self.store.path(self.name_of(task))
+        return self.store.path(_file_of(task))
 
-    def finished(self, task: Task) -> dict[str, Any] | None:
-        """Read what is known of a finished task, or return None if it has to be done."""
-        return self.store.read(self.name_of(task), lambda: self.fingerprint(task))
+    def finished(self, task: Task) -> Part | None:
+        """Read a finished task, or return None if it has to be done."""
+        return self.store.read(_file_of(task), lambda: self.fingerprint(task))
 
-    def write(
-        self, task: Task, part: dict[str, Any], tensors: dict[str, Tensor] | None = None
-    ) -> dict[str, Any]:
+    def write(self, task: Task, part: Part, tensors: dict[str, Tensor] | None = None) -> Part:
         """Keep a finished task."""
-        return self.store.write(self.name_of(task), self.fingerprint(task), part, tensors)
+        return self.store.write(_file_of(task), self.fingerprint(task), part, tensors)
 
     def checkpoints(self, task: Task) -> Path:
         """Return the folder of an unfinished training."""
@@ -113,6 +107,10 @@ class Parts:
         return [name for name in self.plan.sources.ood if name != other]
 
 
+def _file_of(task: Task) -> str:
+    return f"weights/{task.key}.safetensors" if task.kind == "train" else f"{task.key}.json"
+
+
 class Worker:
     """Trains networks and scores models, one task after the other; images are read once.
 
@@ -124,7 +122,7 @@ class Worker:
     def __init__(self, plan: Plan, report: Callable[[Event], object] = lambda _: None) -> None:
         self.plan, self.report = plan, report
         self.sets = Sets(plan.config, plan.sources)
-        self.parts = Parts(plan, self.sets, self._message)
+        self.parts = Parts(plan, self.sets, self.message)
 
     @cached_property
     def fabric(self) -> Any:
@@ -146,8 +144,8 @@ class Worker:
             return find()
         return self.fabric.broadcast(find() if self.fabric.is_global_zero else None)
 
-    def do(self, task: Task) -> dict[str, Any] | None:
-        """Do a task unless it is finished; return its record, or None if the time was up first.
+    def do(self, task: Task) -> Part | None:
+        """Do a task unless it is finished; return its part, or None if the time was up first.
 
         Of processes that share a batch only the first one scores; the others return nothing.
         """
@@ -159,14 +157,15 @@ class Worker:
         missing = [one for one, part in zip(task.each, found, strict=True) if part is None]
         return self._train(missing) if missing else found[0]
 
-    def _message(self, text: str) -> None:
+    def message(self, text: str) -> None:
+        """Report a message."""
         self.report(Event("", message=text))
 
     # -- training ---------------------------------------------------------------------------------
 
-    def _train(self, tasks: Sequence[Task]) -> dict[str, Any] | None:
-        """Train networks; return the first one's record, or None if the time was up first."""
-        made: dict[Task, dict[str, Any]] = {}
+    def _train(self, tasks: Sequence[Task]) -> Part | None:
+        """Train networks; return the first one's part, or None if the time was up first."""
+        made: dict[Task, Part] = {}
         for group in self._groups(tasks):
             now = self._train_together(group) if len(group) == 1 else self._train_group(group)
             if now is None:
@@ -191,14 +190,14 @@ class Worker:
         with closing(Checkpoints(folder, fingerprint, lambda _: None)) as files:
             return files.epochs()
 
-    def _train_group(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
+    def _train_group(self, tasks: Sequence[Task]) -> dict[Task, Part] | None:
         """Train students together, or one by one if they do not fit or one of them fails."""
         try:
             return self._train_together(tasks)
         except (_TooManyTogether, FloatingPointError) as error:
-            self._message(f"{error} {len(tasks)} students go on one by one.")
+            self.message(f"{error} {len(tasks)} students go on one by one.")
         # Outside the handler: the error would hold on to all of their memory.
-        made, failed = dict[Task, dict[str, Any]](), None
+        made, failed = dict[Task, Part](), None
         for task in tasks:
             free_memory()
             if self.fabric.broadcast(self.plan.is_late):
@@ -215,7 +214,7 @@ class Worker:
             raise failed
         return made
 
-    def _train_together(self, tasks: Sequence[Task]) -> dict[Task, dict[str, Any]] | None:
+    def _train_together(self, tasks: Sequence[Task]) -> dict[Task, Part] | None:
         """Train one network, or students of one ensemble."""
         first, device = tasks[0], self.fabric.device  # before images are decoded: it may be taken
         seed = _training_seed(first.seed, first.member)
@@ -232,21 +231,25 @@ class Worker:
             Trainee(network, objective, self.parts.checkpoints(task), self.parts.fingerprint(task))
             for task, network, objective in zip(tasks, networks, objectives, strict=True)
         ]
+
+        def progress(tick: Tick) -> None:
+            for task, loss in zip(tasks, tick.losses, strict=True):
+                self.report(Event(task.key, tick.epoch, tick.n_epochs, loss))
+
         training = Training(
             seed,
             self.plan.capture,
             self.plan.compile,
-            progress=lambda tick: self._tick(tasks, tick),
-            message=self._message,
+            progress=progress,
+            message=self.message,
             stop=lambda: self.plan.is_late,
         )
-
         self._with_room(tasks, partial(train, self.fabric, trainees, data, training, teachers))
-        made: dict[Task, dict[str, Any]] = {}
-        for task, trainee in zip(tasks, trainees, strict=True):
-            if not trainee.is_finished:
-                return None
-            made[task] = self._keep(task, trainee)
+        if not trainees[0].is_finished:
+            return None
+        made = {
+            task: self._keep(task, trainee) for task, trainee in zip(tasks, trainees, strict=True)
+        }
         self.fabric.barrier()
         return made
 
@@ -258,7 +261,7 @@ class Worker:
             start_as_member(network, teachers[0])
         return network
 
-    def _keep(self, task: Task, trainee: Trainee) -> dict[str, Any]:
+    def _keep(self, task: Task, trainee: Trainee) -> Part:
         """Write a trained network with its record."""
         # Units for `priornet export`; those of DD are the network's own.
         scale = Scale(0.0, 1.0) if task.variant.method == "DD" else self.sets.scale
@@ -312,9 +315,9 @@ class Worker:
             trainee = Trainee(network, objective, Path(nowhere), "probe")
             train(self.fabric, [trainee], data, once, teachers)
 
-    def _tick(self, tasks: Sequence[Task], tick: Tick) -> None:
-        for task, loss in zip(tasks, tick.losses, strict=True):
-            self.report(Event(task.key, tick.epoch, tick.n_epochs, loss))
+    def network(self, task: Task) -> DenseDepth:
+        """Load a trained network."""
+        return self._load(task, read_tensors(self.parts.path(task)))
 
     def _load(self, task: Task, found: TensorFile) -> DenseDepth:
         network = build(objective_for(task.variant, self.sets.scale), None)
@@ -328,24 +331,8 @@ class Worker:
 
     # -- scoring ----------------------------------------------------------------------------------
 
-    def _networks(self, variant: Variant, seed: int) -> list[DenseDepth]:
-        """Load the networks of a trained model."""
-        return [self.network(task) for task in _networks_of(Task("score", variant, seed))]
-
-    def network(self, task: Task) -> DenseDepth:
-        """Load a trained network."""
-        return self._load(task, read_tensors(self.parts.path(task)))
-
-    def _model(self, variant: Variant, networks: Sequence[nn.Module]) -> Predict:
-        """Return a trained model: images in [0, 1] to its belief in metres."""
-        objective = objective_for(variant, self.sets.scale)
-
-        def predict(images: Tensor) -> Any:
-            return objective.belief(networks, images.to(memory_format=torch.channels_last))
-
-        return predict
-
-    def _score(self, task: Task) -> dict[str, Any]:
+    def _score(self, task: Task) -> Part:
+        """Score a trained model, and keep the scores with their record."""
         started = time.perf_counter()
         result = self._scores(task)
         trained = [read_tensors(self.parts.path(one)).state for one in _networks_of(task)]
@@ -363,28 +350,40 @@ class Worker:
 
     def _scores(self, task: Task) -> dict[str, Any]:
         """Compute the scores of a model, and write its maps if figures show them."""
-        variant, seed = task.variant, task.seed
-        networks, teacher = self._networks(variant, seed), None
-        predict = self._model(variant, networks)
-        if variant.method in STUDENTS:
-            ensemble = Variant("ENSM", "ENSM", variant.config)
-            teacher = self._model(ensemble, self._networks(ensemble, seed))
+        variant, config = task.variant, task.variant.config
         scoring = Scoring(
             self.sets,
-            PROTOCOLS[variant.config.dataset],
+            PROTOCOLS[config.dataset],
             self.parts.ood_sets_of(variant),
             self.fabric.device,
             self.plan.information_draws,
-            lambda text: self._message(f"{task.key}: {text}"),
+            lambda text: self.message(f"{task.key}: {text}"),
         )
+        networks, teacher = self._networks(task), None
+        predict = self._model(variant, networks)
+        if variant.method in STUDENTS:
+            ensemble = Variant("ENSM", "ENSM", config)
+            teacher = self._model(ensemble, self._networks(task._replace(variant=ensemble)))
         result = scoring.result(predict, has_belief=variant.method != "DD", teacher=teacher)
         if variant.method == "ENSM":
             members = [self._model(variant, [network]) for network in networks]
             result["members"] = scoring.members(members)
-        if variant.name in _MAPS and seed == variant.config.seeds[0]:
-            maps = scoring.maps(predict, variant.config.dataset)
+        if variant.name in _MAPS and task.seed == config.seeds[0]:
+            maps = scoring.maps(predict, config.dataset)
             write_tensors(self.parts.path(task).with_suffix(".maps.safetensors"), maps, {})
         return result
+
+    def _networks(self, score: Task) -> list[DenseDepth]:
+        return [self.network(task) for task in _networks_of(score)]
+
+    def _model(self, variant: Variant, networks: Sequence[nn.Module]) -> Predict:
+        """Return a trained model: images in [0, 1] to its belief in metres."""
+        objective = objective_for(variant, self.sets.scale)
+
+        def predict(images: Tensor) -> Any:
+            return objective.belief(networks, images.to(memory_format=torch.channels_last))
+
+        return predict
 
 
 def _networks_of(score: Task) -> list[Task]:
@@ -393,7 +392,7 @@ def _networks_of(score: Task) -> list[Task]:
 
 
 def _leave_group() -> None:
-    """Part from the other processes before this one ends.
+    """Leave the other processes before this one ends.
 
     Fabric does so on GPUs only; on a CPU a process whose threads still listen may abort instead.
     """

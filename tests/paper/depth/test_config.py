@@ -12,7 +12,6 @@ from priornet_paper.depth.config import (
     PRESETS,
     Config,
     config_for,
-    in_options,
     variants,
     with_changes,
 )
@@ -130,18 +129,6 @@ def test_settings_that_are_none(given, seeds, message):
         with_changes(Config(), given, seeds)
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        ('with `missing="skip"` such frames', "with `--missing skip` such frames"),
-        ("Name the list with `split`.", "Name the list with `--split`."),
-        ("`n_images` stays, for it is given with --set", None),
-    ],
-)
-def test_messages_name_the_options_of_the_command_line(message, shown):
-    assert in_options(message) == (shown or message)
-
-
 def test_recipes_of_variants():
     names = ["NWPN", "EnD2-T10", "EnD2-proxy"]
     found = {r.name: r for r in variants(Config(), names, ablation=True)}
@@ -159,7 +146,7 @@ def test_recipes_of_variants():
     assert found["NWPN-g0"].config.gamma == 0
     assert found["NWPN-g0"].config.seeds == (0,)  # an ablation need not be run with all
     assert found["NWPN"].config.seeds == (0, 1, 2)
-    assert [r.name for r in found.values() if not r.is_variant] == ["NWPN"]
+    assert [r.name for r in found.values() if r.is_default] == ["NWPN"]
 
 
 @pytest.mark.parametrize("name", ["end2", "NWPN-gmany", "NWPN-g-1", "Single-g1"])

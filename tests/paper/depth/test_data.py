@@ -137,7 +137,7 @@ def test_training_images_held_out_take_the_place_of_the_test_images(sets, plan):
     assert torch.equal(dev.train[0], sets.train[0][:4])
     assert torch.equal(dev.test[1], sets.train[1][4:])
     assert dev.sizes()["n_train"] == 4
-    assert dev.test_print != sets.test_print
+    assert dev.set_digest("test") != sets.set_digest("test")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_damaged_images_to_score_are_told_before_the_work(damaged, file, ood):
         damaged(file).check(ood)
 
 
-def test_damaged_images_to_learn_as_strange_ones_are_told_before_the_work(damaged):
+def test_damaged_images_to_learn_as_ood_ones_are_told_before_the_work(damaged):
     sets = damaged("kitti_small/rgb/um_000002.jpg", n_test=1)  # it is learnt, and not scored
     sets.check(ood=False)
     with pytest.raises(DepthError, match=r"um_000002\.jpg: this cannot be read as a picture"):
@@ -212,7 +212,7 @@ def test_damaged_images_to_learn_as_strange_ones_are_told_before_the_work(damage
 
 def test_nothing_is_kept_of_what_was_looked_at(sets):
     sets.check(ood=True)
-    assert not sets.__dict__.keys() & {"train", "test", "_strange"}
+    assert not sets.__dict__.keys() & {"train", "test", "_learnt_ood"}
     assert not sets._ood
 
 
@@ -301,7 +301,7 @@ def test_images_that_do_not_fit_on_a_gpu_are_counted(sets, plan, monkeypatch):
         (lambda sets: sets.train, r"nyu_small: 6 images .* take 86\.0 GB .* \(`n_images`\)"),
         (lambda sets: sets.test, r"nyu_small: 4 images .* take 57\.3 GB .* \(`n_test`\)"),
         (lambda sets: sets.ood("kitti"), r"kitti_small: 7 images .* 43\.0 GB .* \(`n_test`\)"),
-        (lambda sets: sets._strange, r"kitti_small: 5 images .* 30\.7 GB .* \(`n_images`\)"),
+        (lambda sets: sets._learnt_ood, r"kitti_small: 5 images .* 30\.7 GB .* \(`n_images`\)"),
     ],
 )
 def test_images_that_do_not_fit_into_memory_are_counted(plan, monkeypatch, library, use, told):

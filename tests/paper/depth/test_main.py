@@ -14,7 +14,7 @@ import torch
 from _workers import worker_killed_after
 from priornet.evaluation.results import read_results
 from priornet_paper.depth.__main__ import main, parse
-from priornet_paper.depth.options import Options
+from priornet_paper.depth.options import Options, in_options
 
 SMALL = ("--set", "height=32", "--set", "width=64", "--set", "n_decoder=16", "--set", "epochs=1")
 UNTAUGHT = ("--weights", "none", "--set", "norm=batch")
@@ -85,6 +85,18 @@ def test_a_picture_without_depth_names_the_option(call, photographs, tmp_path):
     assert "0002.png: this depth file is missing; with `--missing skip` such images are left" in err
     code, _, _ = call("--methods", "DD", "--data", str(copy), "--missing", "skip")
     assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ('with `missing="skip"` such frames', "with `--missing skip` such frames"),
+        ("Name the list with `split`.", "Name the list with `--split`."),
+        ("`n_images` stays, for it is given with --set", None),
+    ],
+)
+def test_messages_name_the_options_of_the_command_line(message, shown):
+    assert in_options(message) == (shown or message)
 
 
 def test_weights_are_those_of_imagenet_unless_told(call):

@@ -13,10 +13,10 @@ from _depth_files import write_pairs, write_split
 from priornet.depth import DepthError, open_depth
 from priornet.evaluation.results import provenance, read_results
 from priornet_paper.depth import work
-from priornet_paper.depth.config import variants
+from priornet_paper.depth.config import file_name, variants
 from priornet_paper.depth.data import Sets, Sources
 from priornet_paper.depth.protocol import PROTOCOLS
-from priornet_paper.depth.run import file_name, finished, merged
+from priornet_paper.depth.run import finished, merged
 from priornet_paper.depth.run import train_and_score as run
 from priornet_paper.depth.tasks import Task, scores_of, together, with_needs
 
@@ -63,7 +63,7 @@ def test_students_of_one_ensemble_are_taught_together(plan):
     assert keys(together(tasks, 4)) == keys(tasks)
 
 
-def test_students_of_other_schools_are_not(plan):
+def test_students_of_other_ensembles_or_images_are_not(plan):
     (plain,) = variants(plan.config, ["EnD2"])
     (other_images,) = variants(replace(plan.config, strange=0.5), ["EnD"])
     (weighted,) = variants(replace(plan.config, student_evenness=0.5), ["EnD"])
@@ -331,8 +331,8 @@ def test_settings_of_another_version_do_not_pass_for_ours(old, combine):
     older = {**old, "config": {"epochs": 1, "evenness": 0.0}}  # did nothing, and is gone
     assert names(combine(older, new)[0]) == (["DD", "Single"], [])
     for unknown in ({"evenness": 0.5}, {"sharpness": 3}):
-        strange = {**old, "config": {"epochs": 1, **unknown}}
-        assert combine(strange, new) == (new, ["Single"])
+        other = {**old, "config": {"epochs": 1, **unknown}}
+        assert combine(other, new) == (new, ["Single"])
 
 
 def test_students_go_with_an_ensemble_that_is_trained_anew(old, combine):

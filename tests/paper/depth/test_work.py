@@ -151,8 +151,8 @@ def test_a_student_starts_as_a_member_whose_norms_are_then_folded(worker, plan, 
         worker.do(needed)
     found = []
 
-    def look(fabric, lessons, data, training, teachers):
-        found.append((*[lesson.network for lesson in lessons], teachers))
+    def look(fabric, trainees, data, training, teachers):
+        found.append((*[trainee.network for trainee in trainees], teachers))
         return None
 
     monkeypatch.setattr(work, "train", look)
@@ -437,8 +437,7 @@ def test_parts_of_an_earlier_version_are_known(dataset):
     """The fingerprints were written by the version before parts were shared with UCI."""
     sets: Any = SimpleNamespace(
         fingerprint=lambda *, uses_ood: f"images-{uses_ood}",
-        ood_print=lambda name: f"digest-{name}",
-        test_print="digest-test",
+        set_digest=lambda name: f"digest-{name}",
     )
     config = replace(config_for(dataset, "fast"), seeds=(0,), n_members=2)
     other = {"nyu": "kitti", "kitti": "nyu"}[dataset]
@@ -490,9 +489,9 @@ def test_a_score_is_of_its_images(plan, photographs, tmp_path, what):
     assert of(moved).fingerprint(score) != before
 
 
-def test_what_a_prior_network_learnt_is_not_ood_sets_of_it(parts, plan):
-    def strange(name):
+def test_the_set_that_a_prior_network_learnt_is_not_ood(parts, plan):
+    def ood_sets(name):
         return parts.ood_sets_of(a_task(plan, name, "score").variant)
 
-    assert strange("NWPN") == ["lsun_bedroom"]
-    assert strange("DER") == ["kitti", "lsun_bedroom"]
+    assert ood_sets("NWPN") == ["lsun_bedroom"]
+    assert ood_sets("DER") == ["kitti", "lsun_bedroom"]
