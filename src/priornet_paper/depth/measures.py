@@ -102,12 +102,7 @@ class ImageMeasures:
 
 
 def ood_auc(inside: Mapping[str, Tensor], outside: Mapping[str, Tensor]) -> dict[str, float]:
-    """Score how well each measure of images detects OOD images, 0.5 for chance.
-
-    Args:
-        inside: Measures of in-domain images, from :meth:`ImageMeasures.per_image`.
-        outside: Measures of OOD images; those that only one side has are left out.
-    """
+    """Score how well each measure, which both sides have, detects OOD images: 0.5 for chance."""
     return {
         name: _unless_failed(ood_auroc, value, outside[name])
         for name, value in inside.items()
@@ -129,8 +124,8 @@ def agreement(student: Mapping[str, Tensor], teacher: Mapping[str, Tensor]) -> d
     information in closed form: both are its knowledge uncertainty without a scale.
 
     Args:
-        student: From :meth:`ImageMeasures.pixels`, of the same images as the teacher's.
-        teacher: Likewise.
+        student: Pixels of :class:`ImageMeasures`.
+        teacher: Pixels of the same images.
 
     Returns:
         By measure, and for ``prediction``: ``within_images``, the mean over images of the
@@ -223,6 +218,10 @@ class Histogram:
         edges = torch.linspace(low, high, self._n_bins + 1, dtype=torch.float64)
         return torch.sinh(edges) if self.stretched else edges
 
+    def area(self) -> float:
+        """Compute the area between the shares and the diagonal, by the trapezoidal rule."""
+        return float(torch.trapezoid((self.shares() - self.edges()).abs(), self.edges()))
+
     def quantile(self, share: float) -> float:
         """Return the value with this share of all at or below it, right to the width of its bin."""
         below, edges = self.shares(), self.edges()
@@ -246,11 +245,6 @@ def likelihood_histogram() -> Histogram:
     Quantiles are right to 0.0004 nats near 0, to 0.004 nats near 10, to 0.04 % of x far off.
     """
     return Histogram(-20.0, 1e9, 2**16, stretched=True)
-
-
-def area(curve: Histogram) -> float:
-    """Compute the area between a calibration curve and the diagonal, by the trapezoidal rule."""
-    return float(torch.trapezoid((curve.shares() - curve.edges()).abs(), curve.edges()))
 
 
 def rounded(shares: Tensor) -> list[float]:

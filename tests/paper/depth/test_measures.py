@@ -135,7 +135,7 @@ def test_sampled_information_of_many_pixels_is_close_to_quadrature():
     assert found.per_image()["mutual_information"].item() == pytest.approx(exact, abs=0.0125)
 
 
-def test_ood_auc_is_the_chance_that_a_strange_image_scores_higher():
+def test_ood_auc_is_the_chance_that_an_ood_image_scores_higher():
     inside = {"epkl": torch.tensor([1.0, 2.0, 3.0]), "total_entropy": torch.ones(3)}
     outside = {"epkl": torch.tensor([2.5, torch.inf])}
     assert ood_auc(inside, outside) == {"epkl": pytest.approx(5 / 6)}

@@ -13,13 +13,12 @@ from scipy import stats
 
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
 from priornet.metrics import depth_metrics
+from priornet_paper.depth import score
 from priornet_paper.depth.measures import QUANTILES
 from priornet_paper.depth.protocol import PROTOCOLS
 from priornet_paper.depth.score import (
     Scorer,
     Scoring,
-    evaluate,
-    measure,
     over_seeds,
     point,
 )
@@ -398,12 +397,15 @@ def test_members_are_scored_by_themselves(scoring):
     assert first["rmse"] != second["rmse"]
 
 
-NYU = PROTOCOLS["nyu"]
-
-
 def images(n=5):
     generator = torch.Generator().manual_seed(0)
     return torch.randint(0, 256, (n, 3, 48, 64), dtype=torch.uint8, generator=generator)
+
+
+def scoring_of(depth) -> Any:
+    """Score on five images of this depth."""
+    sets: Any = SimpleNamespace(test=(images(), depth))
+    return Scoring(sets, NYU, [], torch.device("cpu"), 0, print)
 
 
 def bright_is_far(some):
@@ -415,10 +417,11 @@ def bright_is_far(some):
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5, 8])
-def test_the_size_of_batches_changes_nothing(batch):
-    depth = 1 + torch.rand(5, 48, 64, generator=torch.Generator().manual_seed(1))
-    result = evaluate(bright_is_far, images(), depth, NYU, batch=batch).result()
-    whole = evaluate(bright_is_far, images(), depth, NYU, batch=99).result()
+def test_the_size_of_batches_changes_nothing(batch, monkeypatch):
+    scoring = scoring_of(1 + torch.rand(5, 48, 64, generator=torch.Generator().manual_seed(1)))
+    whole = scoring.scored(bright_is_far).result()
+    monkeypatch.setattr(score, "_BATCH", batch)
+    result = scoring.scored(bright_is_far).result()
     assert result["n_images"] == 5
     for name in ("rmse", "nll"):
         assert result[name] == pytest.approx(whole[name], rel=1e-6)
@@ -426,34 +429,25 @@ def test_the_size_of_batches_changes_nothing(batch):
 
 def test_mirrored_images_are_shown_mirrored():
     """Use a model of single pixels: it predicts the same of both, once mirrored back."""
-    depth = torch.ones(5, 48, 64)
 
     def symmetric(some):
         return 1 + 5 * some[:, 0].unfold(-1, 2, 2).mean(-1).unfold(-2, 2, 2).mean(-1)
 
-    result = evaluate(symmetric, images(), depth, NYU).result()
+    result = scoring_of(torch.ones(5, 48, 64)).scored(symmetric).result()
     assert result["rmse"] == pytest.approx(result["not_mirrored"]["rmse"], rel=1e-6)
-    assert "not_mirrored" not in evaluate(symmetric, images(), depth, NYU, mirrored=False).result()
+    alone = Scorer(NYU)
+    alone.add(symmetric(images().float() / 255), torch.ones(5, 48, 64))
+    assert "not_mirrored" not in alone.result()
 
 
-def test_ood_images_are_measured_as_own_ones_are():
-    depth = torch.ones(5, 48, 64)
-    own = evaluate(bright_is_far, images(), depth, NYU).per_image()
-    for name, value in measure(bright_is_far, images(), NYU, batch=2).per_image().items():
+def test_ood_images_are_measured_as_own_ones_are(monkeypatch):
+    scoring = scoring_of(torch.ones(5, 48, 64))
+    own = scoring.scored(bright_is_far).per_image()
+    monkeypatch.setattr(score, "_BATCH", 2)
+    for name, value in scoring.measured(bright_is_far, images()).per_image().items():
         torch.testing.assert_close(value, own[name])
 
 
-@pytest.mark.parametrize(
-    ("given", "depth", "message"),
-    [
-        (
-            images().float(),
-            torch.ones(5, 48, 64),
-            r"bytes of shape \(N, 3, H, W\); got torch.float",
-        ),
-        (images(), torch.ones(4, 48, 64), "5 images need as many depth maps; got 4"),
-    ],
-)
-def test_bad_input_is_named(given, depth, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate(bright_is_far, given, depth, NYU)
+def test_images_need_as_many_depth_maps():
+    with pytest.raises(ValueError, match=r"needs one of targets .*; got \(5, 24, 32\) and \(4, "):
+        scoring_of(torch.ones(4, 48, 64)).scored(bright_is_far)
