@@ -52,13 +52,13 @@ class Do:
 
 def worker(plan: Plan) -> Worker:
     """Return the worker of a folder, with its images decoded once: only students differ in it."""
-    if plan.folder not in _workshops:
-        _workshops.clear()  # the images of one are enough to hold
-        _workshops[plan.folder] = Worker(plan)
-    return _workshops[plan.folder]
+    if plan.folder not in _workers:
+        _workers.clear()  # the images of one are enough to hold
+        _workers[plan.folder] = Worker(plan)
+    return _workers[plan.folder]
 
 
-_workshops: dict[Path, Worker] = {}
+_workers: dict[Path, Worker] = {}
 
 
 def scores_of(made: dict[str, Any]) -> Scores:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,9 +60,9 @@ class TrainingSet:
         images: Bytes ``(N, 3, H, W)``.
         depth: In metres, ``(N, H, W)``; 0 is no measurement.
         ood: Out-of-domain images, bytes ``(N', 3, H, W)``, if any.
-        changes: Augmentation, from bytes to numbers in [0, 1].
-        device: Where to keep them.
-        scale: Of the depth, if it is known already.
+        changes: Augmentation.
+        device: The device.
+        scale: Scale of the depth, if it is known already.
     """
 
     def __init__(
@@ -87,14 +87,7 @@ class TrainingSet:
         return max(1, len(self) // batch)
 
     def epoch(self, seed: int, epoch: int, batch: int, share: Share) -> Iterator[Batch]:
-        """Yield this process's part of every batch of an epoch.
-
-        Args:
-            seed: Of the training.
-            epoch: Number, from 0.
-            batch: Images in a step, over all processes.
-            share: Part of a batch that this process has.
-        """
+        """Yield this process's share of every batch of an epoch; ``batch`` counts all processes."""
         source = Generator().manual_seed(epoch_seed(seed, epoch))
         n_steps, size = self.n_steps(batch), min(batch, len(self))
         order = torch.randperm(len(self), generator=source)[: n_steps * size]
@@ -105,8 +98,7 @@ class TrainingSet:
         for step in range(n_steps):
             images, depth = self.changes(self.images[rows[step]], self.depth[rows[step]], source)
             assert depth is not None
-            part = share.of(size)
-            ood = None
+            part, ood = share.of(size), None
             if self.ood is not None:
                 drawn = self.ood[ood_rows[step * size : (step + 1) * size]]
                 ood = _channels_last(self.changes(drawn, None, ood_source)[0][part])
@@ -142,68 +134,43 @@ def scale_of(depth: Tensor) -> Scale:
     return Scale(mean, variance**0.5)
 
 
+# -- augmentation ---------------------------------------------------------------------------------
+
 _WINDOW = 5  # pixels across of random filters
 _LEAVES = 60  # shapes in an image of dead leaves
 
 
-@dataclass(frozen=True)
-class Augmentation:
-    """Random changes of a batch of images and their depth."""
+def augmentation_for(variant: Variant) -> Changes:
+    """Return the random changes of a variant's training images and their depth.
 
-    flip: float
-    """Chance that an image is mirrored."""
-    swap: float
-    """Chance that its colour channels change places."""
-    colour: float
-    """Strength of :func:`jitter`."""
-    zoom: float
-    """Largest factor of :func:`enlarge`."""
-    mixing: float = 0.0
-    """Share of :func:`mix`."""
-    ood: float = 0.0
-    """Share of images that :func:`replace_by_ood` replaces."""
-
-    def __call__(
-        self, images: Tensor, depth: Tensor | None, generator: Generator
-    ) -> tuple[Tensor, Tensor | None]:
-        """Change images ``(B, 3, H, W)``, given as bytes, and their depth ``(B, h, w)``."""
-        images, depth = Augment(generator, flip=self.flip, swap=self.swap)(images, depth)
-        images = images.float() / 255
-        if self.mixing > 0:
-            images = mix(images, self.mixing, generator)
-        if self.ood > 0:
-            images = replace_by_ood(images, self.ood, generator)
-        if self.zoom > 1:
-            images, depth = enlarge(images, depth, self.zoom, generator)
-        return (jitter(images, self.colour, generator) if self.colour > 0 else images), depth
-
-
-def augmentation_for(variant: Variant) -> Augmentation:
-    """Return the augmentation of a variant's training images.
-
-    A student's images may be farther from photographs than those of its teachers: these answer for
+    A student's images may be farther from photographs than those of its teachers, who answer for
     any image, and differ in their answers where they have not learnt the targets by heart.
     """
-    config = variant.config
-    is_student = variant.method in STUDENTS
+    config, is_student = variant.config, variant.method in STUDENTS
     farther = config.transfer if is_student else 0.0
-    return Augmentation(
-        flip=config.flip,
-        swap=config.swap,
-        colour=config.jitter + 0.4 * farther,
-        zoom=config.zoom + farther,
-        mixing=0.5 * farther,
-        ood=config.strange if is_student else 0.0,
-    )
+    share = config.strange if is_student else 0.0
+    strength, most = config.jitter + 0.4 * farther, config.zoom + farther
+
+    def change(
+        images: Tensor, depth: Tensor | None, generator: Generator
+    ) -> tuple[Tensor, Tensor | None]:
+        images, depth = Augment(generator, flip=config.flip, swap=config.swap)(images, depth)
+        images = images.float() / 255
+        if farther > 0:
+            images = mix(images, 0.5 * farther, generator)
+        if share > 0:
+            images = replace_by_ood(images, share, generator)
+        if most > 1:
+            images, depth = enlarge(images, depth, most, generator)
+        return (jitter(images, strength, generator) if strength > 0 else images), depth
+
+    return change
 
 
 def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
-    """Change brightness, contrast, colour and gamma of each image ``(B, 3, H, W)``.
+    """Change brightness, contrast, colour and gamma of each image ``(B, 3, H, W)`` in [0, 1].
 
-    Args:
-        images: In [0, 1].
-        strength: 0.2 for factors of brightness and contrast between 0.8 and 1.25.
-        generator: Source of randomness, on the CPU.
+    A strength of 0.2 means factors of brightness and contrast between 0.83 and 1.2.
     """
     n, size = len(images), math.log1p(strength)
     brightness, contrast, saturation, gamma = (
@@ -221,11 +188,8 @@ def enlarge(
 ) -> tuple[Tensor, Tensor | None]:
     """Enlarge a part of each image to the size of the whole, and divide its depth by the factor.
 
-    Args:
-        images: ``(B, 3, H, W)``.
-        depth: ``(B, h, w)``; values are taken from the nearest pixel, not mixed.
-        most: Largest factor; each image draws its own, uniformly from 1 on.
-        generator: Source of randomness, on the CPU.
+    Each image draws its factor uniformly between 1 and ``most``. Depth is that of the nearest
+    pixel, not a mixture.
     """
     n = len(images)
     factor = _draw(n, 1.0, most, generator, images)
@@ -233,13 +197,12 @@ def enlarge(
     zero, room = torch.zeros_like(factor), 1 - 1 / factor
     where = _matrices((1 / factor, zero, room * across), (zero, 1 / factor, room * down))
     grid = functional.affine_grid(where, [*images.shape], align_corners=False)
-    images = functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+    how: dict[str, Any] = {"padding_mode": "border", "align_corners": False}
+    images = functional.grid_sample(images, grid, **how)
     if depth is not None:
         maps = depth.unsqueeze(1)
         grid = functional.affine_grid(where, [*maps.shape], align_corners=False)
-        maps = functional.grid_sample(
-            maps, grid, mode="nearest", padding_mode="border", align_corners=False
-        )
+        maps = functional.grid_sample(maps, grid, mode="nearest", **how)
         depth = (maps / factor).squeeze(1)
     return images, depth
 

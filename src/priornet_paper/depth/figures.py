@@ -1,13 +1,10 @@
-"""Curves over pixels of the depth experiment, and how methods look in all of its figures.
-
-Maps are drawn by :func:`priornet.depth.draw_maps`.
-"""
+"""Figures of the scores of depth models; maps are drawn in the module ``maps``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,10 +15,6 @@ from numpy.typing import NDArray
 
 from priornet.methods import COLOURS, LABELS
 from priornet.report import GREY, TEXT, tidy
-
-if TYPE_CHECKING:
-    pass
-
 
 Curve = Literal["predictive_intervals", "predictive_quantiles", "normal_intervals"]
 _CURVES: dict[Curve, tuple[str, str]] = {
@@ -107,13 +100,7 @@ def draw_likelihoods(methods: Mapping[str, Mapping[str, Any]], score: str = "nll
 
 
 def plot_likelihood(histogram: Mapping[str, Any], method: str, *, ax: Axes | None = None) -> Axes:
-    """Plot the density of a method's negative log-likelihoods, one pixel one value.
-
-    Args:
-        histogram: As in the results: ``from``, ``to``, ``shares``, ``below`` and ``above``.
-        method: Its name in the results.
-        ax: Axes to draw on; a new figure when None.
-    """
+    """Plot the density of a method's negative log-likelihoods, one pixel one value."""
     ax = ax or Figure().add_subplot()
     edges, shares, _ = _bins(histogram)
     density = shares / (edges[1] - edges[0])
@@ -135,12 +122,8 @@ def plot_likelihood_tail(
 ) -> Axes:
     """Plot the share of pixels with a larger negative log-likelihood, logarithmically from 1 nat.
 
-    Args:
-        histogram: As for :func:`plot_likelihood`.
-        method: Its name in the results.
-        quantiles: Nats that so many per cent of the pixels do not exceed, by the per cent (``"99"``
-            and ``"99.9"``): marked, and points of the line after the end of the histogram.
-        ax: Axes to draw on; a new figure when None.
+    Quantiles are nats by the per cent of pixels that do not exceed them (``"99"``, ``"99.9"``).
+    They are marked, and continue the line after the end of the histogram.
     """
     ax = ax or Figure().add_subplot()
     edges, shares, above = _bins(histogram)
@@ -206,14 +189,7 @@ def plot_calibration(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the share of targets inside intervals (or below quantiles) against the nominal share.
-
-    Args:
-        calibration: As in the results: ``expected`` and the curves.
-        method: Its name in the results.
-        curve: Name of one of the curves.
-        ax: Axes to draw on; a new figure when None.
-    """
+    """Plot the share of targets inside intervals (or below quantiles) against the nominal share."""
     ax = ax or Figure().add_subplot()
     title, promised = _CURVES[curve]
     if not ax.lines:
@@ -395,13 +371,7 @@ def draw_correlations(
 
 
 def plot_dots(values: Values, symbols: Mapping[str, str], *, ax: Axes | None = None) -> Axes:
-    """Plot correlations: a row for each measure, a dot for each method, a line from seed to seed.
-
-    Args:
-        values: A number for every seed, by method and measure.
-        symbols: Symbol of each measure, from the top.
-        ax: Axes to draw on; a new figure when None.
-    """
+    """Plot correlations: a row for each measure, a dot for each method, a line over its seeds."""
     ax = ax or Figure().add_subplot()
     step = 0.7 / max(len(values), 1)
     for k, (method, measures) in enumerate(values.items()):

@@ -19,6 +19,9 @@ _Found = TypeVar("_Found")
 DEVICES = ("cpu", "cuda")
 
 
+# -- devices --------------------------------------------------------------------------------------
+
+
 class GpuNotAvailable(OSError):
     """There is a GPU, but it cannot be used at the moment."""
 
@@ -31,9 +34,6 @@ def check_device(device: str, n_devices: int = 1, nodes: int = 1, workers: int =
         n_devices: Devices of this machine that share every batch.
         nodes: Machines that share every batch.
         workers: Processes that train side by side on one device.
-
-    Raises:
-        ValueError: The device is not there, or is to be shared in two ways.
     """
     if n_devices * nodes > 1 and workers > 1:
         raise ValueError("--workers trains side by side, --devices and --nodes together: not both.")
@@ -50,11 +50,7 @@ def check_device(device: str, n_devices: int = 1, nodes: int = 1, workers: int =
 
 @contextmanager
 def getting_the_gpu() -> Generator[None]:
-    """Turn torch's errors into one line while a GPU is set up.
-
-    Raises:
-        GpuNotAvailable: CUDA failed.
-    """
+    """Raise CUDA's errors as :class:`GpuNotAvailable`, in one line, while a GPU is set up."""
     try:
         yield
     except RuntimeError as error:  # torch raises several kinds of errors for this
@@ -67,29 +63,25 @@ def getting_the_gpu() -> Generator[None]:
         ) from error
 
 
+# -- memory ---------------------------------------------------------------------------------------
+
+
 class NotEnoughMemory(MemoryError):
-    """A batch does not fit; the message names one that does.
+    """A batch does not fit; the message names one that does, if there is any."""
 
-    Args:
-        what: Name of the training.
-        batch: Images in the batch.
-        fits: Images in a batch that fits, or None if not even one does.
-        device: Name of the GPU.
-    """
-
-    def __init__(self, what: str, batch: int, fits: int | None, device: str) -> None:
-        super().__init__(what, batch, fits, device)  # so that it travels between processes
-        self.what, self.batch, self.fits, self.device = what, batch, fits, device
+    def __init__(self, training: str, batch: int, fits: int | None, device: str) -> None:
+        super().__init__(training, batch, fits, device)  # so that it travels between processes
 
     def __str__(self) -> str:
+        training, batch, fits, device = self.args
         way_out = (
             "not even one image does: use smaller images, a narrower network or fewer processes"
-            if self.fits is None
-            else f"a batch of {self.fits} does"
+            if fits is None
+            else f"a batch of {fits} does"
         )
         return (
-            f"{self.what}: a batch of {self.batch} images does not fit in the memory of the "
-            f"{self.device}; {way_out}. What is finished is kept."
+            f"{training}: a batch of {batch} images does not fit in the memory of the {device}; "
+            f"{way_out}. What is finished is kept."
         )
 
 
@@ -111,16 +103,9 @@ def free_memory() -> None:
 def room_for(
     images: DepthImages, size: tuple[int, int], *, with_depth: bool, setting: str
 ) -> Generator[None]:
-    """Turn errors into one line while images are brought into the memory of the machine.
+    """Raise a lack of memory as one line while images of a size are read.
 
-    Args:
-        images: The images.
-        size: Height and width that they get.
-        with_depth: Bring in their depth too.
-        setting: Setting that limits their number.
-
-    Raises:
-        DepthError: They do not fit.
+    The message names ``setting``, which limits the number of images.
     """
     try:
         yield
@@ -137,12 +122,7 @@ def room_for(
 
 
 def fitting_batch(probe: Callable[[int], object], batch: int) -> int | None:
-    """Halve a batch that does not fit until a step succeeds; return its size, or None.
-
-    Args:
-        probe: Tries a step with so many images; out of memory, it raises as torch does.
-        batch: Size of the batch that does not fit.
-    """
+    """Halve a batch that does not fit until a step succeeds; return its size, or None."""
     while batch > 1:
         batch //= 2
         try:
@@ -159,13 +139,7 @@ def fitting_batch(probe: Callable[[int], object], batch: int) -> int | None:
 def in_smaller_batches(
     work: Callable[[int], _Found], batch: int, message: Callable[[str], object] = lambda _: None
 ) -> _Found:
-    """Return the result of work that any batch size may do, halving the batch until it fits.
-
-    Args:
-        work: Done with so many images at a time; out of memory, it raises as torch does.
-        batch: The first size.
-        message: Called with one line each time that a size was too large.
-    """
+    """Return the result of work that any batch size may do, halving the batch until it fits."""
     while True:
         try:
             return work(batch)
@@ -178,15 +152,14 @@ def in_smaller_batches(
         batch //= 2
 
 
+# -- processes that share every batch -------------------------------------------------------------
+
+
 def make_fabric(device: str = "cpu", **more: Any) -> Any:
-    """Make Lightning Fabric for a device.
+    """Make Lightning Fabric for a device, with ``devices``, ``num_nodes`` or ``strategy``.
 
     Its precision is float32: in mixed precision it would round everything that goes into a module,
     the measured depths too. The networks alone compute in bfloat16.
-
-    Args:
-        device: ``"cpu"``, ``"cuda"``, or another accelerator that Fabric knows.
-        more: Other arguments of ``Fabric``: ``devices``, ``num_nodes``, ``strategy``.
     """
     arguments: dict[str, Any] = {"devices": 1, **more}
     return _fabric_class()(accelerator=device, precision="32-true", **arguments)

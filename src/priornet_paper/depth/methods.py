@@ -30,7 +30,7 @@ from priornet_paper.depth.config import Variant
 
 
 class Batch(NamedTuple):
-    """Images ``(B, 3, H, W)`` in [0, 1] and what is known of them."""
+    """Images ``(B, 3, H, W)`` in [0, 1] with their depth, and what some methods add."""
 
     images: Tensor
     depth: Tensor
@@ -67,6 +67,11 @@ class Objective(ABC):
         self.variant, self.config, self.scale = variant, variant.config, scale
 
     @property
+    def farthest(self) -> float:
+        """Return the depth whose inverse is 1, in metres."""
+        return 10.0 if self.config.dataset == "nyu" else 80.0
+
+    @property
     def make_head(self) -> Callable[[int], Head] | None:
         """Return a function from a number of features to the head; None for a bare output."""
         kind = METHODS[self.variant.method].head
@@ -77,7 +82,7 @@ class Objective(ABC):
         return functools.partial(make_head, kind, n_members=n_members, per_pixel=True, **settings)
 
     def setting(self, share: float) -> float:
-        """Return what the loss changes with the share of training that is done."""
+        """Return the number of the loss that changes with the share of training done."""
         return 0.0
 
     def weights(self, setting: Tensor) -> Tensor:
@@ -94,7 +99,7 @@ class Objective(ABC):
 
         Args:
             head: Turns unconstrained outputs into a distribution.
-            outputs: Of the network, ``(B, h, w, n)``; those for out-of-domain images come last.
+            outputs: The network's, ``(B, h, w, n)``; those for out-of-domain images come last.
             batch: The images and their depth.
             setting: From :meth:`setting`, as a tensor that a CUDA graph can read.
         """
@@ -117,16 +122,8 @@ class Objective(ABC):
         return self.scale.metres(cast(Any, networks[0]).head.distribution(raw[0]))
 
 
-_FARTHEST = {"nyu": 10.0, "kitti": 80.0}  # metres
-
-
 class _DenseDepth(Objective):
     """The original DenseDepth: one number per pixel, learnt on inverse depth."""
-
-    @property
-    def farthest(self) -> float:
-        """Return the depth whose inverse is 1."""
-        return _FARTHEST[self.config.dataset]
 
     def counts(self, batch: Batch) -> Tensor:
         return batch.depth.new_full((1,), len(batch.depth))  # it is a loss per image
@@ -168,11 +165,11 @@ class _Gaussian(Objective):
 
     def _structure(self, mean: Tensor, depth: Tensor) -> Tensor:
         """Compute DenseDepth's loss per image, of a standardised mean ``(P, 1)``."""
-        farthest = _FARTHEST[self.config.dataset]
         metres = self.scale.mean + self.scale.std * mean.reshape(depth.shape)
-        # What is behind the camera is as near as can be: its inverse would be far.
-        inverse = inverse_depth(metres.clamp(min=farthest / LARGEST_INVERSE_DEPTH), farthest)
-        return dense_depth(inverse, depth, max_depth=farthest, mask=depth > 0)
+        # A point behind the camera is as near as can be: its inverse would be far.
+        nearest = self.farthest / LARGEST_INVERSE_DEPTH
+        inverse = inverse_depth(metres.clamp(min=nearest), self.farthest)
+        return dense_depth(inverse, depth, max_depth=self.farthest, mask=depth > 0)
 
 
 class _Evidential(Objective):
@@ -219,7 +216,7 @@ class _PriorNetwork(Objective):
         return torch.stack([own.sum(), other.sum()])
 
     def _prior_like(self, outputs: Tensor) -> Any:
-        """Return the prior on the device of the outputs: it moves once."""
+        """Move the prior to the device of the outputs, once."""
         if self.prior.device != outputs.device or self.prior.dtype != outputs.dtype:
             names = ("loc", "precision_tril", "belief", "excess")
             moved = {name: getattr(self.prior, name).to(outputs) for name in names}
@@ -269,11 +266,8 @@ def _kind_of(method: Method) -> type[Objective]:
         return _DenseDepth
     if method.needs_teacher:
         return _Student
-    return (
-        _Gaussian
-        if method.is_likelihood
-        else {"NWPN": _PriorNetwork, "DER": _Evidential}[method.key]
-    )
+    others = {"NWPN": _PriorNetwork, "DER": _Evidential}
+    return _Gaussian if method.is_likelihood else others[method.key]
 
 
 _METHODS = {key: _kind_of(method) for key, method in METHODS.items()}
@@ -285,11 +279,7 @@ def objective_for(variant: Variant, scale: Scale) -> Objective:
 
 
 def build(objective: Objective, weights: str | None) -> DenseDepth:
-    """Build the network of an objective, which has learnt nothing of depth yet.
-
-    Args:
-        objective: What it is to learn, and its settings.
-        weights: ImageNet weights of its encoder, as in ``Sources``; None for random ones.
+    """Build the untrained network of an objective, with ImageNet weights as in ``Sources``.
 
     Raises:
         DepthError: Weights or widths, which the user chose, that do not fit.

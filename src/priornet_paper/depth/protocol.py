@@ -57,21 +57,18 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Protocol:
-    """Protocol of a data set; the module describes each part.
-
-    Attributes:
-        crop: Region in which depths are compared.
-        region: Region over which uncertainty is averaged to one number for the image.
-        closest: Lower clip of predictions, in metres.
-        farthest: Upper clip of predictions, in metres.
-        limit: Depth from which targets do not count, in metres.
-    """
+    """Protocol of a data set, in metres; the module describes each part."""
 
     crop: Box
+    """Region in which depths are compared."""
     region: Box
+    """Region over which uncertainty is averaged to one number for the image."""
     closest: float
+    """Lower clip of predictions."""
     farthest: float
+    """Upper clip of predictions."""
     limit: float = math.inf
+    """Depth from which targets do not count."""
 
     def counts(self, target: Tensor) -> Tensor:
         """Find the pixels of targets ``(B, H, W)`` to score: in the crop, measured, in range."""
@@ -87,7 +84,7 @@ class Protocol:
         Args:
             prediction: The network's prediction in metres, ``(B, h, w)``.
             size: Height and width of the target.
-            mirrored: Its prediction for the mirrored images, not yet mirrored back; none when None.
+            mirrored: The prediction for the mirrored images, not yet mirrored back.
         """
         finished = self._scaled(prediction, size)
         if mirrored is None:
@@ -99,11 +96,7 @@ class Protocol:
         return F.interpolate(clipped, size, mode="bilinear", align_corners=False).squeeze(1)
 
     def record(self, size: tuple[int, int] | None = None) -> dict[str, Any]:
-        """Describe the protocol in plain words and numbers, for the results.
-
-        Args:
-            size: Height and width of the images and targets, if they are to be recorded.
-        """
+        """Describe the protocol, and the size of images if it is given, for the results."""
         resolution: dict[str, Any] = {}
         if size is not None:
             predictions = [side // 2 for side in size]
@@ -135,4 +128,4 @@ PROTOCOLS = {
         crop=_GARG, region=_GARG._replace(top=0.5), closest=0.01, farthest=80.0, limit=80.0
     ),
 }
-"""By data set. The clips are those of DenseDepth (NYU) and of the paper's public code (KITTI)."""
+"""Protocols by data set, with the clips of DenseDepth (NYU) and of the paper's code (KITTI)."""

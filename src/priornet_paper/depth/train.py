@@ -1,14 +1,14 @@
-"""The training loop: one for all methods, on one device or many, which goes on where it stopped.
+"""The training loop of all methods, on one device or several; it resumes where it stopped.
 
-Networks that see the same batches can be trained together: students of one ensemble, whose teachers
-then answer once for all of them. Each ends with the weights that it would have alone (on a CPU with
-the same bits, if it drops nothing at random), and has checkpoints of its own.
+Students of one ensemble can be trained together: their teachers answer once for all of them. Each
+ends with the weights that it would have alone (on a CPU with the same bits, if it drops nothing at
+random), and has checkpoints of its own.
 
-Everything random in an epoch follows from the seed and the number of the epoch, so that a training
-killed in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes
-that share a batch (DDP) do what one process would do with the whole of it: sums are divided by
-what the whole batch holds, dropout is drawn for all of it, and batch norms use frozen statistics,
-or on GPUs those of all processes (``norm="batch"``).
+All random numbers of an epoch follow from the seed and the number of the epoch. A training killed
+in the middle of an epoch and started again ends, on a CPU, with the same bits. Processes that share
+a batch (DDP) do what one process would do with the whole batch: sums are divided by the counts of
+the whole batch, dropout is drawn for all of it, and batch norms use frozen statistics, or on GPUs
+the statistics of all processes (``norm="batch"``).
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ from priornet_paper.depth.trainee import Checkpoints, Compute, Trainee, precisio
 
 
 class Tick(NamedTuple):
-    """Progress of a training; handed to the ``progress`` callback after every epoch."""
+    """Progress of a training after an epoch, with the loss of every network."""
 
     epoch: int
     n_epochs: int
     losses: list[float]
-    """Of every network."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """What one call of :func:`train` needs beside networks and images."""
+    """Seed, speed and callbacks of a training."""
 
     seed: int
     capture: bool = True
@@ -51,11 +50,11 @@ class Training:
     compile: bool = False
     """Let torch.compile fuse the network, its loss and its teachers, on GPUs only."""
     half: bool | None = None
-    """Compute networks in bfloat16; None for what the settings say, on a GPU."""
+    """Compute networks in bfloat16; None for the precision of the settings, on a GPU."""
     progress: Callable[[Tick], object] = field(default=lambda _: None)
     """Called after every epoch, by the first of the processes that share a batch."""
     message: Callable[[str], object] = field(default=lambda _: None)
-    """Called with a line on what should be known, such as a damaged checkpoint."""
+    """Called with one line, such as on a damaged checkpoint."""
     stop: Callable[[], bool] = field(default=lambda: False)
     """Called after every epoch; True ends the training there."""
 
@@ -77,12 +76,11 @@ def train(
     """Train networks, from the last checkpoints that they have of one epoch.
 
     Args:
-        fabric: From :func:`~priornet_paper.depth.machine.make_fabric`, launched.
+        fabric: Lightning Fabric, launched.
         trainees: One network, or several that are to see the same images for as many epochs.
         data: Training images.
-        training: Seed and callbacks.
-        teachers: For students, in the ensemble's order; on the device, in evaluation mode. They are
-            for these students only: see :class:`Step`.
+        training: Seed, speed and callbacks.
+        teachers: For students, on the device, in evaluation mode; :class:`Step` may round them.
     """
     try:
         run = _Run(fabric, trainees, data, training, teachers)
@@ -120,13 +118,8 @@ class _Run:
         if how.fuse:
             torch.compiler.reset()  # after a few networks it would leave the next ones as they are
         for trainee in trainees:
-            trainee.network = shared(
-                trainee.network,
-                fabric,
-                self.share,
-                size // fabric.world_size,
-                frozen=config.norm == "frozen",
-            )
+            n_own, is_frozen = size // fabric.world_size, config.norm == "frozen"
+            trainee.network = shared(trainee.network, fabric, self.share, n_own, frozen=is_frozen)
             trainee.set_up(fabric, self.n_steps, how)
             trainee.checkpoints = Checkpoints(trainee.folder, trainee.fingerprint, training.message)
         self.step = Step(fabric, trainees, teachers, config.clip, how, training.message)
@@ -204,17 +197,9 @@ def rate_at(share: float, warm_up: float, schedule: str) -> float:
 class Step:
     """Changes the weights by one batch: teachers, forward, backward, clipping, optimiser.
 
-    On one GPU the whole step is a CUDA graph: hundreds of small kernels are started by one call.
-    What changes from step to step lies in memory that the graph reads.
-
-    Args:
-        fabric: Lightning Fabric.
-        trainees: Networks that learn from the same batch, each by itself.
-        teachers: Networks whose answers students learn; where they compute in bfloat16, the weights
-            of their convolutions are rounded to it in place.
-        clip: Longest gradient.
-        how: Precision, CUDA graph and compiler.
-        message: Called with a line where a graph is not possible.
+    On one GPU the whole step is a CUDA graph: one call starts hundreds of small kernels. Numbers
+    that change from step to step lie in memory that the graph reads. Where teachers compute in
+    bfloat16, the weights of their convolutions are rounded to it in place.
     """
 
     def __init__(
@@ -247,12 +232,12 @@ class Step:
         return on_stream(self._stream)
 
     def __call__(self, batch: Batch, share: float, factor: float) -> Tensor:
-        """Return the losses before the step, ``(n,)``; this process's share of them.
+        """Return this process's share of the losses before the step, ``(n,)``.
 
         Args:
-            batch: Images, and what is known of them.
+            batch: Images, depth, and teachers' answers.
             share: Share of the training that is done.
-            factor: Of the learning rates.
+            factor: Factor of the learning rates.
         """
         for own, trainee in zip(self.settings, self.trainees, strict=True):
             own.fill_(trainee.objective.setting(share))

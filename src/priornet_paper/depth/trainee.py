@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from priornet.nn import TensorFile, read_tensors, write_tensors
 from priornet.training import WeightAverage
+from priornet_paper.depth.config import Config
 from priornet_paper.depth.methods import Batch, Objective
 
 
 class Compute(NamedTuple):
-    """How a device computes the steps of a training."""
+    """Precision and speed of the steps of a training."""
 
     half: bool
     """Networks in bfloat16; losses are float32 always."""
@@ -34,32 +35,31 @@ class Compute(NamedTuple):
 
 @dataclass
 class Trainee:
-    """A network that learns, with all that changes while it does."""
+    """A network in training, with all that changes there."""
 
     network: nn.Module
-    """With ``raw(images)``; with ``encoder`` and ``head`` if it has those."""
+    """Has ``raw(images)``; ``encoder`` and ``head`` if it has those."""
     objective: Objective
-    """What it learns."""
     folder: Path
-    """Where its checkpoints lie."""
+    """Folder of its checkpoints."""
     fingerprint: str
-    """Of all that its weights depend on: a checkpoint of another one is not used."""
+    """Fingerprint of all that its weights depend on; other checkpoints are not used."""
     losses: list[float] = field(default_factory=list[float])
     """Mean loss of every epoch done."""
     seconds: float = 0.0
     """Training time, also before an interruption; of networks trained together an equal share."""
     is_finished: bool = False
-    """Training is over, and the network holds its weights, averaged if that was asked for."""
+    """Training is over, and the network holds its final weights."""
     module: nn.Module = field(init=False)
     """The network with its loss, as Fabric set it up."""
     optimizer: Any = field(init=False)
-    """As Fabric set it up, its groups with their highest rate as ``"highest"``."""
+    """AdamW as Fabric set it up; its groups name their highest rate ``"highest"``."""
     average: WeightAverage = field(init=False)
     checkpoints: Checkpoints = field(init=False)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Return what the optimiser changes."""
+        """Return the weights that the optimiser changes."""
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def set_up(self, fabric: Any, n_steps: int, how: Compute) -> None:
@@ -71,9 +71,7 @@ class Trainee:
         self.average = WeightAverage(floats, config.average * n_steps)
         module: nn.Module = _WithLoss(self.network, self.objective, how.half)
         optimizer = torch.optim.AdamW(
-            _parameter_groups(
-                self.network, config.learning_rate, config.encoder_rate, config.weight_decay
-            ),
+            _parameter_groups(self.network, config),
             fused=fabric.device.type == "cuda",
             capturable=how.capture,
         )
@@ -175,21 +173,19 @@ def _norms_in_training(network: nn.Module) -> list[nn.Module]:
     return [m for m in network.modules() if isinstance(m, kind) and m.training]
 
 
-def _parameter_groups(
-    network: nn.Module, rate: float, encoder_rate: float, weight_decay: float
-) -> list[dict[str, Any]]:
+def _parameter_groups(network: nn.Module, config: Config) -> list[dict[str, Any]]:
     """Group parameters: the encoder at its own rate, no decay of biases and norms."""
     encoder = getattr(network, "encoder", None)
     inside = set(map(id, encoder.parameters())) if isinstance(encoder, nn.Module) else set[int]()
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
     for parameter in network.parameters():
         if parameter.requires_grad:
-            own = rate * (encoder_rate if id(parameter) in inside else 1.0)
-            decay = weight_decay if parameter.dim() > 1 else 0.0
-            groups.setdefault((own, decay), []).append(parameter)
+            rate = config.learning_rate * (config.encoder_rate if id(parameter) in inside else 1.0)
+            decay = config.weight_decay if parameter.dim() > 1 else 0.0
+            groups.setdefault((rate, decay), []).append(parameter)
     return [
-        {"params": members, "lr": own, "highest": own, "weight_decay": decay}
-        for (own, decay), members in groups.items()
+        {"params": members, "lr": rate, "highest": rate, "weight_decay": decay}
+        for (rate, decay), members in groups.items()
     ]
 
 
@@ -197,13 +193,7 @@ _KEPT = 2  # the newest, and one to fall back on
 
 
 class Checkpoints:
-    """The checkpoints of one training.
-
-    Args:
-        folder: Where they lie.
-        fingerprint: Of all that the training depends on; checkpoints with another are passed over.
-        message: Called with a line on every file that could not be used.
-    """
+    """The checkpoints of one training; ``message`` is called for each that cannot be used."""
 
     def __init__(self, folder: Path, fingerprint: str, message: Callable[[str], object]) -> None:
         self.folder, self.fingerprint, self.message = folder, fingerprint, message

@@ -177,7 +177,7 @@ def test_ood_images_have_no_depth(images):
 
 
 @pytest.mark.parametrize("extra", ["transfer", "strange"])
-def test_only_students_see_stranger_images(images, depth, extra):
+def test_only_students_see_images_farther_from_photographs(images, depth, extra):
     settings = {"flip": 0.0, "swap": 0.0, "jitter": 0.0, "zoom": 1.0, "transfer": 0.0, extra: 0.5}
     own = images.float() / 255
     assert torch.equal(change("Single", **settings)(images, depth, source())[0], own)
@@ -238,7 +238,7 @@ def photographs():
     return ramp
 
 
-def test_strange_images_are_of_all_kinds():
+def test_ood_images_are_of_all_kinds():
     images = torch.rand((3500, 3, 6, 8), generator=source())
     found = replace_by_ood(images, 6 / 7, source())
     overlaid = 0.5 * (images + images.roll(1, 0))
