@@ -37,7 +37,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from priornet.evaluation.results import provenance, write_results
 from priornet.nn import DenseDepth
-from priornet.training.steps import on_stream
+from priornet.training.device import on_stream
 
 PUBLIC = {"training": 76.7, "distillation": 26.8}  # images/s of the paper's public code
 WAYS_TRIED = 4  # to convolve, where that is tuned: with all of them a step is not ready in minutes

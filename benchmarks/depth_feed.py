@@ -37,7 +37,7 @@ from torch import Generator
 
 from priornet.depth import DepthImages, open_depth, pack
 from priornet.evaluation.results import provenance, write_results
-from priornet.training.steps import available_cores
+from priornet.training.device import available_cores
 from priornet_paper.depth import config_for
 from priornet_paper.depth.batches import TrainingSet, augmentation_for, epoch_seed, half_resolution
 from priornet_paper.depth.config import Config, Variant, variants

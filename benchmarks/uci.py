@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from priornet.evaluation.results import provenance, read_results, write_results
-from priornet.training.steps import at_most
+from priornet.training.device import at_most
 from priornet_paper.runs.gpu_sharing import default_workers
 from priornet_paper.uci import METHODS, Paper, Request, config_for, run_tables
 from priornet_paper.uci.data import DATASETS, load_uci

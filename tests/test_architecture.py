@@ -237,7 +237,7 @@ def violations(module: str, source: str, *, is_package: bool = False) -> list[st
             found.append((line, private(name) if in_paper else upward(unit, name)))
         else:
             found.append((line, misplaced(module, name, waits, runtime, extra)))
-    if unit not in ("cli", "__main__") and not in_paper and module != "priornet.training.steps":
+    if unit not in ("cli", "__main__") and not in_paper and module != "priornet.training.device":
         touched = [(line, name) for line, name in scan.calls if name in GLOBAL_STATE]
         found += [(line, f"`{name}` changes global state") for line, name in touched]
     return [f"{line}: {reason}" for line, reason in found if reason]

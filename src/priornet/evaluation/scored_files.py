@@ -20,7 +20,7 @@ from priornet.estimators.prediction import added_names
 from priornet.tables.encoding import Tally
 from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 from priornet.tables.write import TableWriter
-from priornet.training.steps import at_most, available_cores
+from priornet.training.device import at_most, available_cores
 
 if TYPE_CHECKING:
     import pyarrow as pa

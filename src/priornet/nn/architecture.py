@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Self, get_args
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from priornet.methods import HeadKind
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.nn.stacked import StackedMLP
 
-_KINDS = get_args(HeadKind)
 _HEADS: dict[HeadKind, type[Head]] = {
     "gaussian": GaussianHead,
     "normal-wishart": NormalWishartHead,
@@ -166,17 +165,14 @@ class Network:
             raise ValueError(f"layer sizes must be positive whole numbers; got {counts}.")
         if self.edges and len(self.edges) != self.n_inputs:
             raise ValueError(f"{len(self.edges)} lists of edges for {self.n_inputs} inputs.")
-        if self.head not in _KINDS:
-            raise ValueError(f'unknown head "{self.head}"; choose one of: {", ".join(_KINDS)}.')
+        if self.head not in [*_HEADS]:  # a file may hold what has no hash
+            raise ValueError(f'unknown head "{self.head}"; choose one of: {", ".join(_HEADS)}.')
 
     def make_head(self) -> Head:
         """Make the head, whose weights are those of the stack."""
-        settings = {
-            "tied_evidence": self.tied_evidence,
-            "min_belief": self.min_belief,
-            "min_excess": self.min_excess,
-        }
-        own: dict[str, Any] = settings if self.head == "normal-wishart" else {}
+        evidence = ("tied_evidence", "min_belief", "min_excess")
+        names = evidence if self.head == "normal-wishart" else ()
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return stack_head(self.head, self.widths[-1], self.n_targets, self.n_members, **own)
 
     def build(self, seeds: list[int], like: Tensor) -> StackedMLP:
@@ -193,10 +189,10 @@ class Network:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain data."""
-        state = {**asdict(self), "widths": list(self.widths)}
-        del state["edges"]
-        # Files of plain networks have no such entry, as in older versions.
-        return {**state, "edges": [list(own) for own in self.edges]} if self.edges else state
+        state = {**asdict(self), "widths": [*self.widths], "edges": [[*own] for own in self.edges]}
+        if not self.edges:
+            del state["edges"]  # as in older versions
+        return state
 
     @classmethod
     def from_json(cls, state: Any) -> Self:

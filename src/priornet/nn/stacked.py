@@ -207,9 +207,8 @@ class StackedMLP(Stack):
 
     def finish_step(self, gradient: Tensor) -> None:
         """Propagate the gradient back through the layers."""
-        work, delta = self._work, gradient
-        last = len(self._step) - 1
-        for i, x in reversed(list(enumerate(self._step))):
+        work, delta, last = self._work, gradient, len(self._step) - 1
+        for i, x in reversed([*enumerate(self._step)]):
             torch.sum(delta, 1, out=work.gradients[2 * i + 1])
             if i == last:
                 torch.bmm(delta.mT, x, out=work.products[i].mT)
@@ -233,10 +232,7 @@ class StackedMLP(Stack):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the memory of training steps."""
-        kept = {**self.__dict__}
-        kept.pop("_work", None)
-        kept.pop("_step", None)
-        return kept
+        return {k: v for k, v in self.__dict__.items() if k not in ("_work", "_step")}
 
 
 class _Workspace:

@@ -2,10 +2,10 @@
 
 from priornet.training import objectives
 from priornet.training.batches import Batch, Batches, Rows
+from priornet.training.device import Graphed, at_most, available_cores, on_stream
 from priornet.training.loop import History, Loss, Tick, Validation, fit
 from priornet.training.objectives import linear_ramp, temperature
 from priornet.training.optimiser import StackedAdam, WeightAverage, cosine
-from priornet.training.steps import Graphed, at_most, available_cores, on_stream
 
 __all__ = [
     "Batch",

@@ -108,15 +108,11 @@ class Batches:
         self.n_steps = max(self._counts)
         self.n_full = min(self._counts)  # steps in which every network has rows
         self._counts_there = torch.tensor(self._counts, device=data.weight.device)
+        is_even = self.n_full == self.n_steps
+        self.epoch_length = self.n_steps if is_even else self._counts_there.double().unsqueeze(-1)
+        """Steps of an epoch; one number per network, ``(S, 1)``, if they differ."""
         self._share = self._shares().to(data.weight)
         self._is_plain = bool((data.weight == 1).all())
-
-    @property
-    def epoch_length(self) -> int | Tensor:
-        """Count the steps of an epoch; one number per network, ``(S, 1)``, if they differ."""
-        if self.n_full == self.n_steps:
-            return self.n_steps
-        return self._counts_there.double().unsqueeze(-1)
 
     def _shares(self) -> Tensor:
         """Compute the share of each row in its batch, ``(n_steps, S, B)``, the same every epoch."""

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from priornet.nn.stacked import Stack
 from priornet.training.batches import Batch, Batches
+from priornet.training.device import Replay, at_most, flushed, on_stream
 from priornet.training.optimiser import StackedAdam, WeightAverage, cosine
-from priornet.training.steps import Replay, Steps, at_most, on_stream
 
 Loss: TypeAlias = Callable[[Any, Batch, Any], Tensor]
 """``(prediction, batch, share of the epochs done) -> loss per row (S, B)``, not yet weighted.
@@ -26,6 +26,9 @@ target is fastest, for its gradient is known already.
 
 Validation: TypeAlias = Callable[[Stack], Tensor]
 """``stack -> loss per network (S,)`` on rows that are held out."""
+
+Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
+"""``(batch, share of training done, factor of the learning rates) -> loss per row (S, B)``."""
 
 _SMALL = 1 << 20  # numbers in the widest layer of a step below which one thread is safer
 
@@ -95,7 +98,7 @@ def fit(
 
 
 def _run(
-    steps: Steps,
+    steps: Steps | Replay,
     keeper: _Keeper,
     epochs: int,
     schedule: Callable[[float], float],
@@ -128,7 +131,7 @@ def _steps(
     optimizer: StackedAdam,
     mean: WeightAverage,
     graph: bool,
-) -> Steps:
+) -> Steps | Replay:
     """Make the steps of an epoch, plain or as a CUDA graph."""
 
     def step(batch: Batch, share: float | Tensor, factor: float | Tensor) -> Tensor:
@@ -147,6 +150,24 @@ def _steps(
     return Replay(step, batches)
 
 
+class Steps:
+    """The steps of an epoch, run one by one on the current stream."""
+
+    stream = None
+
+    def __init__(self, step: Step, batches: Batches) -> None:
+        self.step, self.batches = step, batches
+
+    @flushed()
+    def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
+        """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
+        total = self.batches.data.weight.new_zeros(())
+        factors = self.batches.factors(schedule)
+        for batch, factor in zip(self.batches.epoch(), factors, strict=True):
+            total = torch.addcmul(total, self.step(batch, share, factor), batch.weight)
+        return total.sum(-1) / self.batches.n_steps
+
+
 class _Keeper:
     """The weights to keep: each network's best by its validation loss, or without one the last."""
 
@@ -160,8 +181,8 @@ class _Keeper:
         self.stack, self.mean, self.validation = stack, mean, validation
         self.patience = math.inf if patience is None or validation is None else patience
         self.weights = stack.weights.detach().clone()
-        self.best = stack.weights.new_full((stack.n_networks,), math.inf)
-        self.epoch = torch.zeros(stack.n_networks, dtype=torch.long, device=self.best.device)
+        self.best = self.weights.new_full(self.weights.shape[:1], math.inf)
+        self.epoch = torch.zeros_like(self.best, dtype=torch.long)
         self.waited = torch.zeros_like(self.epoch)
 
     @torch.no_grad()
@@ -195,5 +216,5 @@ class _Keeper:
 
 def _n_threads(stack: Stack, batches: Batches) -> int:
     widest = max(math.prod(shape[1:]) for shape in stack.shapes.values())
-    is_small = stack.n_networks * batches.batch_size * widest < _SMALL
+    is_small = len(stack.weights) * batches.batch_size * widest < _SMALL
     return 1 if is_small else torch.get_num_threads()

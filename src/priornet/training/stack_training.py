@@ -129,16 +129,17 @@ def train_stack(
     """
     plan, size = settings.plan, settings.plan.batch_size
     n_ood = size if rows.ood is not None else 0
-    batches = Batches(rows.data, rows.train, seeds, size, rows.ood, n_ood, rows.per_epoch)
     rate, decay = settings.learning_rate, settings.weight_decay
+    optimizer = StackedAdam(stack.weights, rate, decay, clip=settings.clip)
+    validation = None if rows.held is None else _validation(rows.data, rows.held)
     with progress_bar(settings.what, settings.verbose) as progress:
         history = fit(
             stack,
             loss,
-            batches,
-            StackedAdam(stack.weights, rate, decay, clip=settings.clip),
+            Batches(rows.data, rows.train, seeds, size, rows.ood, n_ood, rows.per_epoch),
+            optimizer,
             epochs=plan.epochs,
-            validation=None if rows.held is None else _validation(rows.data, rows.held),
+            validation=validation,
             patience=plan.patience,
             average=settings.average,
             progress=progress,

@@ -1,4 +1,4 @@
-"""The steps of an epoch, and how a device runs them: one by one, or as replays of a CUDA graph.
+"""How a device computes: settings of a processor for a while, and CUDA graphs.
 
 A step of a stack is a hundred kernels of a few microseconds, and starting them one by one takes
 longer than running them. A graph starts them all at once. What changes from step to step (the rows,
@@ -18,9 +18,6 @@ from torch import Tensor
 from priornet.training.batches import Batch, Batches
 
 _WARM_UP = 3  # plain steps before the capture: libraries set themselves up in the first ones
-
-Step = Callable[[Batch, float | Tensor, float | Tensor], Tensor]
-"""``(batch, share of training done, factor of the learning rates) -> loss per row (S, B)``."""
 
 
 def available_cores() -> int:
@@ -126,31 +123,7 @@ class Graphed:
             self._graph = graph
 
 
-class Steps:
-    """The steps of an epoch, run one by one.
-
-    Args:
-        step: One step of training.
-        batches: The rows of every step.
-    """
-
-    stream: torch.cuda.Stream | None = None
-    """Stream to train on; None for the current one."""
-
-    def __init__(self, step: Step, batches: Batches) -> None:
-        self.step, self.batches = step, batches
-
-    @flushed()
-    def epoch(self, share: float, schedule: Callable[[float], float]) -> Tensor:
-        """Run all steps of an epoch, and return the mean loss of each network, ``(S,)``."""
-        total = self.batches.data.weight.new_zeros(())
-        factors = self.batches.factors(schedule)
-        for batch, factor in zip(self.batches.epoch(), factors, strict=True):
-            total = torch.addcmul(total, self.step(batch, share, factor), batch.weight)
-        return total.sum(-1) / self.batches.n_steps
-
-
-class Replay(Steps):
+class Replay:
     """The steps of an epoch, replayed from a CUDA graph.
 
     Args:
@@ -162,8 +135,13 @@ class Replay(Steps):
         It draws an epoch ahead: if the batches are used again afterwards, one epoch is missing.
     """
 
-    def __init__(self, step: Step, batches: Batches, capture: bool = True) -> None:
-        super().__init__(step, batches)
+    def __init__(
+        self,
+        step: Callable[[Batch, Tensor, Tensor], Tensor],
+        batches: Batches,
+        capture: bool = True,
+    ) -> None:
+        self.step, self.batches = step, batches
         weight = batches.data.weight
         self._index = batches.draw().to(weight.device)
         self._next: Tensor | None = None
