@@ -332,7 +332,7 @@ def stack_outputs(stack: Stack, inputs: Tensor) -> Tensor:
         stack.raw(x.expand(stack.n_networks, *x.shape)).double().cpu()
         for x in inputs.split(_ROWS_AT_ONCE)
     ]
-    return pieces[0] if len(pieces) == 1 else torch.cat(pieces, 1)
+    return torch.cat(pieces, 1)
 
 
 @torch.no_grad()
@@ -344,9 +344,8 @@ def joint_belief(stack: Stack, outputs: Tensor) -> Any:
     if stack.n_networks == 1:
         return stack.head.distribution(outputs[0])
     members = stack.head.distribution(outputs)
-    return GaussianEnsemble.from_precision_tril(
-        members.loc, members.precision_tril, validate_args=False
-    )
+    loc, tril = members.loc, members.precision_tril
+    return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
 
 
 def stack_belief(stack: Stack, inputs: Tensor) -> Any:

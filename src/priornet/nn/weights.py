@@ -37,7 +37,12 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
         what = "a folder, not a file of weights" if path.is_dir() else "there is no such file"
         raise FileNotFoundError(f"{path}: {what}.")
     try:
-        found = _read(path)
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            found: Any = load_file(path)
+        else:
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:  # torch's own message advises to trust the file
         raise ValueError(
             f"{path} is not a file of weights: it holds something else than tensors. Of a whole "
@@ -52,14 +57,6 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     if not isinstance(found, Mapping) or not all(isinstance(v, Tensor) for v in found.values()):
         raise ValueError(f"{path} must hold tensors by name, as a state dict does.")
     return dict(found)
-
-
-def _read(path: Path) -> Any:
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        return load_file(path)
-    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def load_weights(
@@ -85,35 +82,39 @@ def load_weights(
         for name, value in read_weights(path).items()
         if not name.startswith(ignore)
     }
-    wanted = module.state_dict()
-    problems = _differences(given, wanted)
-    if problems:
+    if problems := _differences(given, module.state_dict()):
         kind = type(module).__name__
         raise ValueError(f"{path} does not hold the weights of {kind}: {'; '.join(problems)}.")
-    with torch.no_grad():
-        for name, value in given.items():
-            wanted[name].copy_(value)
+    module.load_state_dict(given, strict=False)
 
 
 def _differences(given: dict[str, Tensor], wanted: dict[str, Tensor]) -> list[str]:
     """List the problems of given tensors, one phrase each."""
-    missing = [n for n in wanted if n not in given and not n.endswith(_COUNTER)]
-    unknown = [n for n in given if n not in wanted]
     shared = [n for n in given if n in wanted]
-    shapes = [
-        f"{n} is {tuple(given[n].shape)} instead of {tuple(wanted[n].shape)}"
-        for n in shared
-        if given[n].shape != wanted[n].shape
+    lists = {
+        "missing": [n for n in wanted if n not in given and not n.endswith(_COUNTER)],
+        "unknown": [n for n in given if n not in wanted],
+        "of another shape": [
+            f"{n} is {tuple(given[n].shape)} instead of {tuple(wanted[n].shape)}"
+            for n in shared
+            if given[n].shape != wanted[n].shape
+        ],
+        "with values that are not finite": [n for n in shared if not given[n].isfinite().all()],
+    }
+    return [
+        f"{len(names)} {what} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        for what, names in lists.items()
+        if names
     ]
-    broken = [n for n in shared if not bool(torch.isfinite(given[n]).all())]
-    lists = {"missing": missing, "unknown": unknown, "of another shape": shapes}
-    lists["with values that are not finite"] = broken
-    return [_phrase(what, names) for what, names in lists.items() if names]
 
 
-def _phrase(what: str, names: list[str], shown: int = 3) -> str:
-    more = ", ..." if len(names) > shown else ""
-    return f"{len(names)} {what} ({', '.join(names[:shown])}{more})"
+def initialise(module: nn.Module, slope: float = 0.0) -> None:
+    """Initialise convolutions so that leaky ReLUs keep the variance, and biases to zero."""
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, a=slope)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
 
 
 @torch.no_grad()
@@ -207,6 +208,5 @@ def _checksum(tensors: Mapping[str, Tensor], text: str | None = None) -> int:
         if text is not None:
             described = json.dumps([name, str(tensor.dtype), list(tensor.shape)])
             total = zlib.crc32(described.encode(), total)
-        flat = tensor.reshape(-1).contiguous()
-        total = zlib.crc32(flat.view(torch.uint8).numpy().data, total) if flat.numel() else total
+        total = zlib.crc32(tensor.reshape(-1).contiguous().view(torch.uint8).numpy().data, total)
     return total

@@ -69,10 +69,6 @@ def evidential(coefficient: float | Tensor) -> Loss:
     return loss
 
 
-Posteriors = Callable[[Any, Tensor, NormalWishart, Tensor], Tensor]
-"""``(prediction, target, prior, count of the target) -> divergence``."""
-
-
 def prior_network(
     prior: NormalWishart,
     beta: float | Tensor,
@@ -81,7 +77,7 @@ def prior_network(
     ramp: float = 0.0,
     warm_up: float = 0.0,
     pooled: NormalWishart | None = None,
-    divergence: Posteriors = losses.reverse_kl,
+    divergence: Callable[[Any, Tensor, NormalWishart, Tensor], Tensor] = losses.reverse_kl,
     per_target: bool = True,
 ) -> Loss:
     r"""Make the loss of a Prior Network: to the posterior inside, to the prior outside, Eq. (8).
@@ -95,7 +91,8 @@ def prior_network(
         ramp: Share of the epochs over which ``gamma`` rises from zero.
         warm_up: Share of the epochs in which no row learns its own target, but ``pooled``.
         pooled: Posterior of all training targets together, of no batch shape; for ``warm_up``.
-        divergence: From the posterior; the reverse KL, Eq. (11).
+        divergence: From the posterior, given prediction, target, prior and count of the target; the
+            reverse KL, Eq. (11).
         per_target: Divide by ``beta``, so that an in-domain row weighs as much as under the
             likelihood.
     """

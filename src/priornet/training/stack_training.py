@@ -189,15 +189,7 @@ def _rounded(losses: Tensor) -> list[float]:
 
 @contextmanager
 def progress_bar(what: str, shown: bool = True) -> Generator[Callable[[Tick], None] | None]:
-    """Show a bar on standard error, or nothing.
-
-    Args:
-        what: Name of the training.
-        shown: False shows nothing.
-
-    Returns:
-        The ``progress`` argument of :func:`priornet.training.fit`.
-    """
+    """Show a bar with a training's name on standard error; give what feeds it, if it is shown."""
     if not shown:
         yield None
         return
@@ -216,12 +208,9 @@ def progress_bar(what: str, shown: bool = True) -> Generator[Callable[[Tick], No
         task = bar.add_task(what, total=1, loss="")
 
         def report(tick: Tick) -> None:
-            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=_loss(tick))
+            # The loss of the weights kept so far, which may not be those of the last epoch.
+            loss = f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"
+            bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=loss)
 
         yield report
         bar.update(task, total=bar.tasks[task].completed)  # early stopping: no epochs are left
-
-
-def _loss(tick: Tick) -> str:
-    """Format the loss of the weights kept so far, which are not those of the last epoch."""
-    return f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"

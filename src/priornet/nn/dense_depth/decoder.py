@@ -14,6 +14,7 @@ from priornet.nn.dense_depth.densenet import DenseNet169
 from priornet.nn.dense_depth.efficientnet import EfficientNetLite0, packaged_weights
 from priornet.nn.dense_depth.joining import doubled_with
 from priornet.nn.heads import GaussianMixtureHead, Head, with_first_weights
+from priornet.nn.weights import initialise
 
 Encoder = Literal["densenet169", "efficientnet_lite0"]
 
@@ -111,7 +112,7 @@ class DenseDepth(nn.Module):
         self.up4 = _UpBlock(width // 8, skips[0], width // 16, n_members)
         self.drop = nn.Dropout2d(dropout)
         for block in (self.bottom, self.up1, self.up2, self.up3, self.up4):
-            _initialise(block)
+            initialise(block, _SLOPE)
         if pretrained is not None:
             self.encoder.load(_weights_file(encoder, pretrained))
 
@@ -177,15 +178,6 @@ def _split(head: Head) -> int:
     layer = nn.Conv2d(n_members * head.in_features, head.n_outputs, 1, groups=n_members)
     head.projection = with_first_weights(layer, head.init_gain)
     return n_members
-
-
-def _initialise(module: nn.Module) -> None:
-    """Initialise weights so that leaky ReLUs keep the variance, and biases to zero."""
-    for part in module.modules():
-        if isinstance(part, nn.Conv2d):
-            nn.init.kaiming_normal_(part.weight, a=_SLOPE)
-            assert part.bias is not None
-            nn.init.zeros_(part.bias)
 
 
 def _weights_file(encoder: Encoder, pretrained: str | os.PathLike[str]) -> str | os.PathLike[str]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import relu
 
 from priornet.checks import values_visible
-from priornet.nn.weights import fold_norm, load_weights
+from priornet.nn.weights import fold_norm, initialise, load_weights
 
 _GROWTH = 32
 _LAYERS = (6, 12, 32, 32)
@@ -120,9 +120,7 @@ class DenseNet169(nn.Module):
                 n_features //= 2
         parts["norm5"] = nn.BatchNorm2d(n_features)
         self.features = nn.Sequential(parts)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight)
+        initialise(self)
         # Constants of the weights, not weights: they stay out of the state dict.
         for name, values in (("mean", (0.485, 0.456, 0.406)), ("std", (0.229, 0.224, 0.225))):
             self.register_buffer(name, torch.tensor(values).view(3, 1, 1), persistent=False)

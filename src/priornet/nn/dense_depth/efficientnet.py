@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad, relu6
 
-from priornet.nn.weights import fold_norm, load_weights
+from priornet.nn.weights import fold_norm, initialise, load_weights
 
 # Groups of blocks: number, kernel, stride of the first, expansion, output channels.
 _GROUPS = (
@@ -129,9 +129,7 @@ class EfficientNetLite0(nn.Module):
         self._blocks = nn.ModuleList(blocks)
         self._conv_head = _SameConv2d(n_in, _TOP, 1)
         self._bn1 = _norm(_TOP)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight)
+        initialise(self)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Compute maps at 1/2, 1/4, 1/8, 1/16 and 1/32 of the size of RGB images in [0, 1]."""
