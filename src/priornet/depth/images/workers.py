@@ -15,10 +15,11 @@ import math
 import operator
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -154,22 +155,36 @@ def decode_pair(encoded: EncodedPair, *, size: Size | None, crop: bool) -> Pair:
     return image, depth
 
 
-def same_size(pairs: Iterable[Pair], where: Callable[[int], str]) -> Iterator[Pair]:
-    """Pass pairs on, and refuse one whose size is not that of the first.
+def stack(
+    pairs: Iterable[Pair],
+    n: int,
+    where: Callable[[int], str],
+    kind: type[np.floating[Any]] = np.float32,
+) -> Pair:
+    """Stack the next photographs ``(n, 3, H, W)`` and their depth ``(n, H, W)``, of one size.
 
     Args:
         pairs: Photographs and depth.
+        n: Number of pairs to take.
         where: Gives the name of the photograph at a position, for error messages.
+        kind: Type of the depth.
     """
-    shape = None
-    for place, (image, depth) in enumerate(pairs):
-        shape = image.shape[:2] if shape is None else shape
-        if image.shape[:2] != shape:
+    images: NDArray[np.uint8] = np.empty((n, 3, 0, 0), np.uint8)
+    depth = None
+    for place, (image, metres) in enumerate(islice(pairs, n)):
+        shape = image.shape[:2]
+        if place == 0:
+            images = np.empty((n, 3, *shape), np.uint8)
+            depth = None if metres is None else np.empty((n, *shape), kind)
+        if shape != images.shape[2:]:
             raise DepthError(
-                f"{where(place)}: {image.shape[0]} x {image.shape[1]} pixels, where those before "
-                f"it have {shape[0]} x {shape[1]}; give a `size` to bring all images to."
+                f"{where(place)}: {shape[0]} x {shape[1]} pixels, where those before it have "
+                f"{images.shape[2]} x {images.shape[3]}; give a `size` to bring all images to."
             )
-        yield image, depth
+        images[place] = image.transpose(2, 0, 1)
+        if depth is not None and metres is not None:
+            depth[place] = metres
+    return images, depth
 
 
 def decode_batch(
@@ -184,15 +199,7 @@ def decode_batch(
         folder: Shared memory that takes the arrays; None to return them.
     """
     pairs = (decode_pair(pair, size=size, crop=crop) for pair in encoded)
-    images, depth = np.empty(0, np.uint8), None
-    for place, (image, metres) in enumerate(same_size(pairs, lambda at: encoded[at][0].where)):
-        if place == 0:
-            images = np.empty((len(encoded), 3, *image.shape[:2]), np.uint8)
-            if metres is not None:
-                depth = np.empty((len(encoded), *image.shape[:2]), np.float32)
-        images[place] = image.transpose(2, 0, 1)
-        if depth is not None and metres is not None:
-            depth[place] = metres
+    images, depth = stack(pairs, len(encoded), lambda at: encoded[at][0].where)
     return _sent(images, folder), None if depth is None else _sent(depth, folder)
 
 
