@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     )
     from priornet.depth.images.image_folders import (
         KITTI_ROAD_TEST,
+        is_kitti,
         is_kitti_road,
         is_pair_folder,
         last_of_each_category,
     )
-    from priornet.depth.images.kitti import is_kitti
     from priornet.depth.images.opening import KINDS, open_depth
     from priornet.depth.images.packed import pack
     from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx, verify_depth
@@ -70,11 +70,11 @@ _HOMES = {
     "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_foreign"),
     "images.image_folders": (
         "KITTI_ROAD_TEST",
+        "is_kitti",
         "is_kitti_road",
         "is_pair_folder",
         "last_of_each_category",
     ),
-    "images.kitti": ("is_kitti",),
     "images.opening": ("KINDS", "open_depth"),
     "images.packed": ("pack",),
     "depth_maps": ("DepthMaps", "draw_maps"),

@@ -20,8 +20,7 @@ from _depth_files import (
     write_zip,
 )
 from priornet.depth import DepthError, open_depth
-from priornet.depth.images.image_folders import Members
-from priornet.depth.images.nyu import N_IMAGES, ArrayFile, nyu_parts
+from priornet.depth.images.archives import N_IMAGES, ArrayFile, Members, nyu_parts
 
 
 def test_training_pairs_have_codes_over_ten_metres(tmp_path):
@@ -173,8 +172,8 @@ def test_one_image_is_read_at_a_time(tmp_path, monkeypatch):
     [
         ({"depths": None}, r"a\.mat: it has no array `depths`"),
         ({"images": None}, r"a\.mat: it has no array `images`"),
-        ({"images": np.zeros((6, 8, 3, 3))}, "`images` must hold bytes"),
-        ({"depths": np.zeros((6, 8, 2))}, "`depths` of shape .* does not fit"),
+        ({"images": np.zeros((6, 8, 3, 3))}, r"a\.mat: images: pictures must be bytes"),
+        ({"depths": np.zeros((6, 8, 2))}, r"a\.mat: depths: depth of shape .* does not fit"),
     ],
 )
 def test_other_contents_are_refused(tmp_path, others, reason):

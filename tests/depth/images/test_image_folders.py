@@ -14,8 +14,8 @@ from _depth_files import (
     write_zip,
 )
 from priornet.depth import KITTI_ROAD_TEST, DepthError, open_depth
+from priornet.depth.images.archives import Members
 from priornet.depth.images.image_folders import (
-    Members,
     is_kitti_road,
     kitti_road_parts,
     last_of_each_category,

@@ -227,21 +227,13 @@ def _load_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> Ra
         return np.asarray(image).astype(f"u{bits // 8}", copy=False), encodings[bits]
 
 
-def compressed_depth(data: bytes, where: str, encoding: Encoding | None) -> StoredDepth:
-    """Return the depth map of a packed file; without an encoding, it holds metres."""
-    return StoredDepth(where, partial(_decompress, data, encoding))
-
-
-def _decompress(data: bytes, encoding: Encoding | None) -> Raw:
+def load_compressed(data: bytes, encoding: Encoding | None) -> Raw:
+    """Load a depth map of a packed set; without an encoding, it holds metres."""
     return decompress_metres(data) if encoding is None else decompress_codes(data), encoding
 
 
-def depth_in_metres(values: NDArray[Any], where: str) -> StoredDepth:
-    """Return the depth map of an array of metres, shape ``(H, W)``."""
-    return StoredDepth(where, partial(_contiguous, values))
-
-
-def _contiguous(values: NDArray[Any]) -> Raw:
+def load_metres(values: NDArray[Any]) -> Raw:
+    """Load a depth map that is an array of metres, shape ``(H, W)``."""
     return np.ascontiguousarray(values), None
 
 
@@ -265,6 +257,7 @@ def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
         raise DepthError(
             f"`image` must hold bytes of shape (H, W, 3); got {image.dtype}, {image.shape}."
         )
+    check_size(size)
     return resize_picture(image, size, crop=True)
 
 
@@ -276,7 +269,6 @@ def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArr
         size: Height and width.
         crop: Whether to cut to the aspect ratio, rather than to stretch.
     """
-    check_size(size)
     if image.shape[:2] == size:
         return image
     pillow = need("PIL.Image", "rescale pictures")
@@ -288,7 +280,6 @@ def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArr
 
 def resize_depth(depth: NDArray[Any], size: Size, *, crop: bool) -> NDArray[Any]:
     """Resize a depth map to the nearest pixels: the average of two depths may be of no object."""
-    check_size(size)
     if depth.shape == size:
         return depth
     left, top, right, bottom = _window(depth.shape, size, crop)

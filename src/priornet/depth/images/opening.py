@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from priornet.depth.images.archives import (
+    TEST_PICTURES,
+    TRAIN_LIST,
+    DenseDepthData,
+    LsunLmdb,
+    Members,
+    open_dense_depth_test,
+    open_labelled,
+)
 from priornet.depth.images.dataset import DepthImages, Missing, Part, Source
 from priornet.depth.images.decoding import DepthError, reading
 from priornet.depth.images.image_folders import (
     ENDINGS,
-    Members,
+    is_kitti,
     is_pair_folder,
     is_picture,
     open_image_folder,
+    open_kitti,
     open_pair_folder,
     picture_files,
 )
-from priornet.depth.images.kitti import is_kitti, open_kitti
-from priornet.depth.images.lsun import LsunLmdb
-from priornet.depth.images.nyu import (
-    DenseDepthData,
-    DenseDepthTest,
-    LabelledMat,
-    is_dense_depth_data,
-    is_dense_depth_test,
-)
-from priornet.depth.images.packed import PackedFile, is_packed
+from priornet.depth.images.packed import INDEX, PackedFile
 
 _READERS: dict[str, Callable[[Path], Source]] = {
-    "dense-depth": lambda path: DenseDepthData(Members(path)),
-    "dense-depth-test": lambda path: DenseDepthTest(Members(path)),
-    "labelled": LabelledMat,
+    "dense-depth": DenseDepthData,
+    "dense-depth-test": open_dense_depth_test,
+    "labelled": open_labelled,
     "lsun": LsunLmdb,
     "images": open_image_folder,
     "packed": PackedFile,
@@ -78,21 +78,19 @@ def open_depth(
     if not path.exists():
         raise DepthError(f"{path}: there is no such file or folder.")
     kind = _recognised(path) if kind is None else kind
-    lists = None if split is None else Path(split)
-    return DepthImages.of_part(_source(path, kind, part, lists, missing), part)
-
-
-def _source(path: Path, kind: str, part: Part, split: Path | None, missing: Missing) -> Source:
     if kind == "kitti":
-        return open_kitti(path, part, split, missing)
-    if kind == "pairs":
-        return open_pair_folder(path, missing)
-    if kind not in _READERS:
+        source = open_kitti(path, part, None if split is None else Path(split), missing)
+    elif kind == "pairs":
+        source = open_pair_folder(path, missing)
+    elif kind in _READERS:
+        source = _READERS[kind](path)
+    else:
         raise DepthError(f'unknown kind "{kind}"; choose one of: {", ".join(KINDS)}.')
-    return _READERS[kind](path)
+    return DepthImages.of_part(source, part)
 
 
 def _recognised(path: Path) -> str:
+    """Return the form of a set, which its names tell."""
     if path.is_dir():
         return _kind_of_folder(path)
     if path.name == "data.mdb":
@@ -101,39 +99,31 @@ def _recognised(path: Path) -> str:
         return "labelled"
     if is_picture(path):
         return "images"
-    if path.suffix.lower() != ".zip" and not _begins_as_zip(path):
+    with reading(path, "a file"), path.open("rb") as file:
+        is_zip = file.read(2) == b"PK"  # a truncated one still begins so
+    if not is_zip and path.suffix.lower() != ".zip":
         raise DepthError(
             f"{path}: this is no set of images, or damaged; expected a picture "
             f"({', '.join(ENDINGS)}), a folder of pictures, a .zip of DenseDepth, a .mat file of "
             "NYU, an LMDB of LSUN, or what `pack` writes."
         )
-    return _kind_of_zip(path)
-
-
-def _begins_as_zip(path: Path) -> bool:
-    """Tell if a file begins as a zip; a truncated one still does."""
-    with reading(path, "a file"), path.open("rb") as file:
-        return file.read(2) == b"PK"
-
-
-def _kind_of_zip(path: Path) -> str:
-    members = Members(path)
-    kind = _kind_of_members(members)
+    kind = _kind_of_members(path)
     if kind is None:
         raise DepthError(
             f"{path}: this zip is neither DenseDepth's nyu_data.zip (it would hold "
-            "data/nyu2_train.csv) nor its nyu_test.zip (eigen_test_rgb.npy), nor a packed set."
+            f"{TRAIN_LIST}) nor its nyu_test.zip ({TEST_PICTURES}), nor a packed set."
         )
     return kind
 
 
-def _kind_of_members(members: Members) -> str | None:
-    checks: dict[str, Callable[[Any], bool]] = {
-        "packed": is_packed,
-        "dense-depth": is_dense_depth_data,
-        "dense-depth-test": is_dense_depth_test,
-    }
-    return next((kind for kind, check in checks.items() if check(members)), None)
+def _kind_of_members(path: Path) -> str | None:
+    """Recognise what is read alike from a zip and from a folder."""
+    members = Members(path)
+    if INDEX in members:
+        return "packed"
+    if members.home_of(TRAIN_LIST) is not None:
+        return "dense-depth"
+    return None if members.home_of(TEST_PICTURES) is None else "dense-depth-test"
 
 
 def _kind_of_folder(path: Path) -> str:
@@ -141,7 +131,7 @@ def _kind_of_folder(path: Path) -> str:
         return "pairs"
     if (path / "data.mdb").is_file():
         return "lsun"
-    kind = _kind_of_members(Members(path))
+    kind = _kind_of_members(path)
     if kind is not None:
         return kind
     if is_kitti(path):

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from priornet.depth.images.archives import Members
 from priornet.depth.images.codes import compress_codes, compress_metres
-from priornet.depth.images.dataset import DepthImages
+from priornet.depth.images.dataset import DepthImages, Source
 from priornet.depth.images.decoding import (
     DepthError,
     Encoding,
@@ -29,18 +30,19 @@ from priornet.depth.images.decoding import (
     StoredDepth,
     check_shapes,
     check_size,
-    compressed_depth,
+    load_compressed,
     metres,
     need,
     reading,
     resize_depth,
     resize_picture,
 )
-from priornet.depth.images.image_folders import Members
 from priornet.depth.images.workers import EncodedPair
 from priornet.writing import whole_file
 
-_INDEX, _FORMAT, _VERSION = "set.json", "priornet depth images", 1
+INDEX = "set.json"
+"""The index in a packed set."""
+_FORMAT, _VERSION = "priornet depth images", 1
 _MOST_CODES = (1 << 16) - 1
 
 Pressed = tuple[bytes, bytes | None, Encoding | None]
@@ -91,7 +93,7 @@ def _write(file: zipfile.ZipFile, images: DepthImages, pressed: Iterable[Pressed
         if depth is not None:
             file.writestr(_member("depth", row), depth)
             encodings.append(encoding)
-    file.writestr(_INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
+    file.writestr(INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
 
 
 def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, Any]:
@@ -154,12 +156,7 @@ def _rounded(depth: NDArray[np.float32], step: float, where: str) -> Raw:
     return codes.astype(np.uint16), Encoding(step, 1)
 
 
-def is_packed(members: Members) -> bool:
-    """Tell if :func:`pack` wrote this file; it may be unpacked."""
-    return _INDEX in members
-
-
-class PackedFile:
+class PackedFile(Source):
     """A set that :func:`pack` wrote.
 
     Args:
@@ -168,10 +165,10 @@ class PackedFile:
 
     def __init__(self, path: Path) -> None:
         self._members = Members(path)
-        self._members.check([_INDEX])
-        where = self._members.where(_INDEX)
+        self._members.check([INDEX])
+        where = self._members.where(INDEX)
         with reading(where, "the index of a packed set"):
-            index = json.loads(self._members.read(_INDEX))
+            index = json.loads(self._members.read(INDEX))
             if index["format"] != _FORMAT:
                 raise DepthError(f"{where}: this is not the index of a packed set.")
             if index["version"] != _VERSION:
@@ -181,7 +178,7 @@ class PackedFile:
                 )
             self.name: str = index["name"]
             self.names = tuple(str(name) for name in index["names"])
-            self.parts: list[str] | None = index["parts"]
+            self.parts = index["parts"]
             self.crop = None if index["crop"] is None else tuple(index["crop"])
             kinds = [Encoding(*encoding) for encoding in index["encodings"]]
             self._encodings = [None if e < 0 else kinds[e] for e in index["depth"] or ()]
@@ -197,7 +194,9 @@ class PackedFile:
     def depth(self, index: int) -> StoredDepth:
         """Read its depth."""
         data = self._members.read(_member("depth", index))
-        return compressed_depth(data, self._where(index), self._encodings[index])
+        return StoredDepth(
+            self._where(index), partial(load_compressed, data, self._encodings[index])
+        )
 
     def _where(self, index: int) -> str:
         return f"{self._members.path}: {self.names[index]}"
