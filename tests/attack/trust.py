@@ -25,7 +25,7 @@ from attack.trial import Attack, Counts
 from priornet.estimators import ModelError
 from priornet.evaluation import score_file
 from priornet.export import to_onnx
-from priornet.export.exported import GraphFile
+from priornet.export.agreement import GraphFile
 
 _ROWS_PER_MODEL = 20
 _N_ORDINARY = 40

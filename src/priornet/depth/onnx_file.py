@@ -16,8 +16,7 @@ from priornet.depth.images.dataset import DepthImages
 from priornet.depth.saved import SavedDepth, check_units
 from priornet.distributions.gaussian import Normal
 from priornet.distributions.student_t import StudentT
-from priornet.export.agreement import Comparison, Worst
-from priornet.export.exported import GraphFile, Outputs
+from priornet.export.agreement import Comparison, GraphFile, Outputs, Worst
 from priornet.export.interface import ExportError, Interval, check_coverage, named, need, quiet
 from priornet.export.onnx.beliefs import add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, check_opset, set_origin

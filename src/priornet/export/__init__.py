@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 from priornet._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from priornet.export.agreement import TOLERANCE, Comparison, outputs_of, verify_file
-    from priornet.export.exported import open_exported
+    from priornet.export.agreement import (
+        TOLERANCE,
+        Comparison,
+        open_exported,
+        outputs_of,
+        verify_file,
+    )
     from priornet.export.interface import ExportError, feeds
     from priornet.export.onnx.table_graph import to_onnx
     from priornet.export.torch_export import to_torch_export
@@ -31,7 +36,7 @@ _HOMES = {
     "Comparison": "agreement",
     "ExportError": "interface",
     "feeds": "interface",
-    "open_exported": "exported",
+    "open_exported": "agreement",
     "outputs_of": "agreement",
     "to_onnx": "onnx.table_graph",
     "to_torch_export": "torch_export",
