@@ -28,9 +28,15 @@ if TYPE_CHECKING:
     )
     from priornet.depth.images.opening import KINDS, open_depth
     from priornet.depth.images.packed import pack
-    from priornet.depth.onnx_file import DepthGraph, depth_outputs, depth_to_onnx, verify_depth
+    from priornet.depth.onnx_file import DepthGraph, depth_to_onnx, verify_depth
     from priornet.depth.photographs import map_files, predict_photographs
-    from priornet.depth.saved import SavedDepth, depth_record, load_depth, save_depth
+    from priornet.depth.saved import (
+        SavedDepth,
+        depth_outputs,
+        depth_record,
+        load_depth,
+        save_depth,
+    )
 
 __all__ = [
     "KINDS",
@@ -78,8 +84,8 @@ _HOMES = {
     "images.opening": ("KINDS", "open_depth"),
     "images.packed": ("pack",),
     "depth_maps": ("DepthMaps", "draw_maps"),
-    "saved": ("SavedDepth", "depth_record", "load_depth", "save_depth"),
-    "onnx_file": ("DepthGraph", "depth_outputs", "depth_to_onnx", "verify_depth"),
+    "saved": ("SavedDepth", "depth_outputs", "depth_record", "load_depth", "save_depth"),
+    "onnx_file": ("DepthGraph", "depth_to_onnx", "verify_depth"),
     "photographs": ("map_files", "predict_photographs"),
 }
 __getattr__, __dir__ = lazy_names(

@@ -91,7 +91,7 @@ def draw_maps(
     for i in range(shape[0]):
         page.label(i, str(i + 1) if names is None else names[i])
         for k, (title, maps, look) in enumerate(lead):
-            page.show(page.lead(i, k), maps[i], look, title, TEXT, is_named=True)
+            page.show_lead(i, k, maps[i], look, title)
         for g, group in enumerate(groups):
             page.show_quantity(i, g, group)
     for g, group in enumerate(groups):
@@ -164,16 +164,13 @@ class _Page:
         self._wide = 2.2 if self.is_stacked or n_models == 1 else 1.15
         self._high = self._wide / aspect
         self._top = 0.3 if self.is_stacked else 0.48
-        self._n_models, self._n_lead = n_models, n_lead
-        self._across = 1 if self.is_stacked else n_models
+        self._n_lead = n_lead
         self._down = max(n_models, n_lead) if self.is_stacked else 1
-        # Stacked models have their names on the left of their first map.
-        self._gap = _GAP + 0.1 if self.is_stacked else _GAP
-        columns = (min(n_lead, 1) if self.is_stacked else n_lead) * (self._wide + _SEAM)
-        self._start = left + columns + (self._gap if n_lead or self.is_stacked else 0)
-        if self.is_stacked and n_lead:
-            self._start += 0.16
-        self._group = self._across * (self._wide + _SEAM) - _SEAM
+        columns, gap = n_lead * (self._wide + _SEAM), _GAP if n_lead else 0.0
+        if self.is_stacked:  # with the names of models on the left of their first map
+            columns, gap = min(n_lead, 1) * (self._wide + _SEAM + 0.16), _GAP + 0.1
+        self._start = left + columns + gap
+        self._group = (1 if self.is_stacked else n_models) * (self._wide + _SEAM) - _SEAM
         width = self._start + n_groups * self._group + (n_groups - 1) * _GAP + _RIGHT
         between = _BREAK if self.is_stacked else 0
         self._image = self._down * (self._high + _SEAM) + between
@@ -185,44 +182,47 @@ class _Page:
         w, h = self._size
         return self.figure.add_axes((x / w, 1 - (y + height) / h, width / w, height / h))
 
-    def lead(self, i: int, k: int) -> Axes:
-        """Add axes for the photograph or the measured depth of an image."""
-        x, y = self._left, self._top + i * self._image
-        if self.is_stacked:
-            # Centre them beside the models' maps.
-            above = k + 0.5 * (self._down - self._n_lead)
-            x, y = x + 0.16, y + above * (self._high + _SEAM)
+    def show_lead(self, i: int, k: int, value: Any, look: dict[str, Any], name: str) -> None:
+        """Draw the photograph or the measured depth of an image, on the left."""
+        if self.is_stacked:  # in the middle beside the models' maps
+            x, place = self._left + 0.16, k + 0.5 * (self._down - self._n_lead)
         else:
-            x += k * (self._wide + _SEAM)
-        return self._axes(x, y, self._wide, self._high)
+            x, place = self._left, k
+        self._show(x, i, place, value, look, name, TEXT)
 
     def show_quantity(self, i: int, g: int, group: _Quantity) -> None:
         """Draw the maps of a quantity by all models for an image."""
-        for m, name in enumerate(group.maps):
-            x, y = self._left_of(g), self._top + i * self._image
-            if self.is_stacked:
-                y += m * (self._high + _SEAM)
-            else:
-                x += m * (self._wide + _SEAM)
-            ax = self._axes(x, y, self._wide, self._high)
+        for m, (name, maps) in enumerate(group.maps.items()):
             label, colour = LABELS.get(name, name), COLOURS.get(name, TEXT)
-            is_named = g == 0 or not self.is_stacked
-            self.show(ax, group.maps[name][i], group.look, label, colour, is_named)
+            shown = label if g == 0 or not self.is_stacked else ""
+            self._show(self._left_of(g), i, m, maps[i], group.look, shown, colour)
 
     def _left_of(self, g: int) -> float:
         return self._start + g * (self._group + _GAP)
 
-    def show(
-        self, ax: Axes, value: Any, look: dict[str, Any], name: str, colour: str, is_named: bool
+    def _show(
+        self,
+        x: float,
+        i: int,
+        place: float,
+        value: Any,
+        look: dict[str, Any],
+        name: str,
+        colour: str,
     ) -> None:
-        """Draw a map, with its name above the first of a column, or beside it where stacked."""
+        """Draw a map at a place of a group from x on; its name above the first image, or beside."""
+        y = self._top + i * self._image
+        if self.is_stacked:
+            y += place * (self._high + _SEAM)
+        else:
+            x += place * (self._wide + _SEAM)
+        ax = self._axes(x, y, self._wide, self._high)
         ax.imshow(value, aspect="auto", interpolation="nearest", **look)
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
-        if self.is_stacked and is_named:
+        if self.is_stacked:
             ax.set_ylabel(name, color=colour, fontsize=8, labelpad=3)
-        is_first = ax.get_position().y1 * self._size[1] > self._size[1] - self._top - 1e-6
-        if not self.is_stacked and is_first:
+        elif i == 0:
             ax.set_title(name, color=colour, fontsize=9, pad=3)
 
     def label(self, i: int, text: str) -> None:

@@ -13,16 +13,13 @@ from torch import Tensor, nn
 
 from priornet._version import __version__
 from priornet.depth.images.dataset import DepthImages
-from priornet.depth.saved import SavedDepth, check_units
-from priornet.distributions.gaussian import Normal
-from priornet.distributions.student_t import StudentT
+from priornet.depth.saved import SavedDepth, check_units, depth_outputs
 from priornet.export.agreement import Comparison, GraphFile, Outputs, Worst
 from priornet.export.interface import ExportError, Interval, check_coverage, named, need, quiet
 from priornet.export.onnx.beliefs import add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, check_opset, set_origin
 from priornet.nn import DenseDepth, GaussianMixtureHead
 from priornet.tables.learning import Scaling
-from priornet.uncertainty import uncertainty
 from priornet.writing import write_bytes
 
 _IMAGES, _FEATURES, _RAW, _BATCH = "images", "features", "raw", "batch"
@@ -153,24 +150,6 @@ class DepthGraph:
     def score(self, images: NDArray[np.float32]) -> Outputs:
         """Return the outputs ``(batch, h, w)`` for images ``(batch, 3, H, W)`` in [0, 1]."""
         return self._file.run({"images": images})
-
-
-def depth_outputs(saved: SavedDepth, images: Tensor, coverage: float) -> dict[str, Any]:
-    """Compute by the network what its graph computes for images ``(batch, 3, H, W)``."""
-    belief = saved.belief(images)
-    if isinstance(belief, Tensor):
-        raise ExportError(f"{saved.name}: this network has no uncertainty.")
-    predictive = belief.predictive()
-    marginals = predictive.marginals()
-    upper = marginals.icdf(torch.full_like(predictive.mean, (1 + coverage) / 2))
-    if isinstance(marginals, (Normal, StudentT)):  # symmetric
-        lower = 2 * marginals.loc - upper
-    else:
-        lower = marginals.icdf(torch.full_like(predictive.mean, (1 - coverage) / 2))
-    found = {"mean": predictive.mean, "lower": lower, "upper": upper}
-    found |= {name: v for name, v in vars(uncertainty(belief)).items() if v is not None}
-    whole = images.shape[0], *(-(-side // 2) for side in images.shape[-2:])
-    return {name: value.reshape(whole).numpy() for name, value in found.items()}
 
 
 def verify_depth(network: SavedDepth, exported: str | Path, images: DepthImages) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from priornet.depth.depth_maps import DepthMaps, draw_maps
 from priornet.depth.images.dataset import DepthImages
 from priornet.depth.images.decoding import DepthError
-from priornet.depth.onnx_file import depth_outputs
-from priornet.depth.saved import SavedDepth
+from priornet.depth.saved import SavedDepth, depth_outputs
 from priornet.estimators.held_out import Reference
 from priornet.report.figures import write_figure
 from priornet.tables.write import TableWriter

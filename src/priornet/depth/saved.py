@@ -15,9 +15,13 @@ from typing import Any, cast
 import torch
 from torch import nn
 
+from priornet.distributions.gaussian import Normal
+from priornet.distributions.student_t import StudentT
+from priornet.export.interface import ExportError
 from priornet.nn.dense_depth.decoder import ENCODERS, DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.nn.weights import read_tensors, write_tensors
+from priornet.uncertainty import uncertainty
 
 _HEADS = {
     "gaussian": GaussianHead,
@@ -87,6 +91,24 @@ class SavedDepth:
         return found.affine(self.shift, self.scale)
 
 
+def depth_outputs(saved: SavedDepth, images: torch.Tensor, coverage: float) -> dict[str, Any]:
+    """Compute by the network what its graph computes for images ``(batch, 3, H, W)``."""
+    belief = saved.belief(images)
+    if isinstance(belief, torch.Tensor):
+        raise ExportError(f"{saved.name}: this network has no uncertainty.")
+    predictive = belief.predictive()
+    marginals = predictive.marginals()
+    upper = marginals.icdf(torch.full_like(predictive.mean, (1 + coverage) / 2))
+    if isinstance(marginals, (Normal, StudentT)):  # symmetric
+        lower = 2 * marginals.loc - upper
+    else:
+        lower = marginals.icdf(torch.full_like(predictive.mean, (1 - coverage) / 2))
+    found = {"mean": predictive.mean, "lower": lower, "upper": upper}
+    found |= {name: v for name, v in vars(uncertainty(belief)).items() if v is not None}
+    whole = images.shape[0], *(-(-side // 2) for side in images.shape[-2:])
+    return {name: value.reshape(whole).numpy() for name, value in found.items()}
+
+
 def save_depth(
     net: DenseDepth,
     path: str | os.PathLike[str],
@@ -112,8 +134,8 @@ def depth_record(
 ) -> dict[str, Any]:
     """Return the record that :func:`save_depth` writes beside the weights, ready for JSON."""
     check_units(size, shift, scale)
-    size = (int(size[0]), int(size[1]))
-    return {"network": _described(net), "size": [*size], "shift": shift, "scale": scale}
+    sides = [int(side) for side in size]
+    return {"network": _described(net), "size": sides, "shift": shift, "scale": scale}
 
 
 def check_units(
@@ -139,28 +161,22 @@ def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
     try:
         # Build it without memory first: a false number must not fill it.
         with torch.device("meta"):
-            expected = {
-                name: part.shape for name, part in _built(state["network"]).state_dict().items()
-            }
-        size, shift, scale = _checked_place(state)
+            expected = _shapes(_built(state["network"]).state_dict())
+        height, width = state["size"]
+        shift, scale = float(state["shift"]), float(state["scale"])
+        check_units((height, width), shift, scale)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: it does not describe its network: {error}") from error
-    if expected != {name: part.shape for name, part in tensors.items()}:
+    if expected != _shapes(tensors):
         raise ValueError(f"{path}: its weights do not fit the network that it describes.")
     net = _built(state["network"])
     net.load_state_dict(tensors)
+    size = (int(height), int(width))
     return SavedDepth(net.eval().requires_grad_(False), size, shift, scale, str(path))
 
 
-def _checked_place(state: Mapping[str, Any]) -> tuple[tuple[int, int], float, float]:
-    """Return size of the images, shift and scale of the depth."""
-    height, width = state["size"]
-    shift, scale = float(state["shift"]), float(state["scale"])
-    if not all(type(side) is int and side >= 1 for side in (height, width)):
-        raise ValueError(f"its size is {height!r} x {width!r} pixels.")
-    if not (math.isfinite(shift) and 0 < scale < math.inf):
-        raise ValueError(f"its shift is {shift:g} and its scale {scale:g}.")
-    return (height, width), shift, scale
+def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: part.shape for name, part in tensors.items()}
 
 
 def _why_unknown(state: Mapping[str, Any]) -> str:
@@ -180,21 +196,15 @@ def _described(net: nn.Module) -> dict[str, Any]:
     if not isinstance(net, DenseDepth):
         raise TypeError(f"only a DenseDepth can be described; got {type(net).__name__}.")
     head, projection = cast(Any, net.head), cast(Any, net.head.projection)
-    kind = next((name for name, known in _HEADS.items() if type(head) is known), None)
-    if kind is None and type(head).__module__ != DenseDepth.__module__:
+    kind = next((name for name, known in _HEADS.items() if type(head) is known), _PLAIN)
+    if kind == _PLAIN and type(head).__module__ != DenseDepth.__module__:
         raise TypeError(f"only heads of priornet.nn can be described; got {type(head).__name__}.")
-    settings: dict[str, Any] = {}
-    if kind is not None:
-        names = list(inspect.signature(_HEADS[kind]).parameters)
-        settings = {
-            name: _BOUNDS[name](head) if name in _BOUNDS else getattr(head, name)
-            for name in names
-            if name != "in_features"
-        }
+    names = list(inspect.signature(_HEADS[kind]).parameters)[1:] if kind != _PLAIN else []
+    settings = {n: _BOUNDS[n](head) if n in _BOUNDS else getattr(head, n) for n in names}
     return {
         "encoder": next(name for name, known in ENCODERS.items() if type(net.encoder) is known),
         "n_decoder": net.bottom.out_channels,
-        "head": {"kind": kind or _PLAIN, **settings},
+        "head": {"kind": kind, **settings},
         "early_split": kind == "mixture" and projection.groups > 1,
         "norms_folded": net.encoder.norms_folded,
     }

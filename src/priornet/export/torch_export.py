@@ -80,12 +80,7 @@ def to_torch_export(
 
 
 class Program(nn.Module):
-    """Raw columns to mean, interval and uncertainty, in units of the targets.
-
-    Args:
-        fitted: The model.
-        interval: The interval of the outputs.
-    """
+    """Raw columns to mean, interval and uncertainty, in units of the targets."""
 
     shift: Tensor
     scale: Tensor
@@ -183,15 +178,13 @@ def _mixture_bounds(belief: GaussianEnsemble, coverage: float) -> tuple[Tensor, 
     p = torch.full_like(means[0], (1 - coverage) / 2)
     start = _begin(p, means, scales.unsqueeze(1).expand_as(means))
 
-    def going(
-        x: Tensor, low: Tensor, high: Tensor, last: Tensor, left: Tensor, n: Tensor
-    ) -> Tensor:
+    def going(*state: Tensor) -> Tensor:
+        *_, left, n = state
         return left & (n < _MOST_STEPS)
 
-    def step(
-        x: Tensor, low: Tensor, high: Tensor, last: Tensor, left: Tensor, n: Tensor
-    ) -> tuple[Tensor, ...]:
-        after, done = _step(_Search(p, start.means, start.rates, x, low, high, last))
+    def step(*state: Tensor) -> tuple[Tensor, ...]:
+        *search, _, n = state
+        after, done = _step(_Search(p, start.means, start.rates, *search))
         return after.x, after.low, after.high, after.last, ~done.all(), n + 1
 
     first = (start.x, start.low, start.high, start.last, torch.tensor(True), torch.tensor(0))
@@ -203,9 +196,6 @@ class RawColumns(nn.Module):
     """The preprocessor as a module: raw columns to network inputs ``(rows, features)``.
 
     The first group of buffers has an entry per feature, the second one per raw column.
-
-    Args:
-        preprocessor: A fitted model's.
     """
 
     index: Tensor
@@ -240,13 +230,13 @@ class RawColumns(nn.Module):
             values = [feature[name] for feature in made]
             kind = torch.float64 if isinstance(values[0], float) else None
             self.register_buffer(name, torch.tensor(values, dtype=kind))
-        reach = torch.tensor([_reach(c) for c in preprocessor.columns_], dtype=torch.float64)
+        columns = preprocessor.columns_
+        reach = torch.tensor([_reach(column) for column in columns], dtype=torch.float64)
         self.register_buffer("low", reach[:, 0].clone())
         self.register_buffer("high", reach[:, 1].clone())
-        is_whole = torch.tensor([column.is_whole for column in preprocessor.columns_])
-        self.register_buffer("is_whole", is_whole)
-        has_missing = torch.tensor([column.has_missing for column in preprocessor.columns_])
-        self.register_buffer("has_missing", has_missing)
+        for name in ("is_whole", "has_missing"):
+            values = [getattr(column, name) for column in columns]
+            self.register_buffer(name, torch.tensor(values))
         self._most_missing = preprocessor.most_missing_
 
     def unseen(self, columns: Tensor) -> Tensor:

@@ -67,11 +67,7 @@ _IS_TEST = (
 
 
 class Members:
-    """The files of a zip or a folder; a zip is opened once and never unpacked.
-
-    Args:
-        path: The zip or the folder.
-    """
+    """The files of a zip or a folder; a zip is opened once and never unpacked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -118,11 +114,7 @@ class Members:
 
 
 class DenseDepthData(Source):
-    """``nyu_data.zip``: two lists of pairs, JPEG or PNG pictures, PNG depth.
-
-    Args:
-        path: The zip, or the folder it was unpacked to.
-    """
+    """``nyu_data.zip``, or its folder: two lists of pairs, JPEG or PNG pictures, PNG depth."""
 
     def __init__(self, path: Path) -> None:
         self.name, self._members = path.stem, Members(path)
@@ -164,10 +156,6 @@ def _pairs(members: Members, home: str, name: str) -> list[tuple[str, str]]:
 
 class ArrayFile:
     """A ``.npy`` file in a folder or a zip, of which single rows are read.
-
-    Args:
-        members: The folder or the zip.
-        name: Name of the file in it.
 
     Attributes:
         where: Its name in error messages.
@@ -219,15 +207,7 @@ class _MatArray:
 
 
 class ArraySource(Source):
-    """Rows of two arrays: pictures ``(N, H, W, 3)`` and depth in metres ``(N, H, W)``.
-
-    Args:
-        name: Name of the set.
-        pictures: The pictures.
-        depths: Their depth.
-        parts: ``"train"`` or ``"test"`` for each image.
-        crop: The part of each image that the set's authors score.
-    """
+    """Rows of two arrays: pictures ``(N, H, W, 3)`` and depth in metres ``(N, H, W)``."""
 
     def __init__(
         self,
@@ -291,22 +271,13 @@ def open_labelled(path: Path) -> ArraySource:
 
 
 def nyu_parts() -> list[str]:
-    """Return ``"train"`` or ``"test"`` for each image of the labelled set.
-
-    Example:
-        >>> nyu_parts()[:3]
-        ['test', 'test', 'train']
-    """
+    """Return ``"train"`` or ``"test"`` for each image of the labelled set."""
     bits = "".join(f"{byte:08b}" for byte in bytes.fromhex(_IS_TEST))
     return ["test" if bit == "1" else "train" for bit in bits[:N_IMAGES]]
 
 
 class LsunLmdb(Source):
-    """An LMDB of pictures of LSUN, in the order of its keys, without depth.
-
-    Args:
-        path: The folder with ``data.mdb``, or that file.
-    """
+    """An LMDB of LSUN (its folder, or ``data.mdb``): pictures in the order of their keys."""
 
     has_depth = False
 

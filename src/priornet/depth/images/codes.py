@@ -40,11 +40,7 @@ class _Step(NamedTuple):
 
 
 def compress_codes(codes: NDArray[Any]) -> bytes:
-    """Compress codes to bytes for :func:`decompress_codes`.
-
-    Args:
-        codes: Shape ``(H, W)``, of 8 or 16 bits.
-    """
+    """Compress codes ``(H, W)`` of 8 or 16 bits for :func:`decompress_codes`."""
     size = codes.dtype.itemsize
     unit = max(1, int(np.gcd.reduce(codes, axis=None)))
     flat = codes.ravel().astype(np.int32) // unit

@@ -249,6 +249,8 @@ class DepthImages:
         """
         if batch < 1:
             raise ValueError(f"`batch` must be at least 1; got {batch}.")
+        if size is not None:
+            check_size(size)
         rows = list(range(len(self)) if order is None else order)
         chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
         if isinstance(workers, Executor):

@@ -41,12 +41,7 @@ need = partial(need_for, extra="depth", error=DepthError)
 
 @contextmanager
 def reading(where: object, what: str) -> Generator[None]:
-    """Turn any error of a library into one line that names the damaged file.
-
-    Args:
-        where: The file.
-        what: Ends the sentence "this cannot be read as ...".
-    """
+    """Turn any error of a library into one line: the file cannot be read as what it should be."""
     try:
         yield
     except (DepthError, MemoryError):
@@ -204,13 +199,7 @@ def check_shapes(pixels: NDArray[Any], stored: StoredDepth, depth: NDArray[Any])
 
 
 def depth_file(data: bytes, where: str, encodings: Mapping[int, Encoding]) -> StoredDepth:
-    """Return the depth map of a grey PNG.
-
-    Args:
-        data: The bytes of the file.
-        where: Its name in error messages.
-        encodings: The meaning of codes, by their number of bits (8, 16).
-    """
+    """Return the depth map of a grey PNG; its codes mean what their number of bits says."""
     return StoredDepth(where, partial(_load_file, data, where, encodings))
 
 
@@ -262,13 +251,7 @@ def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
 
 
 def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArray[np.uint8]:
-    """Resize a picture; pixels are averaged where it shrinks.
-
-    Args:
-        image: Shape ``(H, W, 3)``.
-        size: Height and width.
-        crop: Whether to cut to the aspect ratio, rather than to stretch.
-    """
+    """Resize a picture ``(H, W, 3)``; pixels are averaged where it shrinks."""
     if image.shape[:2] == size:
         return image
     pillow = need("PIL.Image", "rescale pictures")

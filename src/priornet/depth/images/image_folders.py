@@ -62,15 +62,7 @@ _DEPTH_HOMES = tuple(
 
 
 class FileSource(Source):
-    """Pictures in files of their own, and depth maps in others.
-
-    Args:
-        name: Name of the set.
-        pictures: The files by the names of their images.
-        depths: Files with depth, one for each picture; None for none.
-        parts: ``"train"`` or ``"test"`` for each image.
-        encodings: The meaning of depth codes, by their number of bits.
-    """
+    """Pictures in files of their own, by the names of their images, and depth maps in others."""
 
     def __init__(
         self,
@@ -110,10 +102,6 @@ def open_pair_folder(path: Path, missing: Missing = "error") -> FileSource:
     An 8-bit depth is a code as in the labelled NYU set, a 16-bit depth is in millimetres. A file
     ``split.csv`` with the columns ``index`` and ``split`` divides the set; the road images of KITTI
     are divided by ``KITTI_ROAD_TEST``.
-
-    Args:
-        path: The folder.
-        missing: Whether a picture without a depth file is an error, or left out.
     """
     pictures = _by_stem(picture_files(path / "rgb"))
     if not pictures:
@@ -253,15 +241,11 @@ def is_kitti(path: Path) -> bool:
 def open_kitti(
     path: Path, part: Part, split: Path | None = None, missing: Missing = "error"
 ) -> FileSource:
-    """Open the frames of a split list, with their depth.
+    """Open the frames of the split list whose name says ``train`` or ``test``, with their depth.
 
-    Args:
-        path: The folder with the raw drives and the depth.
-        part: Which list: the one in ``path`` whose name says ``train`` or ``test``; both for all.
-        split: The list itself, or another folder with lists.
-        missing: Whether a frame without a depth file is an error, or left out. The benchmark has
-            no depth for the first and last frames of a drive, and for 45 of Eigen's 697 test
-            images. A frame with ``None`` in the list is left out in either case.
+    ``split`` names the list itself, or another folder with lists. The benchmark has no depth for
+    the first and last frames of a drive, and for 45 of Eigen's 697 test images: ``missing`` leaves
+    these out, or is an error. A frame with ``None`` in the list is left out in either case.
     """
     pictures: dict[str, Path] = {}
     depths: list[Path] = []

@@ -157,11 +157,7 @@ def _rounded(depth: NDArray[np.float32], step: float, where: str) -> Raw:
 
 
 class PackedFile(Source):
-    """A set that :func:`pack` wrote.
-
-    Args:
-        path: The file.
-    """
+    """A set that :func:`pack` wrote."""
 
     def __init__(self, path: Path) -> None:
         self._members = Members(path)

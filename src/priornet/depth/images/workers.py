@@ -34,7 +34,6 @@ from priornet.depth.images.decoding import (
     Size,
     StoredDepth,
     check_shapes,
-    check_size,
     resize_depth,
     resize_picture,
 )
@@ -82,13 +81,9 @@ def n_workers(workers: int | None = None) -> int:
 def decoded(
     encoded: Iterable[Encoded], decode: Callable[[Encoded], Decoded], *, workers: int, ahead: int
 ) -> Generator[Decoded]:
-    """Decode items in threads, and yield the results in order.
+    """Decode items in threads, and yield the results in order; at most ``ahead`` of them wait.
 
-    Args:
-        encoded: The items; taken from the calling thread, in order.
-        decode: Called from many threads.
-        workers: Number of threads; 1 decodes in the calling thread, one item at a time.
-        ahead: Number of results that may wait.
+    Items are taken from the calling thread, in order. One worker decodes in that thread too.
     """
     if workers == 1:
         yield from map(decode, encoded)
@@ -107,13 +102,8 @@ def in_order(
 ) -> Generator[Decoded]:
     """Decode items by the workers of an executor, and yield the results in order.
 
-    Args:
-        pool: The workers; it is not shut down.
-        encoded: The items; taken from the calling thread, in order.
-        decode: Called by the workers.
-        ahead: Number of results that may wait.
-        late: Called with each result that finishes after the generator was closed. Items that no
-            worker has begun by then are not decoded.
+    Items that no worker has begun when the generator is closed are not decoded; ``late`` is called
+    with each result that finishes after that. The executor is not shut down.
     """
     waiting: deque[Future[Decoded]] = deque()
     try:
@@ -137,13 +127,7 @@ def _first(waiting: deque[Future[Decoded]]) -> Decoded:
 
 
 def decode_pair(encoded: EncodedPair, *, size: Size | None, crop: bool) -> Pair:
-    """Decode a photograph ``(H, W, 3)`` and its depth ``(H, W)``, if it has one.
-
-    Args:
-        encoded: Both as their files hold them.
-        size: Height and width of the result; None to keep both.
-        crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
-    """
+    """Decode a photograph ``(H, W, 3)`` and its depth ``(H, W)``, if it has one."""
     picture, stored = encoded
     image, depth = picture.decode(has_depth=stored is not None), None
     if stored is not None:
@@ -161,13 +145,9 @@ def stack(
     where: Callable[[int], str],
     kind: type[np.floating[Any]] = np.float32,
 ) -> Pair:
-    """Stack the next photographs ``(n, 3, H, W)`` and their depth ``(n, H, W)``, of one size.
+    """Stack the next n photographs ``(n, 3, H, W)`` and their depth ``(n, H, W)``, of one size.
 
-    Args:
-        pairs: Photographs and depth.
-        n: Number of pairs to take.
-        where: Gives the name of the photograph at a position, for error messages.
-        kind: Type of the depth.
+    ``where`` returns the name of the photograph at a position, for an error message.
     """
     images: NDArray[np.uint8] = np.empty((n, 3, 0, 0), np.uint8)
     depth = None
@@ -192,11 +172,7 @@ def decode_batch(
 ) -> tuple[Sent, Sent | None]:
     """Decode photographs ``(B, 3, H, W)`` and depth ``(B, H, W)`` for another process.
 
-    Args:
-        encoded: The pairs as their files hold them; either all with depth or none.
-        size: Height and width of the result; None to keep both.
-        crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
-        folder: Shared memory that takes the arrays; None to return them.
+    A folder in shared memory takes the arrays; None returns them.
     """
     pairs = (decode_pair(pair, size=size, crop=crop) for pair in encoded)
     images, depth = stack(pairs, len(encoded), lambda at: encoded[at][0].where)
@@ -233,15 +209,8 @@ def batches_by(
 ) -> Generator[tuple[Tensor, Tensor | None]]:
     """Yield photographs as bytes ``(B, 3, H, W)`` and depth in metres ``(B, H, W)``.
 
-    Args:
-        pool: Decodes, one batch at a time in each of its workers; it is not shut down.
-        encoded: The images of each batch; taken from the calling thread, in order.
-        size: Height and width of the result; None to keep both.
-        crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
-        ahead: Number of batches that may wait.
+    The workers of an executor decode them, one batch at a time each.
     """
-    if size is not None:
-        check_size(size)
     folder = _shared_folder()
     decode = partial(decode_batch, size=size, crop=crop, folder=folder and folder.name)
 

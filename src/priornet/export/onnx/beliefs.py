@@ -69,12 +69,8 @@ def measures(
 ) -> Measures:
     """Add the nodes from a head's raw outputs to its measures.
 
-    Args:
-        head: Defines the meaning of the outputs.
-        raw: Outputs, ``(*batch, n)``, or ``(S, *batch, n)`` of an ensemble.
-        rank: Number of axes of ``raw``.
-        interval: Coverage and method.
-        is_ensemble: Whether the first axis is an ensemble of Gaussian networks.
+    ``raw`` has shape ``(*batch, n)``, or ``(S, *batch, n)`` of an ensemble of Gaussian networks,
+    and ``rank`` axes.
     """
     if isinstance(head, NormalWishartHead):
         if head.n_targets > 1 and head.covariance == "diagonal":
@@ -265,13 +261,7 @@ def add_outputs(
 ) -> None:
     """Add the measures as outputs in units of the targets: one product and one sum for all.
 
-    Args:
-        found: Measures of standardised targets.
-        scaling: Mean and standard deviation of the targets.
-        sizes: Shape of the batch.
-        is_vector: Whether a single target has no axis of its own.
-        prefix: Begins the names of the outputs.
-        dtype: Type of the outputs.
+    ``sizes`` is the shape of the batch; a single target has no axis of its own if ``is_vector``.
     """
     names = [name for name in MEASURES if name in found]
     factors, terms = zip(*(_units(name, scaling) for name in names), strict=True)

@@ -54,11 +54,7 @@ def evidence_series(k_dim: int, coverage: float) -> FloatArray:
 
     They are :math:`(\psi_K(\nu/2) - K\ln(\nu/2))/v`, :math:`f_K/v` (see
     :func:`~priornet.special.gamma.entropy_gap`), and :math:`\ln t - \ln z`, quantiles of the
-    Student-T and of the normal.
-
-    Args:
-        k_dim: Target dimension K.
-        coverage: Coverage of the central interval.
+    Student-T and of the normal at an end of the central interval.
     """
     check = np.cos(np.linspace(0, np.pi, 1999))
     expected = _functions(check, k_dim, coverage)
@@ -90,12 +86,7 @@ def mixture_interval(
 ) -> tuple[Value, Value]:
     """Find lower and upper end of each mixture's central interval.
 
-    Args:
-        means: Member means, ``(M, *batch)``.
-        scales: Member standard deviations, ``(M, *batch)``.
-        mean: Mean of the mixture, ``(*batch)``.
-        variance: Variance of the mixture.
-        coverage: Coverage of the interval.
+    Means and standard deviations of the members have shape ``(M, *batch)``.
     """
     z, graph = -normal_quantile(coverage), means.graph
     reach = variance.do("Sqrt") * z

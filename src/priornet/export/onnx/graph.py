@@ -98,9 +98,8 @@ def join(values: list[Value], axis: int = -1) -> Value:
 class Graph:
     """Nodes, constants, inputs and outputs of a graph.
 
-    Args:
-        parent: For the body of a loop: the graph around it, which holds the constants.
-        taken: Names of inputs and outputs, which no inner value gets.
+    The body of a loop has a parent, the graph around it, which holds the constants. No inner value
+    gets a name that is taken by an input or an output.
     """
 
     def __init__(self, parent: Graph | None = None, taken: Iterable[str] = ()) -> None:
@@ -165,14 +164,11 @@ class Graph:
         start: list[Value],
         step: Callable[[list[Value]], tuple[Value, list[Value]]],
     ) -> list[Value]:
-        """Add a loop that ends when its step returns false.
+        """Add a loop that ends after ``most`` steps, or when its step returns false.
 
-        Args:
-            most: Largest number of steps.
-            start: Values of the first step.
-            step: Given values like ``start``, in the graph of the loop's body; returns a boolean
-                value, true to go on, and the values of the next step. In its arithmetic, values
-                from outside of the loop stand on the right of those inside.
+        The step gets values like ``start``, in the graph of the loop's body. It returns a boolean
+        value, true to go on, and the values of the next step. In its arithmetic, values from
+        outside of the loop stand on the right of those inside.
         """
         body, number = Graph(self), self._root._count
         body.input(f"{self._own}step_{number}", np.int64, [])

@@ -262,16 +262,9 @@ def standing(
 ) -> dict[str, Value]:
     """Add the nodes from variances of standardised targets to in-domain score and verdict.
 
-    Args:
-        reference: The model's.
-        knowledge: Knowledge variance, ``(rows, K)``.
-        data: Data variance, ``(rows, K)``.
-        n_targets: K.
-        odd: Rows that are unfamiliar whatever their variances, ``(rows, 1)``.
-        is_enough: Whether the model had rows enough; otherwise all are unfamiliar.
-
-    Returns:
-        ``in_domain``, unless the model has no knowledge uncertainty, and ``verdict``; ``(rows,)``.
+    Variances have shape ``(rows, K)``. Rows that are ``odd``, ``(rows, 1)``, are unfamiliar
+    whatever their variances, and all rows are if the model did not have enough of them. A model
+    without knowledge uncertainty has no score.
     """
     limit = reference.limit  # infinite without knowledge uncertainty
     if n_targets > 1:
