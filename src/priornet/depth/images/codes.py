@@ -49,17 +49,13 @@ def compress_codes(codes: NDArray[Any]) -> bytes:
         guess, order = _guess(flat.take(neighbours))
         errors.append((flat.take(targets) - guess)[order])
     folded = _fold(np.concatenate(errors), 8 * size)
-    planes = folded.astype(f"<u{size}").view(np.uint8).reshape(-1, size).T
-    header = _HEADER.pack(size, *codes.shape, unit)
-    return header + lzma.compress(planes.tobytes(), format=lzma.FORMAT_RAW, filters=_FILTERS)
+    return _HEADER.pack(size, *codes.shape, unit) + _packed(folded.astype(f"<u{size}"))
 
 
 def decompress_codes(data: bytes) -> NDArray[Any]:
     """Return the array that was compressed."""
     size, height, width, unit = _HEADER.unpack_from(data)
-    planes = np.frombuffer(_unpacked(data[_HEADER.size :]), np.uint8).reshape(size, -1)
-    folded = np.ascontiguousarray(planes.T).view(f"<u{size}").ravel()
-    errors = _unfold(folded.astype(np.int32))
+    errors = _unfold(_unpacked(data[_HEADER.size :], f"<u{size}").astype(np.int32))
     if len(errors) != height * width:
         raise ValueError(f"expected {height} x {width} codes, found {len(errors)}")
     flat, start, mask = np.zeros(len(errors), np.int32), 1, (1 << 8 * size) - 1
@@ -74,21 +70,25 @@ def decompress_codes(data: bytes) -> NDArray[Any]:
 
 
 def compress_metres(depth: NDArray[np.float32]) -> bytes:
-    """Compress metres, which are no codes: first all lowest bytes, last all highest."""
-    planes = np.ascontiguousarray(depth, "<f4").view(np.uint8).reshape(-1, 4).T
-    header = _SHAPE.pack(*depth.shape)
-    return header + lzma.compress(planes.tobytes(), format=lzma.FORMAT_RAW, filters=_FILTERS)
+    """Compress metres, which are no codes."""
+    return _SHAPE.pack(*depth.shape) + _packed(np.ascontiguousarray(depth, "<f4"))
 
 
 def decompress_metres(data: bytes) -> NDArray[np.float32]:
     """Return the array that was compressed."""
-    height, width = _SHAPE.unpack_from(data)
-    planes = np.frombuffer(_unpacked(data[_SHAPE.size :]), np.uint8).reshape(4, -1)
-    return np.ascontiguousarray(planes.T).view("<f4").reshape(height, width)
+    return _unpacked(data[_SHAPE.size :], "<f4").reshape(_SHAPE.unpack_from(data))
 
 
-def _unpacked(data: bytes) -> bytes:
-    return lzma.decompress(data, format=lzma.FORMAT_RAW, filters=_FILTERS)
+def _packed(values: NDArray[Any]) -> bytes:
+    """Compress numbers: first all lowest bytes, last all highest."""
+    planes = values.view(np.uint8).reshape(-1, values.itemsize).T
+    return lzma.compress(planes.tobytes(), format=lzma.FORMAT_RAW, filters=_FILTERS)
+
+
+def _unpacked(data: bytes, kind: str) -> NDArray[Any]:
+    """Return the numbers ``(n,)`` that were compressed."""
+    planes = np.frombuffer(lzma.decompress(data, lzma.FORMAT_RAW, filters=_FILTERS), np.uint8)
+    return planes.reshape(np.dtype(kind).itemsize, -1).T.copy().view(kind).ravel()
 
 
 def _guess(neighbours: Ints) -> tuple[Ints, NDArray[np.intp]]:

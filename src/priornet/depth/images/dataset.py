@@ -193,8 +193,7 @@ class DepthImages:
             ahead: Number of pairs that may wait.
             with_depth: Whether to read depth too; without, it is None.
         """
-        if size is not None:
-            check_size(size)
+        check_size(size)
         decode = partial(decode_pair, size=size, crop=crop)
         return self.map(decode, order, workers=workers, ahead=ahead, with_depth=with_depth)
 
@@ -219,7 +218,8 @@ class DepthImages:
         if not len(self):
             raise DepthError(f"{self.name}: there are no images to read.")
         pairs = self.pairs(size=size, crop=crop, workers=workers, with_depth=with_depth)
-        return self._stacked(pairs, range(len(self)), dtype)
+        images, depth = self._stacked(pairs, range(len(self)), dtype)
+        return images, None if depth is None else depth.to(dtype)
 
     def batches(
         self,
@@ -235,8 +235,8 @@ class DepthImages:
         """Yield some images at a time, decoded ahead: for sets that do not fit into memory.
 
         Where training waits for images, use processes, and keep them over epochs:
-        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``. To
-        leave early, close or drop the iterator: images that no process has begun are not decoded.
+        ``concurrent.futures.ProcessPoolExecutor(8, multiprocessing.get_context("spawn"))``. Closing
+        or dropping the iterator ends early: images that no process has begun are not decoded.
 
         Args:
             batch: Number of images; the last batch may have fewer.
@@ -245,12 +245,11 @@ class DepthImages:
             crop: Whether to cut to the aspect ratio of ``size`` first, rather than to stretch.
             workers: Threads that decode, one for each processor by default; or an open executor.
             dtype: Of the depth.
-            ahead: Number of batches that may wait; by default 4, or 2 for each process.
+            ahead: Batches that may wait; by default 4, or 2 for each process.
         """
         if batch < 1:
             raise ValueError(f"`batch` must be at least 1; got {batch}.")
-        if size is not None:
-            check_size(size)
+        check_size(size)
         rows = list(range(len(self)) if order is None else order)
         chunks = [rows[start : start + batch] for start in range(0, len(rows), batch)]
         if isinstance(workers, Executor):
@@ -273,9 +272,7 @@ class DepthImages:
         """Stack the next images, one for each row, as tensors."""
         kind = np.float16 if dtype == torch.float16 else np.float32  # half of the memory
         images, depth = stack(pairs, len(rows), lambda at: self.picture(rows[at]).where, kind)
-        return torch.from_numpy(images), None if depth is None else torch.from_numpy(depth).to(
-            dtype
-        )
+        return torch.from_numpy(images), None if depth is None else torch.from_numpy(depth)
 
 
 def _named(

@@ -226,9 +226,9 @@ def load_metres(values: NDArray[Any]) -> Raw:
     return np.ascontiguousarray(values), None
 
 
-def check_size(size: Size) -> None:
+def check_size(size: Size | None) -> None:
     """Refuse a size that no image can have."""
-    if len(size) != 2 or min(size) < 1:
+    if size is not None and (len(size) != 2 or min(size) < 1):
         raise DepthError(f"`size` must be a height and a width of at least 1; got {size}.")
 
 

@@ -62,10 +62,8 @@ def open_depth(
     ``packed``            a file that ``pack`` wrote
     ===================== ==========================================================================
 
-    Files are read, and images decoded, when they are used.
-
     Args:
-        path: The file or folder.
+        path: The file or folder; files are read, and images decoded, when they are used.
         part: ``"train"``, ``"test"`` or ``"all"``. A set that is not divided is all test.
         kind: The form; recognised by default.
         split: A split list or a folder with lists, for ``kitti``.
@@ -78,15 +76,18 @@ def open_depth(
     if not path.exists():
         raise DepthError(f"{path}: there is no such file or folder.")
     kind = _recognised(path) if kind is None else kind
+    lists = None if split is None else Path(split)
+    return DepthImages.of_part(_source(path, kind, part, lists, missing), part)
+
+
+def _source(path: Path, kind: str, part: Part, split: Path | None, missing: Missing) -> Source:
     if kind == "kitti":
-        source = open_kitti(path, part, None if split is None else Path(split), missing)
-    elif kind == "pairs":
-        source = open_pair_folder(path, missing)
-    elif kind in _READERS:
-        source = _READERS[kind](path)
-    else:
+        return open_kitti(path, part, split, missing)
+    if kind == "pairs":
+        return open_pair_folder(path, missing)
+    if kind not in _READERS:
         raise DepthError(f'unknown kind "{kind}"; choose one of: {", ".join(KINDS)}.')
-    return DepthImages.of_part(source, part)
+    return _READERS[kind](path)
 
 
 def _recognised(path: Path) -> str:

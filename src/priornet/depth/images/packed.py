@@ -72,8 +72,7 @@ def pack(
             than codes, which does not compress well.
         workers: Threads that compress; one for each processor by default.
     """
-    if size is not None:
-        check_size(size)
+    check_size(size)
     if quality is not None and not 0 <= quality <= 100:
         raise ValueError(f"`quality` must be between 0 and 100; got {quality}.")
     if step is not None and not step > 0:
