@@ -32,7 +32,7 @@ def make_table(n_rows=200, seed=0):
         {
             "x": x,
             "colour": colour,
-            "hole": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
+            "gap": np.where(rng.random(n_rows) < 0.1, np.nan, rng.normal(size=n_rows)),
             "id": 1e9 + rng.normal(size=n_rows),
             "day": pd.Timestamp("2020-02-03") + pd.to_timedelta(rng.integers(0, 99, n_rows), "D"),
             "size": rng.choice(["S", "M"], n_rows),

@@ -14,7 +14,7 @@ import torch
 
 from _onnx import run_onnx
 from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegressor
-from priornet.estimators.held_out import Reference
+from priornet.estimators.held_out import WORDS, Reference
 from priornet.export import (
     Comparison,
     ExportError,
@@ -291,7 +291,7 @@ def stands(reference, knowledge, data, mean=None):
         graph.input(name, np.float64, ["rows", n_targets]) for name in ("knowledge", "data")
     )
     third = graph.input("mean", np.float64, ["rows", n_targets])
-    found = standing(reference, first, second, n_targets, no_number(third))
+    found = standing(reference, WORDS, first, second, n_targets, no_number(third))
     for name, value in found.items():
         if value is not None:
             graph.output(name, value, ["rows"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -98,7 +99,9 @@ def to_onnx(
 def _add_table(graph: Graph, fitted: Fitted, interval: Interval, prefix: str) -> None:
     """Add everything from the inputs to the outputs."""
     stack: Any = fitted.stack
-    head, several, targets = stack.head, stack.n_networks > 1, fitted.targets
+    reference, targets = fitted.reference, fitted.targets
+    words = WORDS if reference.is_enough else WORDS[-1:] * len(WORDS)
+    head, several = stack.head, stack.n_networks > 1
     # In the type of the network: double for models of a few rows.
     inputs = preprocess(graph, fitted.preprocessor, stack.weights.detach().cpu().numpy().dtype)
     raw = perceptron(stack, inputs.matrix).cast(np.float64)  # as the estimator does
@@ -106,9 +109,8 @@ def _add_table(graph: Graph, fitted: Fitted, interval: Interval, prefix: str) ->
     add_outputs(found, targets.scaling, [_ROWS], is_vector=targets.is_vector, prefix=prefix)
     odd = inputs.unseen.do("Or", no_number(found["mean"]))
     variances = (found["knowledge_variance"], found["data_variance"])
-    reference, n_targets = fitted.reference, len(targets.names)
-    outputs = standing(reference, *variances, n_targets, odd, is_enough=reference.is_enough)
-    for name, value in outputs.items():
+    n_targets = len(targets.names)
+    for name, value in standing(reference, words, *variances, n_targets, odd).items():
         graph.output(prefix + name, value, [_ROWS])
 
 
@@ -253,18 +255,16 @@ def _with_ramps(stack: RampedMLP, x: Value) -> Value:
 
 def standing(
     reference: Reference,
+    words: Sequence[str],
     knowledge: Value,
     data: Value,
     n_targets: int,
     odd: Value,
-    *,
-    is_enough: bool = True,
 ) -> dict[str, Value]:
     """Add the nodes from variances of standardised targets to in-domain score and verdict.
 
     Variances have shape ``(rows, K)``. Rows that are ``odd``, ``(rows, 1)``, are unfamiliar
-    whatever their variances, and all rows are if the model did not have enough of them. A model
-    without knowledge uncertainty has no score.
+    whatever their variances. A model without knowledge uncertainty has no score.
     """
     limit = reference.limit  # infinite without knowledge uncertainty
     if n_targets > 1:
@@ -277,8 +277,8 @@ def standing(
         familiar = knowledge.compare("LessOrEqual", limit)  # nan is not
         place = familiar.where(place, unfamiliar)
     place = odd.where(unfamiliar, place)
-    words = data.graph.constant(WORDS if is_enough else WORDS[-1:] * 3, object)
-    return outputs | {"verdict": words.do("Gather", place.at(0), axis=0)}
+    verdicts = data.graph.constant(words, object)
+    return outputs | {"verdict": verdicts.do("Gather", place.at(0), axis=0)}
 
 
 def no_number(mean: Value) -> Value:
