@@ -30,11 +30,7 @@ Photograph = tuple[str, NDArray[np.uint8], Maps]
 _BATCH = 8
 _SHOWN = 4  # photographs in the figure
 _LONGEST = 24  # letters of a name in the figure
-_DEVIATIONS = {
-    "total": "total_variance",
-    "data": "data_variance",
-    "knowledge": "knowledge_variance",
-}
+_DEVIATIONS = {name: f"{name}_variance" for name in ("total", "data", "knowledge")}
 _INFORMATION = ("mutual_information", "epkl")  # the first that a network has gives the verdict
 
 

@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,18 +85,15 @@ def pack(
 
 
 def _write(file: zipfile.ZipFile, images: DepthImages, pressed: Iterable[Pressed]) -> None:
+    """Write pictures and depth, and then the index."""
     encodings: list[Encoding | None] = []
     for row, (picture, depth, encoding) in enumerate(pressed):
         file.writestr(_member("picture", row), picture)
         if depth is not None:
             file.writestr(_member("depth", row), depth)
             encodings.append(encoding)
-    file.writestr(INDEX, json.dumps(_index(images, encodings)), zipfile.ZIP_DEFLATED)
-
-
-def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, Any]:
     kinds = sorted({encoding for encoding in encodings if encoding is not None})
-    return {
+    index = {
         "format": _FORMAT,
         "version": _VERSION,
         "name": images.name,
@@ -108,6 +104,7 @@ def _index(images: DepthImages, encodings: list[Encoding | None]) -> dict[str, A
         # -1: in metres
         "depth": [-1 if e is None else kinds.index(e) for e in encodings] or None,
     }
+    file.writestr(INDEX, json.dumps(index), zipfile.ZIP_DEFLATED)
 
 
 def _member(what: str, row: int) -> str:
