@@ -92,31 +92,25 @@ def _best_rmse(scores: Scores) -> list[Part]:
     return [counted("data sets where the ensemble's RMSE is lowest, or within 1 % of it", cells)]
 
 
-def _gaps(scores: Scores) -> list[tuple[float, float]]:
-    """Compute RMSE ratio and NLL difference of EnD2 to ENSM, from the smallest table on."""
-    gaps: list[tuple[float, float]] = []
+def _close_to_ensemble(scores: Scores) -> list[Part]:
+    gaps: list[tuple[float, float]] = []  # RMSE ratio, NLL difference; the smallest table first
     for dataset in scores.datasets:
         rmse, nll = (_known(scores, dataset, ("EnD2", "ENSM"), m) for m in ("rmse", "nll"))
         if len(rmse) == len(nll) == 2:
             gaps.append((rmse["EnD2"] / rmse["ENSM"], nll["EnD2"] - nll["ENSM"]))
-    return gaps
-
-
-def _close_to_ensemble(scores: Scores) -> list[Part]:
-    gaps = _gaps(scores)
-    close = [ratio <= _CLOSE_RMSE and gap <= _CLOSE_NLL for ratio, gap in gaps]
     pairs = list(combinations(gaps, 2))  # the second of a pair is the larger table
     return [
         counted(
-            "data sets where EnD2's RMSE is within 5 % and its NLL within 0.05 of ENSM's", close
+            "data sets where EnD2's RMSE is within 5 % and its NLL within 0.05 of ENSM's",
+            (ratio <= _CLOSE_RMSE and gap <= _CLOSE_NLL for ratio, gap in gaps),
         ),
         counted(
             "pairs of data sets where the larger one has the smaller RMSE gap",
-            [large[0] <= small[0] for small, large in pairs],
+            (large[0] <= small[0] for small, large in pairs),
         ),
         counted(
             "pairs where it has the smaller NLL gap",
-            [large[1] <= small[1] for small, large in pairs],
+            (large[1] <= small[1] for small, large in pairs),
         ),
     ]
 
@@ -125,17 +119,13 @@ def _by_measures(
     scores: Scores, metric: str, measures: Sequence[str], holds: Callable[[Number, Number], bool]
 ) -> list[bool]:
     """Compare the score by each measure with that of the same model by total variance."""
-    pairs = [
-        (
-            scores.get(dataset, method, metric, measure),
-            scores.get(dataset, method, metric, "total_variance"),
-        )
+    return [
+        holds(value, total)
         for dataset in scores.datasets
         for method in _WITH_KNOWLEDGE
         for measure in measures
-    ]
-    return [
-        holds(value, total) for value, total in pairs if value is not None and total is not None
+        if (value := scores.get(dataset, method, metric, measure)) is not None
+        and (total := scores.get(dataset, method, metric, "total_variance")) is not None
     ]
 
 
@@ -218,12 +208,11 @@ def _match_dd(scores: Scores) -> list[Part]:
     for metric, title, sign in _ACCURACY:
         cells: list[bool] = []
         for dataset in scores.datasets:
-            found = _known(scores, dataset, ("DD", *_ALL), metric)
-            plain = found.pop("DD", None)
-            if plain is None:
-                continue
-            worst = plain - _LOW_DELTA if sign < 0 else _HIGH_ERROR * plain
-            cells += [sign * value <= sign * worst + ROUNDING for value in found.values()]
+            plain = scores.mean(dataset, "DD", metric)
+            if plain is not None:
+                worst = plain - _LOW_DELTA if sign < 0 else _HIGH_ERROR * plain
+                found = _known(scores, dataset, _ALL, metric).values()
+                cells += [sign * value <= sign * worst + ROUNDING for value in found]
         limit = f"at most {_LOW_DELTA} below DD's" if sign < 0 else "at most 2 % above DD's"
         parts.append(counted(f"models whose {title} is {limit}", cells))
     return parts
@@ -243,34 +232,33 @@ def _closest(scores: Scores) -> list[Part]:
 def _best_nll(scores: Scores) -> list[Part]:
     parts: list[Part] = []
     for method in _HEAVY:
-        found = [_known(scores, dataset, (method, *_LIGHT), "nll") for dataset in scores.datasets]
         cells = [
             own < value
-            for means in found
-            if (own := means.pop(method, None)) is not None
-            for value in means.values()
+            for dataset in scores.datasets
+            if (own := scores.mean(dataset, method, "nll")) is not None
+            for value in _known(scores, dataset, _LIGHT, "nll").values()
         ]
         parts.append(counted(f"NLL of {method} below that of {', '.join(_LIGHT)}", cells))
     return parts
 
 
-def _pairs(scores: Scores, *methods: str) -> list[tuple[str, dict[str, float]]]:
-    """Collect AUCs by V[y], by method, for each pair of sets and its title."""
-    return [
-        (
-            f"{TITLES[dataset]} against {TITLES[other]}",
-            _known(scores, dataset, methods, "ood_auc", other, "total_variance"),
-        )
-        for dataset in scores.datasets
+def _aucs(
+    scores: Scores, methods: Sequence[str], measures: Sequence[str], *datasets: str
+) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Collect OOD AUCs by method, for each set, OOD set and measure."""
+    return {
+        (dataset, other, measure): _known(scores, dataset, methods, "ood_auc", other, measure)
+        for dataset in datasets
         for other in OOD_SETS[dataset]
-    ]
+        for measure in measures
+    }
 
 
 def _gaussians_worse(scores: Scores) -> list[Part]:
     parts: list[Part] = []
     for method in ("EnD", "MD-EnD"):
-        found = [means for _, means in _pairs(scores, method, "Single") if len(means) == 2]
-        cells = [means[method] < means["Single"] for means in found]
+        found = _aucs(scores, (method, "Single"), ("total_variance",), *scores.datasets).values()
+        cells = [means[method] < means["Single"] for means in found if len(means) == 2]
         parts.append(
             counted(f"pairs of sets where {method}'s AUC by V[y] is below Single's", cells)
         )
@@ -278,25 +266,22 @@ def _gaussians_worse(scores: Scores) -> list[Part]:
 
 
 def _gaussians_numbers(scores: Scores) -> list[str]:
-    found = _pairs(scores, "Single", "EnD", "MD-EnD")
-    return [line for title, means in found for line in _line(title, means)]
-
-
-def _kitti(
-    scores: Scores, methods: Sequence[str], measures: Sequence[str]
-) -> dict[tuple[str, str], dict[str, float]]:
-    """Collect AUCs of KITTI's models, by method, for each OOD set and measure."""
-    return {
-        (other, measure): _known(scores, "kitti", methods, "ood_auc", other, measure)
-        for other in OOD_SETS["kitti"]
-        for measure in measures
-    }
+    methods = ("Single", "EnD", "MD-EnD")
+    found = _aucs(scores, methods, ("total_variance",), *scores.datasets).items()
+    return [
+        line
+        for (dataset, other, _), means in found
+        for line in _line(f"{TITLES[dataset]} against {TITLES[other]}", means)
+    ]
 
 
 def _inverted(scores: Scores) -> list[Part]:
     total, free = (
-        [value for means in _kitti(scores, methods, measures).values() for value in means.values()]
-        for methods, measures in ((_TRAINED_WITHOUT_OOD, _TOTAL), (("ENSM", "EnD2"), _SCALE_FREE))
+        [value for means in found.values() for value in means.values()]
+        for found in (
+            _aucs(scores, _TRAINED_WITHOUT_OOD, _TOTAL, "kitti"),
+            _aucs(scores, ("ENSM", "EnD2"), _SCALE_FREE, "kitti"),
+        )
     )
     return [
         counted("AUC by H[E] or V[y] below 0.5, all models but NWPN", (v < 0.5 for v in total)),
@@ -305,19 +290,18 @@ def _inverted(scores: Scores) -> list[Part]:
 
 
 def _inverted_numbers(scores: Scores) -> list[str]:
-    found = _kitti(scores, _TRAINED_WITHOUT_OOD, _TOTAL[1:])
-    found |= _kitti(scores, ("ENSM", "EnD2"), _SCALE_FREE)
+    found = _aucs(scores, _TRAINED_WITHOUT_OOD, _TOTAL[1:], "kitti")
+    found |= _aucs(scores, ("ENSM", "EnD2"), _SCALE_FREE, "kitti")
+    by_set = sorted(found.items(), key=lambda item: OOD_SETS["kitti"].index(item[0][1]))
     return [
         line
-        for name in OOD_SETS["kitti"]
-        for (other, measure), means in found.items()
-        if other == name
+        for (_, other, measure), means in by_set
         for line in _line(f"{TITLES[other]}, {DEPTH_MEASURES[measure]}", means)
     ]
 
 
 def _der_fails(scores: Scores) -> list[Part]:
-    found = _kitti(scores, ("DER",), _PAPER_MEASURES).values()
+    found = _aucs(scores, ("DER",), _PAPER_MEASURES, "kitti").values()
     cells = [value < 0.5 for means in found for value in means.values()]
     return [counted("DER's AUC below 0.5, by each measure on each set", cells)]
 
@@ -325,9 +309,9 @@ def _der_fails(scores: Scores) -> list[Part]:
 def _der_numbers(scores: Scores) -> list[str]:
     lines: list[str] = []
     for name in OOD_SETS["kitti"]:
-        found = _kitti(scores, ("DER",), _PAPER_MEASURES).items()
-        means = {DEPTH_MEASURES[m]: v["DER"] for (other, m), v in found if other == name and v}
-        lines += _line(TITLES[name], means)
+        found = {m: scores.mean("kitti", "DER", "ood_auc", name, m) for m in _PAPER_MEASURES}
+        known = {DEPTH_MEASURES[m]: value for m, value in found.items() if value is not None}
+        lines += _line(TITLES[name], known)
     return lines
 
 
@@ -340,11 +324,11 @@ def _steadier(scores: Scores) -> list[Part]:
         ("NLL's 99.9 % quantile", ("nll_quantiles", "99.9")),
         ("C-AUC of normal intervals", ("c_auc", "normal_intervals")),
     ):
-        pairs = [
-            [scores.mean(dataset, name, *path) for name in _warm_and_cold(scores, dataset)]
+        found = [
+            list(_known(scores, dataset, _warm_and_cold(scores, dataset), *path).values())
             for dataset in scores.datasets
         ]
-        cells = [warm < cold for warm, cold in pairs if warm is not None and cold is not None]
+        cells = [pair[0] < pair[1] for pair in found if len(pair) == 2]  # warm, cold
         parts.append(counted(f"{title} lower with T = 10", cells))
     return parts
 

@@ -100,8 +100,7 @@ class _Ledger:
     def means(self, dataset: str, metric: str, *methods: str) -> list[float] | None:
         """Return a metric of several methods, if all have it."""
         found = [self.scores.mean(dataset, method, metric) for method in methods]
-        known = [value for value in found if value is not None]
-        return known if len(known) == len(methods) else None
+        return None if None in found else [value for value in found if value is not None]
 
 
 def find_goals(scores: Scores, contents: Mapping[str, Content]) -> tuple[list[Goal], list[Miss]]:
@@ -115,8 +114,8 @@ def find_verdicts(scores: Scores, dataset: str, content: Content) -> dict[str, V
 
     The goal about OOD images is split into the pairs of this set.
     """
-    ledger = _judged(scores, {dataset: content})
-    return {key: value for (name, key), value in ledger.verdicts.items() if name == dataset}
+    found = _judged(scores, {dataset: content}).verdicts
+    return {key: value for (name, key), value in found.items() if name == dataset}
 
 
 def _judged(scores: Scores, contents: Mapping[str, Content]) -> _Ledger:
@@ -131,13 +130,13 @@ def _judged(scores: Scores, contents: Mapping[str, Content]) -> _Ledger:
 
 
 def _single(ledger: _Ledger) -> None:
-    delta, rel = (ledger.means("nyu", metric, "Single") for metric in ("delta1", "rel"))
-    verdict = Verdict(f"Single's δ1 at least {_LEAST_DELTA}, rel at most {_MOST_REL}", "", None)
+    delta, rel = (ledger.scores.mean("nyu", "Single", metric) for metric in ("delta1", "rel"))
+    found, is_good = "", None
     if delta is not None and rel is not None:
-        is_good = delta[0] >= _LEAST_DELTA - ROUNDING and rel[0] <= _MOST_REL + ROUNDING
-        found = f"Single: δ1 {shown(delta[0], 3)}, rel {shown(rel[0], 3)}"
-        verdict = verdict._replace(found=found, is_good=is_good)
-    ledger.add("nyu", "Single", verdict)
+        is_good = delta >= _LEAST_DELTA - ROUNDING and rel <= _MOST_REL + ROUNDING
+        found = f"Single: δ1 {shown(delta, 3)}, rel {shown(rel, 3)}"
+    wanted = f"Single's δ1 at least {_LEAST_DELTA}, rel at most {_MOST_REL}"
+    ledger.add("nyu", "Single", Verdict(wanted, found, is_good))
 
 
 def _ensemble(ledger: _Ledger, dataset: str) -> None:
@@ -196,21 +195,19 @@ def _student(ledger: _Ledger, dataset: str) -> None:
 
 
 def _likelihood(ledger: _Ledger, dataset: str) -> None:
-    verdict = Verdict("EnD2's NLL below ENSM's (of the mixture) and Single's", "", None)
+    wanted, found = "EnD2's NLL below ENSM's (of the mixture) and Single's", ""
+    is_good, texts, students = None, dict[str, str](), ledger.students(dataset)
     others = ledger.means(dataset, "nll", "ENSM", "Single")
-    if others is None:
-        ledger.add(dataset, "EnD2/nll", verdict)
-        return
-    students = ledger.students(dataset)
-    own = {t: ledger.scores.mean(dataset, name, "nll") for t, name in students.items()}
-    texts = {t: shown(value, 3) for t, value in own.items() if value is not None}
-    found = f"NLL: EnD2 {_by_temperature(texts)}; ENSM {shown(others[0], 3)}"
-    moments = ledger.means(dataset, "nll_moment_matched", "ENSM")
-    found += "" if moments is None else f" (by its moments {shown(moments[0], 3)})"
-    found += f", Single {shown(others[1], 3)}"
-    judged = own[next(iter(students))]
-    is_good = None if judged is None else judged < min(others)
-    ledger.add(dataset, "EnD2/nll", Verdict(verdict.wanted, found, is_good), _caveat(texts))
+    if others is not None:
+        own = {t: ledger.scores.mean(dataset, name, "nll") for t, name in students.items()}
+        texts = {t: shown(value, 3) for t, value in own.items() if value is not None}
+        moments = ledger.scores.mean(dataset, "ENSM", "nll_moment_matched")
+        found = f"NLL: EnD2 {_by_temperature(texts)}; ENSM {shown(others[0], 3)}"
+        found += "" if moments is None else f" (by its moments {shown(moments, 3)})"
+        found += f", Single {shown(others[1], 3)}"
+        judged = own[next(iter(students))]
+        is_good = None if judged is None else judged < min(others)
+    ledger.add(dataset, "EnD2/nll", Verdict(wanted, found, is_good), _caveat(texts))
 
 
 def _caveat(texts: Mapping[str, str]) -> str:
@@ -270,10 +267,9 @@ def _knowledge(ledger: _Ledger) -> None:
 
 def _add_pair(ledger: _Ledger, pair: _Pair, other: _Pair | None) -> None:
     """Add a verdict on a pair of sets, with the student of the other temperature beside it."""
-    temperatures = list(ledger.students(pair.dataset))
-    texts = {temperatures[0]: shown(pair.student, 3)}
-    if other is not None:
-        texts[temperatures[1]] = shown(other.student, 3)
+    both = [pair] if other is None else [pair, other]
+    temperatures = ledger.students(pair.dataset)
+    texts = {t: shown(one.student, 3) for t, one in zip(temperatures, both, strict=False)}
     wanted = f"EnD2's I detects {TITLES[pair.other]} at least as well as ENSM's best measure"
     found = f"AUC: EnD2 {_by_temperature(texts)}; ENSM {shown(pair.teacher, 3)} ({pair.measure})"
     key = (pair.dataset, f"ood_auc/{pair.other}")
@@ -288,21 +284,21 @@ def _counted(pairs: Sequence[_Pair | None], text_of: Callable[[_Pair], str]) -> 
 
 def _pairs(ledger: _Ledger, place: int) -> list[_Pair | None]:
     """Collect pairs of a set and an OOD set, for the student that is judged (0) or the next (1)."""
-    found: list[_Pair | None] = []
-    for dataset in DEPTH_SETS:
-        names = [*ledger.students(dataset).values()][place : place + 1]
-        for other in OOD_SETS[dataset]:
-            found.append(_pair(ledger.scores, names[0], dataset, other) if names else None)
-    return found
+    return [
+        _pair(ledger.scores, name, dataset, other)
+        for dataset in DEPTH_SETS
+        for name in [[*ledger.students(dataset).values(), ""][place]]
+        for other in OOD_SETS[dataset]
+    ]
 
 
 def _pair(scores: Scores, name: str, dataset: str, other: str) -> _Pair | None:
     student = scores.mean(dataset, name, "ood_auc", other, "mutual_information")
-    found = {
-        DEPTH_MEASURES[measure]: scores.mean(dataset, "ENSM", "ood_auc", other, measure)
+    known = {
+        DEPTH_MEASURES[measure]: value
         for measure in KNOWLEDGE
+        if (value := scores.mean(dataset, "ENSM", "ood_auc", other, measure)) is not None
     }
-    known = {symbol: value for symbol, value in found.items() if value is not None}
     if student is None or not known:
         return None
     best = max(known, key=lambda symbol: known[symbol])

@@ -56,7 +56,7 @@ def get(
 
 
 def _entries() -> list[dict[str, Any]]:
-    """One table each, not opened: a file that is there may still be refused when it is read."""
+    """Describe each table without opening it: its file may still be refused when it is read."""
     from priornet_paper.uci.data.registry import DATASETS
     from priornet_paper.uci.data.tables import find_first_rows, find_table
 
@@ -82,7 +82,7 @@ def _entries() -> list[dict[str, Any]]:
 
 
 def _print_table(entries: list[dict[str, Any]]) -> None:
-    """Lines rather than a table, whose columns would break the paths."""
+    """Print lines rather than a table, whose columns would break the paths."""
     rows = [("name", "rows x features", "target", "licence", "where")]
     for entry in entries:
         size = f"{entry['n_rows']} x {entry['n_features']}"

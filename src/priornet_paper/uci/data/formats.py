@@ -21,7 +21,7 @@ _NUMERIC = ("numeric", "real", "integer")
 
 
 def read_parquet(path: Path, known: Dataset) -> Arrays:
-    """Inputs and targets, by the names of the columns."""
+    """Read inputs and targets by the names of the columns."""
     parquet = need("pyarrow.parquet", "read Parquet (a copy by `to_npz` needs NumPy alone)")
     file = parquet.ParquetFile(path, pre_buffer=False)
     wanted = [*known.feature_names, known.target]
@@ -34,7 +34,7 @@ def read_parquet(path: Path, known: Dataset) -> Arrays:
 
 
 def read_npz(path: Path) -> Arrays:
-    """The arrays ``inputs`` and ``targets``."""
+    """Read the arrays ``inputs`` and ``targets``."""
     with np.load(path) as arrays:
         absent = {"inputs", "targets"} - set(arrays.files)
         if absent:
@@ -43,16 +43,16 @@ def read_npz(path: Path) -> Arrays:
 
 
 def write_npz(path: Path, arrays: Arrays) -> None:
-    """Write what :func:`read_npz` reads."""
+    """Write arrays for :func:`read_npz`."""
     named = path if path.name.endswith(".npz") else path.with_name(f"{path.name}.npz")
     with whole_file(named) as file:
         np.savez_compressed(file, inputs=arrays[0], targets=arrays[1])
 
 
 def read_original(path: Path, known: Dataset) -> NDArray[np.float64]:
-    """Every column of a table in the order of the original, shape ``(N, len(known.columns))``.
+    """Read every column in the order of the original, shape ``(N, len(known.columns))``.
 
-    Whatever is wrong with the file is an exception of the reader that met it.
+    A damaged file raises the exception of its reader, of any class.
     """
     return _parse(path.name, path.read_bytes(), known, _DEEPEST)
 
@@ -69,7 +69,7 @@ def _parse(name: str, content: bytes, known: Dataset, depth: int) -> NDArray[np.
 
 
 def _unpacked(content: bytes, known: Dataset, depth: int) -> tuple[str, bytes]:
-    """The table's own file in an archive, or the archive that it is in."""
+    """Unpack the table's own file from an archive, or an inner archive."""
     wanted = PurePosixPath(known.files[0]).name
     accepted = [wanted.lower(), f"{PurePosixPath(wanted).stem}.arff".lower()]
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -82,12 +82,10 @@ def _unpacked(content: bytes, known: Dataset, depth: int) -> tuple[str, bytes]:
 
 
 def parse_text(content: bytes, n_columns: int) -> NDArray[np.float64]:
-    """Numbers in rows; lines before the first row of numbers are a header.
+    """Parse rows of ``n_columns`` numbers; lines before the first row of numbers are a header.
 
-    Args:
-        content: The file.
-        n_columns: How many there must be. Where blanks separate them, a row may be broken into
-            several lines, as in the older form of the Boston table.
+    If blanks separate the numbers, a row may be broken into several lines, as in the older form of
+    the Boston table.
     """
     start, delimiter = _first_row(content)
     body = content[start:]
@@ -97,7 +95,7 @@ def parse_text(content: bytes, n_columns: int) -> NDArray[np.float64]:
 
 
 def parse_arff(content: bytes, n_columns: int) -> NDArray[np.float64]:
-    """The rows of an ARFF file whose attributes are all numeric."""
+    """Parse the rows of an ARFF file whose attributes are all numeric."""
     position = 0
     for line in content.splitlines(keepends=True):
         position += len(line)
@@ -117,7 +115,7 @@ def parse_arff(content: bytes, n_columns: int) -> NDArray[np.float64]:
 
 
 def _first_row(content: bytes) -> tuple[int, str | None]:
-    """Where the first line of numbers starts, and what stands between them (None: blanks)."""
+    """Find the start of the first line of numbers, and their separator (None: blanks)."""
     position = 0
     for line in io.BytesIO(content):
         text = line.decode("latin-1").strip()
@@ -158,7 +156,7 @@ def _delimited(body: bytes, delimiter: str, n_columns: int) -> NDArray[np.float6
 
 
 def parse_xls(content: bytes, n_columns: int, sheet: int) -> NDArray[np.float64]:
-    """One sheet of an ``.xls`` workbook."""
+    """Parse one sheet of an ``.xls`` workbook."""
     xlrd = need("xlrd", "read .xls files")
     book = xlrd.open_workbook(file_contents=content, logfile=io.StringIO())  # it would print
     _check_sheet(sheet, book.nsheets)
@@ -167,7 +165,7 @@ def parse_xls(content: bytes, n_columns: int, sheet: int) -> NDArray[np.float64]
 
 
 def parse_xlsx(content: bytes, n_columns: int, sheet: int) -> NDArray[np.float64]:
-    """One sheet of an ``.xlsx`` workbook."""
+    """Parse one sheet of an ``.xlsx`` workbook."""
     openpyxl = need("openpyxl", "read .xlsx files")
     book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
     try:
@@ -183,7 +181,7 @@ def _check_sheet(sheet: int, n_sheets: int) -> None:
 
 
 def _numbers(rows: Iterable[Sequence[Any]], n_columns: int) -> NDArray[np.float64]:
-    """The rows below the header; empty cells at the edges of the sheet do not count."""
+    """Collect the rows below the header; empty cells at the edges of the sheet do not count."""
     found: list[list[float]] = []
     for number, row in enumerate(rows, start=1):
         cells = [cell for cell in row if cell not in (None, "")]

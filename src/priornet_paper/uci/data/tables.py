@@ -1,4 +1,10 @@
-"""The files of tables: their names, the folders to look in, and downloads with Pooch."""
+"""From a name to a table: find its file or download it, read it, check that it is the table.
+
+``fingerprints.json`` holds statistics of the real tables, never their data. For each column: the
+mean, the standard deviation, and the covariance with the row number scaled to [-1, 1], which
+detects another order of the rows; the published splits are row numbers. For tables with
+``first_rows`` it describes these rows only.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def cache() -> Path | None:
-    """The user's cache, there or not; None without Pooch, which knows its place."""
+    """Return the user's cache, there or not; None without Pooch, which knows its place."""
     try:
         import pooch
     except ImportError:
@@ -36,7 +42,7 @@ def cache() -> Path | None:
 
 
 def roots() -> list[Path]:
-    """The folders to look in: ``$PRIORNET_DATA``, then the user's cache."""
+    """List the folders to look in: ``$PRIORNET_DATA``, then the user's cache."""
     named = os.environ.get(VARIABLE)
     if named and not Path(named).is_dir():
         raise UciError(f"{named}: ${VARIABLE} must name a folder, and there is none.")
@@ -45,36 +51,36 @@ def roots() -> list[Path]:
 
 
 def places() -> list[Path]:
-    """Each of those folders, and the folder ``uci`` in it."""
+    """List each of the folders to look in, and the folder ``uci`` in it."""
     return [place for root in roots() for place in (root, root / "uci")]
 
 
 def url_file(url: str) -> str:
-    """What a download is called."""
+    """Return the file name of a download."""
     return PurePosixPath(unquote(urlsplit(url).path)).name
 
 
 def file_names(known: Dataset) -> list[str]:
-    """Names that the file of a whole table has: copies of ours, the original, its archive."""
+    """List the file names of a whole table: our copies, the original, its archive."""
     copies = [f"{known.name}.parquet", f"{known.name}.npz"]
     downloads = [url_file(url) for url in known.urls]
     return [*copies, *dict.fromkeys([*known.files, *downloads])]
 
 
 def find(names: Iterable[str]) -> Path | None:
-    """The first of these files that is there; an earlier folder comes before an earlier name."""
+    """Return the first of these files that exists; folders count before names."""
     names = list(names)
     paths = (place / name for place in places() for name in names)
     return next((path for path in paths if path.is_file()), None)
 
 
 def find_table(known: Dataset) -> Path | None:
-    """The file of a table, under a name that it has or that we would give it."""
+    """Return the file of a table, under one of its own names or under the table's."""
     return find([*file_names(known), *(f"{known.name}{ending}" for ending in _ENDINGS)])
 
 
 def find_first_rows(known: Dataset) -> Path | None:
-    """A file with the first rows of a table, where that is a thing."""
+    """Return a file with the first rows of a table, if the registry knows their fingerprint."""
     if known.first_rows is None:
         return None
     stem = f"{known.name}_first{known.first_rows}"
@@ -82,13 +88,7 @@ def find_first_rows(known: Dataset) -> Path | None:
 
 
 def missing(what: str, names: Iterable[str], remedy: str) -> UciError:
-    """The error for a file that is nowhere.
-
-    Args:
-        what: Begins the sentence "... not here".
-        names: What was looked for.
-        remedy: Sentences that say what to do.
-    """
+    """Make the error for a file that was not found, with what to do about it."""
     named, own = os.environ.get(VARIABLE), cache()
     looked = [f"${VARIABLE} ({named})" if named else f"${VARIABLE} (not set)"]
     looked.append("the cache (Pooch, which knows its place, is not installed)")
@@ -100,10 +100,10 @@ def missing(what: str, names: Iterable[str], remedy: str) -> UciError:
 
 
 def download(known: Dataset) -> Path:
-    """Download the original file of a table; nothing is left behind where that fails.
+    """Download the original file of a table; nothing is left behind if that fails.
 
-    Its content is the caller's to check: archives are packed anew now and then, so that their
-    checksums say little.
+    The caller checks the content: archives are packed anew now and then, so that their checksums
+    say little.
     """
     pooch = need("pooch", "download tables")
     folder = cache()
@@ -126,7 +126,7 @@ def download(known: Dataset) -> Path:
 
 
 def _reason(error: OSError) -> str:
-    """Why a download failed, without the layers that the error went through."""
+    """Give the reason why a download failed, without the layers that the error went through."""
     requests = need("requests", "download tables")
     if isinstance(error, requests.Timeout):
         return "no answer"
@@ -137,7 +137,7 @@ def _reason(error: OSError) -> str:
 
 @contextmanager
 def _quiet(logger: logging.Logger) -> Generator[None]:
-    """Without Pooch's advice about checksums."""
+    """Silence Pooch's advice about checksums."""
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:
@@ -162,9 +162,9 @@ class UciTable:
         inputs: Shape ``(N, D)``.
         targets: Shape ``(N,)``.
         feature_names: One a column of ``inputs``.
-        target_name: What ``targets`` holds.
-        is_complete: False where these are the first rows of the table only.
-        path: The file that it came from.
+        target_name: Name of the target's column.
+        is_complete: False for the first rows of the table only.
+        path: The file.
     """
 
     name: str
@@ -177,14 +177,13 @@ class UciTable:
 
 
 def load_uci(name: str, *, may_download: bool = True) -> UciTable:
-    """A table by its name: from ``$PRIORNET_DATA``, else from the user's cache, else downloaded.
+    """Load a table from ``$PRIORNET_DATA``, else from the user's cache, else download it.
 
-    A whole table comes before one of which only the first rows are there; first rows come before a
-    download.
+    A whole table comes before a file of its first rows; first rows come before a download.
 
     Args:
         name: One of ``DATASETS``.
-        may_download: Whether a table that is not here is downloaded.
+        may_download: Download a table that is not here.
 
     Raises:
         UciError: An unknown name, a missing file, or one that is not this table.
@@ -200,9 +199,9 @@ def load_uci(name: str, *, may_download: bool = True) -> UciTable:
 
 
 def get_uci(name: str) -> tuple[UciTable, bool]:
-    """The whole table, downloaded unless it is here; and whether it was.
+    """Load a whole table, downloaded unless it is here; return also if it was downloaded.
 
-    A damaged file in the cache is replaced. One in ``$PRIORNET_DATA`` is its owner's, and an error.
+    A damaged file in the cache is replaced. A damaged file in ``$PRIORNET_DATA`` is an error.
     """
     known = dataset(name)
     path = find_table(known)
@@ -280,23 +279,18 @@ def _is_cached(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Statistics of a table: one number a column, features first and the target last.
-
-    Attributes:
-        n_rows: How many rows they describe.
-        mean: Means.
-        std: Standard deviations, over N.
-        trend: Covariances with the row number.
-    """
+    """Statistics of a table: one number a column, features first and the target last."""
 
     n_rows: int
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
+    """Standard deviations, over N."""
     trend: NDArray[np.float64]
+    """Covariances with the row number."""
 
 
 def measure(inputs: NDArray[np.float64], targets: NDArray[np.float64]) -> Fingerprint:
-    """The fingerprint of a table."""
+    """Compute the fingerprint of a table."""
     values = np.column_stack([inputs, targets])
     mean = values.mean(axis=0)
     ramp = np.linspace(-1.0, 1.0, len(values))
@@ -305,7 +299,7 @@ def measure(inputs: NDArray[np.float64], targets: NDArray[np.float64]) -> Finger
 
 @functools.cache
 def fingerprints() -> dict[str, Fingerprint]:
-    """The known ones, by the name of the table."""
+    """Read the known fingerprints, by the name of the table."""
     text = (resources("priornet_paper.uci.data") / "fingerprints.json").read_text(encoding="utf-8")
     return {
         name: Fingerprint(
@@ -318,7 +312,7 @@ def fingerprints() -> dict[str, Fingerprint]:
 def difference(
     known: Dataset, inputs: NDArray[np.float64], targets: NDArray[np.float64]
 ) -> str | None:
-    """What tells these arrays from the table, in words; None where nothing does."""
+    """Describe the first difference between arrays and the table; None if there is none."""
     expected = fingerprints()[known.name]
     if inputs.ndim != 2 or inputs.shape[1] != known.n_features:
         n_columns = inputs.shape[1] if inputs.ndim == 2 else "no"
