@@ -14,8 +14,8 @@ from priornet_paper.page.numbers import DEPTH_SETS, Content, Number, Scores, rea
 
 OWN = "beyond"
 """The preset with our own configuration of the estimators."""
-PRESETS = {"": "paper", f".{OWN}": OWN, ".splits": OWN}
-"""The preset that a file promises, by the text between the data set's name and ``.json``."""
+PRESETS = {"paper": "paper", OWN: OWN, "splits": OWN}
+"""The preset of each kind of run; a file's name ends in its kind, but for ``paper``."""
 _UCI_SCORES = ("rmse", "nll", "crps", "coverage90", "prr", "ood_auc")
 _FIELDS = ("dataset", "preset", "config", "methods", "seconds", "device")
 _UCI_FIELDS = (*_FIELDS, "complete", "n_rows")
@@ -28,10 +28,10 @@ class ResultsError(ValueError):
 
 @dataclass(frozen=True)
 class Run:
-    """One results file."""
+    """One results file of a UCI table."""
 
     content: Content
-    scores: Scores = field(default_factory=lambda: Scores({}))
+    scores: Scores
 
     def get(self, method: str, *path: str) -> Number | None:
         """Return a number, on whatever rows it ran."""
@@ -85,11 +85,10 @@ def read_folder(folder: Path) -> Results:
     """
     runs: dict[tuple[str, str], Run] = {}
     for path in sorted(folder.glob("uci/*.json")):
-        dataset, _, suffix = path.stem.partition(".")
-        suffix = f".{suffix}" if suffix else ""
-        if suffix in PRESETS:
-            kind = suffix[1:] or "paper"
-            runs[kind, dataset] = _read_run(path, dataset, kind, PRESETS[suffix])
+        dataset, *suffix = path.stem.split(".", 1)
+        kind = suffix[0] if suffix else "paper"
+        if suffix != ["paper"] and kind in PRESETS:
+            runs[kind, dataset] = _read_run(path, dataset, kind)
     synthetic = folder / "synthetic.json"
     found = {name: folder / "depth" / f"{name}.json" for name in DEPTH_SETS}
     depth = {name: _read_depth(path, name) for name, path in found.items() if path.exists()}
@@ -149,7 +148,7 @@ def _read_draws(folder: Path, runs: Mapping[tuple[str, str], Run]) -> dict[str, 
         first = runs.get((OWN, dataset))
         if first is None:
             continue
-        draw = _read_run(path, dataset, OWN, OWN)
+        draw = _read_run(path, dataset, OWN)
         configs = [run.content["config"] for run in (first, *found.get(dataset, []), draw)]
         seeds = [config.get("seed") for config in configs]
         if seeds[-1] in seeds[:-1]:
@@ -183,8 +182,8 @@ def _read_depth(path: Path, dataset: str) -> dict[str, Any]:
     return content
 
 
-def _read_run(path: Path, dataset: str, kind: str, preset: str) -> Run:
-    content = _read_checked(path, _UCI_FIELDS, {"dataset": dataset, "preset": preset})
+def _read_run(path: Path, dataset: str, kind: str) -> Run:
+    content = _read_checked(path, _UCI_FIELDS, {"dataset": dataset, "preset": PRESETS[kind]})
     config = content["config"]
     folds = config.get("folds")
     if folds is not None:
@@ -228,13 +227,16 @@ def _check_numbers(path: Path, methods: Any, n_values: int | None = None) -> Non
         raise ResultsError(f"{path}: {error}; run it again.") from error
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(
+    path: Path, wanted: str = "not a results file; run it again", end: str = "; run it again"
+) -> dict[str, Any]:
+    """Read a JSON object; another file is an error with what was wanted and what to do."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ResultsError(f"{path}: cannot be read as JSON; run it again.") from error
+        raise ResultsError(f"{path}: cannot be read as JSON{end}.") from error
     if not isinstance(content, dict):
-        raise ResultsError(f"{path}: not a results file; run it again.")
+        raise ResultsError(f"{path}: {wanted}.")
     return cast("dict[str, Any]", content)
 
 
@@ -269,13 +271,7 @@ def read_notes(path: Path) -> Notes:
     """Read notes from a JSON object of texts or lists of paragraphs; none if there is no file."""
     if not path.exists():
         return Notes()
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ResultsError(f"{path}: cannot be read as JSON.") from error
-    if not isinstance(content, dict):
-        raise ResultsError(f"{path}: must be a JSON object from keys to texts.")
-    texts = cast("dict[str, Any]", content)
+    texts = _read_json(path, "must be a JSON object from keys to texts", end="")
     for key, text in texts.items():
         paragraphs = cast("list[Any]", text) if isinstance(text, list) else [text]
         if not paragraphs or not all(isinstance(one, str) and one.strip() for one in paragraphs):

@@ -1,4 +1,4 @@
-"""What the synthetic experiment measures: metrics on fresh points, and curves for the figure."""
+"""Scores of the synthetic experiment: metrics on fresh points, and curves for the figure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Preset(StrEnum):
 
 
 class Splits(StrEnum):
-    """How rows are held out."""
+    """Ways to hold out rows."""
 
     FOLDS = "folds"
     CANONICAL = "canonical"

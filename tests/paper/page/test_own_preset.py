@@ -145,7 +145,7 @@ def test_table_that_is_not_whole_is_not_judged(folder):
     assert "better than its ensemble" not in "\n".join(found.lines)
 
 
-def test_set_beyond_the_six_is_shown_and_its_losses_are_named(folder):
+def test_a_seventh_set_is_shown_and_its_losses_are_named(folder):
     folder.put("unseen", methods(nll=1.2), "beyond")
     found = own_students(read_folder(folder.path))
     assert [miss.key for miss in found.misses] == ["beyond/unseen/EnD2/nll"]

@@ -200,7 +200,7 @@ def soon(happened):
 
 
 def threads_of_two(n_cores, monkeypatch):
-    """How many threads each of two processes has on a machine of so many cores."""
+    """Count the threads of each of two processes on a machine of so many cores."""
     monkeypatch.setattr(module, "available_cores", lambda: n_cores)
     found = []
     run_jobs([Job(n, count_threads) for n in "ab"], 2, Watch(done=lambda _, n: found.append(n)))

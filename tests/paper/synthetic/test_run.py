@@ -139,7 +139,7 @@ def test_curves_cover_the_grid(smoke):
 
 
 def measured(results):
-    """What one seed decides: not how long it took."""
+    """Keep all that one seed decides: not the time it took."""
     kept = {key: results[key] for key in ("curves", "train", "truth")}
     for group in ("methods", "variants"):
         for name, found in results[group].items():

@@ -1,4 +1,4 @@
-"""What the synthetic experiment measures, held against predictors whose answers are known."""
+"""Scores of the synthetic experiment, for predictors whose answers are known."""
 
 from dataclasses import replace
 

@@ -57,7 +57,7 @@ def test_configs_are_plain_data(preset):
     assert json.loads(text)["seed"] == 0
 
 
-def test_our_recipe_is_the_estimators_defaults():
+def test_our_configuration_is_the_estimators_defaults():
     from priornet import DistilledRegressor
 
     given = Defaults().to_json()["estimators"]["EnD2"]

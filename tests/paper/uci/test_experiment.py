@@ -199,7 +199,7 @@ def test_files_are_named_by_preset():
 
 @pytest.mark.skipif(not (RESULTS / "boston.json").exists(), reason="no results are committed")
 def test_one_fold_again_gives_the_committed_numbers():
-    """Where the processor is another, rounding moves a small network within these bounds."""
+    """On another processor rounding moves a small network within these bounds."""
     committed = read_results(RESULTS / "boston.json")
     config = replace(config_for("boston", "paper"), folds=(0,))
     again = run(load_uci("boston"), "paper", config, methods=["Single", "ENSM", "NWPN"])

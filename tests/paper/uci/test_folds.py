@@ -158,7 +158,7 @@ def test_noise_has_the_strength_it_is_said_to_have(stack_of, smoke, teachers):
 
 
 def test_teachers_answer_on_a_gpu_as_they_do_here(smoke, teachers):
-    """Where the rows do not leave the device, the way there is another."""
+    """Rows that stay on the device take another way."""
     x = 3 * torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
     teacher = members_of(teachers, 0, smoke.n_members)
     here, there = stack_belief(teacher, x), module._belief_on_device(teacher, x)

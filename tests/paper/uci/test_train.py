@@ -197,7 +197,7 @@ def test_a_fold_alone_is_the_fold_in_company(stack_of, smoke, method):
 
 
 def test_teachers_of_a_search_have_learnt_the_inner_rows_alone(stack_of, smoke):
-    """What a search asks must not have seen the validation rows either."""
+    """The teachers of a search must not have seen the validation rows either."""
     stack = stack_of((0, 1))
     found, teachers = train.solve_gaussians(stack, smoke, ("ENSM", "EnD2"))
     chosen = found["ENSM"].chosen
@@ -287,8 +287,8 @@ def test_networks_of_a_setting_are_a_mixture():
 
 
 @pytest.mark.parametrize("gap", [0.0, 5.0])
-def test_only_those_as_good_as_the_best_are_asked_about_strange_rows(gap):
-    """The second network doubts strange rows; it is taken unless its NLL is clearly worse."""
+def test_only_settings_as_good_as_the_best_are_compared_on_ood_rows(gap):
+    """The second network doubts OOD rows; it is taken unless its NLL is clearly worse."""
     stack = StackedMLP(2, (8,), NormalWishartHead(8), [0, 0])
     with torch.no_grad():
         stack.pieces()["1.weight"][1, :, 2] = -0.2  # belief falls where features grow
@@ -305,7 +305,7 @@ def test_as_good_is_within_one_standard_error_of_the_mean(gap, is_as_good):
     """
     stack = StackedMLP(2, (8,), NormalWishartHead(8), [0, 0])
     with torch.no_grad():
-        stack.pieces()["1.weight"][1, :, 2] = -0.2  # doubts strange rows, as above
+        stack.pieces()["1.weight"][1, :, 2] = -0.2  # doubts out-of-domain rows, as above
     nll = torch.zeros(2, 16, dtype=torch.float64)
     nll[1] = gap + torch.tensor([-1.0, 1.0]).repeat(8)
     assert detects_best(stack, nll, X, 10 * X, 1) == int(is_as_good)

@@ -102,7 +102,7 @@ def _check(path: Path, known: Dataset, splits: list[NDArray[np.int64]]) -> None:
 def ood_table(name: str) -> str:
     """Return the table of out-of-domain inputs for a table: naval, and CT slices for msd."""
     if dataset(name).name == "naval":
-        raise UciError("naval: it is the out-of-domain table of the others, and has none itself.")
+        raise UciError("naval: it is out-of-domain to the others, not to itself.")
     return "ct_slices" if name == "msd" else "naval"
 
 

@@ -119,8 +119,8 @@ def download(known: Dataset) -> Path:
         except OSError as error:  # what requests raises is one as well
             failures.append(f"{url}: {_reason(error)}")
     remedy = (
-        f"Downloading failed ({'; '.join(failures)}): try again, or get the file elsewhere and put "
-        "it into such a folder."
+        f"Downloading failed ({'; '.join(failures)}): try again, or get the file by other means "
+        "and put it into such a folder."
     )
     raise missing(f"{known.name} is", file_names(known), remedy)
 

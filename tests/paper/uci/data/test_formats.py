@@ -216,7 +216,7 @@ def test_wrong_sheets_and_widths_are_refused(parse, book):
         parse(book, 4, 0)
 
 
-def test_a_hole_or_a_word_among_the_numbers_is_refused():
+def test_a_missing_value_or_a_word_among_the_numbers_is_refused():
     rows = [*VALUES.tolist(), [1.0, None, 2.0]]
     with pytest.raises(ValueError, match="row 4 has 2 values"):
         parse_xlsx(xlsx([np.array(rows, dtype=object)], HEADER), 3, 0)

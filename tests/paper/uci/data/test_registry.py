@@ -1,4 +1,4 @@
-"""What is known about the tables."""
+"""Facts about the tables."""
 
 import pytest
 

@@ -328,7 +328,7 @@ def test_missing_rows_and_columns_are_counted(wine_of_fingerprints):
     assert "shape (200,) beside 199 rows" in problem_of(known, inputs[1:], targets)
 
 
-def test_holes_are_noticed(wine_of_fingerprints):
+def test_missing_values_are_noticed(wine_of_fingerprints):
     known, inputs, targets = wine_of_fingerprints
     inputs[17, 3] = np.nan
     assert "missing or infinite" in problem_of(known, inputs, targets)
