@@ -132,30 +132,29 @@ def _accuracy_row(
 def besides(results: Results) -> list[str]:
     """Write scores that the paper does not report: other methods, CRPS and coverage."""
     every = (*PAPER_METHODS, *_MORE_METHODS)
-    columns = {"rmse": _MORE_METHODS, "nll": _MORE_METHODS, "crps": every, "coverage90": every}
     lines: list[str] = []
-    for metric, methods in columns.items():
+    for metric, title in _LONG.items():
+        methods = _MORE_METHODS if metric in _ACCURACY else every
         rows = [
             [dataset, *_own_cells(results, dataset, metric, methods)]
             for dataset in dict.fromkeys((*SETS, "msd", *results.datasets("paper")))
         ]
-        lines += [f"**{_LONG[metric]}**", *table(["data", *methods], rows)]
+        lines += [f"**{title}**", *table(["data", *methods], rows)]
     return folded("Not in the paper: DER, EnD and MD-EnD; CRPS; coverage", lines)
 
 
 def _own_cells(results: Results, dataset: str, metric: str, methods: Sequence[str]) -> list[str]:
     run = results.get("paper", dataset)
-    if run is None:
-        return [NOT_RUN] * len(methods)
-    found = [run.get(method, metric) for method in methods]
-    cells = [NOT_RUN if value is None else _own_text(metric, value) for value in found]
-    return cells if run.is_complete else in_part(cells)
-
-
-def _own_text(metric: str, value: Number) -> str:
-    if metric == "coverage90":
-        return f"{100 * value.mean:.1f} %"
-    return with_error(value, decimals(value.mean))
+    cells: list[str] = []
+    for method in methods:
+        value = run and run.get(method, metric)
+        if value is None:
+            cells.append(NOT_RUN)
+        elif metric == "coverage90":
+            cells.append(f"{100 * value.mean:.1f} %")
+        else:
+            cells.append(with_error(value, decimals(value.mean)))
+    return cells if run is None or run.is_complete else in_part(cells)
 
 
 # -- PRR and AUC ----------------------------------------------------------------------------------
@@ -298,11 +297,11 @@ def _on_splits(results: Results, dataset: str, metric: str, method: str) -> Numb
 def _peer_row(results: Results, dataset: str, metric: str) -> list[str]:
     run = results.get("splits", dataset)
     absent = NOT_RUN if run is None or run.is_complete else INCOMPLETE
-    ours = [_on_splits(results, dataset, metric, method) for method in _OURS]
-    others = [Number(entry["uci"][dataset][metric]) for entry in peers().values()]
-    lowest = min(value.mean for value in (*ours, *others) if value is not None)
+    found = {method: _on_splits(results, dataset, metric, method) for method in _OURS}
+    found |= {name: Number(entry["uci"][dataset][metric]) for name, entry in peers().items()}
+    lowest = min(value.mean for value in found.values() if value is not None)
     cells: list[str] = []
-    for method, value in zip((*_OURS, *peers()), (*ours, *others), strict=True):
+    for method, value in found.items():
         if value is None:
             cells.append(absent)
             continue
@@ -324,33 +323,30 @@ def _lost_to(nll: float, dataset: str) -> list[str]:
 
 
 def _add_peer_goals(results: Results, datasets: Sequence[str], section: Section) -> None:
-    nlls = {dataset: _on_splits(results, dataset, "nll", "EnD2") for dataset in datasets}
-    for dataset, nll in nlls.items():
-        if nll is None:
-            continue
-        for peer in _lost_to(nll.mean, dataset):
-            gap = signed(_gap(nll.mean, peer, dataset), 3)
-            text = f"{dataset}, EnD2, NLL {shown(nll.mean, 3)}, {gap} to {peer}"
-            section.misses.append(Miss(f"splits/{dataset}/EnD2/{peer}", text))
+    found = {dataset: _on_splits(results, dataset, "nll", "EnD2") for dataset in datasets}
+    nlls = {dataset: None if nll is None else nll.mean for dataset, nll in found.items()}
+    section.misses += [
+        Miss(
+            f"splits/{dataset}/EnD2/{peer}",
+            f"{dataset}, EnD2, NLL {shown(nll, 3)}, "
+            f"{signed(_gap(nll, peer, dataset), 3)} to {peer}",
+        )
+        for dataset, nll in nlls.items()
+        if nll is not None
+        for peer in _lost_to(nll, dataset)
+    ]
     every, below, near = (
         tally(
-            None if nll is None else _gap(nll.mean, peer, dataset) <= limit + ROUNDING
+            None if nll is None else _gap(nll, peer, dataset) <= limit + ROUNDING
             for dataset, nll in nlls.items()
         )
         for peer, limit in ((_ALL, 0.0), (_SOME, 0.0), (_SOME, _NEAR))
     )
     states = [state_of(below, _BELOW), state_of(near, near.total)]
+    wanted = f"Published splits: EnD2's NLL at or below Deep Ensembles', on {every.total} sets"
+    section.goals.append(Goal.counted(wanted, every, every.total))
+    wanted = f"Published splits: EnD2's NLL at or below Deep Evidential's on {_BELOW}, within "
     text = f"{below.good} at or below, {near.good} within, of {near.measured}"
-    section.goals += [
-        Goal.counted(
-            f"Published splits: EnD2's NLL at or below Deep Ensembles', on {every.total} sets",
-            every,
-            every.total,
-        ),
-        Goal(
-            f"Published splits: EnD2's NLL at or below Deep Evidential's on {_BELOW}, within "
-            f"{_NEAR} on the rest",
-            text if near.measured else "",
-            min(states, key=STATES.index),
-        ),
-    ]
+    text = text if near.measured else ""
+    state = min(states, key=STATES.index)
+    section.goals.append(Goal(f"{wanted}{_NEAR} on the rest", text, state))

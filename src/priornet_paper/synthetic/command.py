@@ -42,11 +42,14 @@ class Preset(StrEnum):
     SMOKE = "smoke"
 
 
+Presets = Annotated[
+    Preset,
+    typer.Option(help="paper: its settings, some minutes. smoke: seconds, too short to learn."),
+]
+
+
 def synthetic(
-    preset: Annotated[
-        Preset,
-        typer.Option(help="paper: its settings, some minutes. smoke: seconds, too short to learn."),
-    ] = Preset.PAPER,
+    preset: Presets = Preset.PAPER,
     seed: Seed = None,
     out: Out = Path("results"),
     figures: Figures = None,

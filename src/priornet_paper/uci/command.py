@@ -43,6 +43,9 @@ class Splits(StrEnum):
     CANONICAL = "canonical"
 
 
+Datasets = Annotated[
+    str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
+]
 Methods = Annotated[
     str | None,
     typer.Option(
@@ -67,20 +70,21 @@ Workers = Annotated[
 ]
 
 
+Held = Annotated[
+    Splits, typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only).")
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of folds and training.")
+]
+
+
 def uci(
-    datasets: Annotated[
-        str, typer.Option(help=f"Data sets, with commas between: {', '.join(_DATASETS)}.")
-    ] = "boston,energy,concrete,wine,power",
+    datasets: Datasets = "boston,energy,concrete,wine,power",
     methods: Methods = None,
     preset: Presets = Preset.PAPER,
-    splits: Annotated[
-        Splits,
-        typer.Option(help="Ten-fold cross-validation, or the published splits (beyond only)."),
-    ] = Splits.FOLDS,
+    splits: Held = Splits.FOLDS,
     folds: Annotated[str, typer.Option(help="Only these folds, such as 0,1; default: all.")] = "",
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of folds and training.")
-    ] = None,
+    seed: Seed = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results/uci"),
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Workers = 0,

@@ -71,31 +71,21 @@ def run(
     again: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
-    """Run the UCI experiment and write a results file for each table.
+    """Run the UCI experiment, write a results file for each table, and return their content.
 
-    Finished work is not done again: an interrupted run goes on where it stopped. A results file
-    keeps other methods of the same settings, but students only with their ensemble.
+    An interrupted run goes on where it stopped. A results file keeps other methods of the same
+    settings, but students only with their ensemble.
 
     Args:
         experiment: Tables, settings, methods and folder.
         device: ``"cpu"`` or ``"cuda"``.
         workers: Processes side by side; 0 for a number that suits the machine.
         again: Run finished methods again.
-        quiet: Show no progress bars; messages are printed to standard error all the same.
-
-    Returns:
-        The content of the results files, by table.
+        quiet: Show no progress bars, only messages.
     """
-    found: dict[str, Any] = {}
     wanted = [experiment.request(load_uci(name)) for name in experiment.datasets]
     with progress_bars(quiet=quiet) as bars:
-        for request in wanted:
-            name = request.table.name
-            kept = _on_disk(experiment.path(name), request, again, bars)
-            if kept is not None:
-                found[name] = kept
-            else:
-                bars.update(name, 0.0)
+        found = _on_disk(experiment, wanted, again, bars)
 
         def done(request: Request, results: dict[str, Any]) -> None:
             name = request.table.name
@@ -113,21 +103,26 @@ def run(
     return {name: found[name] for name in experiment.datasets}
 
 
-def _on_disk(path: Path, request: Request, again: bool, bars: Bars) -> dict[str, Any] | None:
-    """Read a results file that is the wanted one, or return None if it has to be made."""
-    table = request.table
-    if not table.is_complete:
-        bars.message(f"{table.name}: only its first {len(table.targets)} rows are here.")
-    if again:
-        return None
-    try:
-        results = finished(path, request.config, request.methods, len(table.targets))
-    except ValueError as error:
-        bars.message(f"{error} It is made again.")
-        return None
-    if results is not None:
-        bars.message(f"{path}: finished already (--again to repeat it).")
-    return results
+def _on_disk(
+    experiment: Experiment, wanted: Sequence[Request], again: bool, bars: Bars
+) -> dict[str, Any]:
+    """Read the results files that are the wanted ones; the other tables get a bar."""
+    found: dict[str, Any] = {}
+    for request in wanted:
+        table, path = request.table, experiment.path(request.table.name)
+        kept, n_rows = None, len(table.targets)
+        if not table.is_complete:
+            bars.message(f"{table.name}: only its first {n_rows} rows are here.")
+        try:
+            kept = None if again else finished(path, request.config, request.methods, n_rows)
+        except ValueError as error:
+            bars.message(f"{error} It is made again.")
+        if kept is None:
+            bars.update(table.name, 0.0)
+        else:
+            bars.message(f"{path}: finished already (--again to repeat it).")
+            found[table.name] = kept
+    return found
 
 
 def finished(

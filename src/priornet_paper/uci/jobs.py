@@ -51,7 +51,7 @@ def run_tables(
     progress: Callable[[Request, float], object] = lambda _request, _share: None,
     done: Callable[[Request, dict[str, Any]], object] = lambda _request, _results: None,
 ) -> list[dict[str, Any]]:
-    """Run the UCI experiment on several tables side by side, the largest first.
+    """Run several tables side by side, the largest first; return results in the requests' order.
 
     Args:
         requests: The tables.
@@ -59,22 +59,13 @@ def run_tables(
         workers: Processes, each on one core; on a GPU they share it.
         progress: Called with the share of a table's work that is done.
         done: Called with a table's results as soon as they are there.
-
-    Returns:
-        The results in the order of the requests, ready for JSON.
-
-    Raises:
-        ChildProcessError: A process was killed.
     """
-    # On a GPU the threads of the processes share the cores.
-    n_threads = 1 if device == "cpu" else max(1, torch.get_num_threads() // workers)
-    runs = [_TableRun(request, device, n_threads) for request in requests]
+    runs = [_TableRun(request, device, workers) for request in requests]
     run_of = {job.name: run for run in runs for job in run.jobs}
-    busy = [run for run in runs if run.jobs and workers > 1]
 
     def close(run: _TableRun) -> None:
-        others = [other for other in busy if other is not run] if run.jobs else []
-        run.content = run.results(workers, [other.request.table.name for other in others])
+        busy = [other for other in runs if other.jobs] if run.jobs and workers > 1 else []
+        run.content = run.results(workers, [o.request.table.name for o in busy if o is not run])
         done(run.request, run.content)
 
     def take(job: Job, made: Made) -> None:
@@ -86,8 +77,8 @@ def run_tables(
     for run in runs:
         if not run.jobs:
             close(run)
-    largest = sorted(runs, key=lambda run: -len(run.request.table.targets))
-    jobs = [job for run in largest for job in run.jobs]
+    runs_by_size = sorted(runs, key=lambda run: -len(run.request.table.targets))
+    jobs = [job for run in runs_by_size for job in run.jobs]
     watch = Watch(event=lambda job, _: progress(*run_of[job.name].step()), done=take)
     with shared_gpu(device, min(workers, len(jobs))):
         run_jobs(jobs, workers, watch)
@@ -97,8 +88,10 @@ def run_tables(
 class _TableRun:
     """One table: its finished parts, its jobs, and their results."""
 
-    def __init__(self, request: Request, device: str, n_threads: int) -> None:
+    def __init__(self, request: Request, device: str, workers: int) -> None:
         self.request, self.device = request, device
+        # On a GPU the threads of the processes share the cores.
+        n_threads = 1 if device == "cpu" else max(1, torch.get_num_threads() // workers)
         table, config = request.table, request.config
         numbers = range(len(_test_rows(table, config))) if config.folds is None else config.folds
         self.kept: list[dict[str, Any]] = []

@@ -1,4 +1,8 @@
-"""Training of each method on folds: its loss, its rows, its head."""
+"""The paper's UCI protocol on a few folds: every setting of every fold trains in one stack.
+
+For each method: train all settings on part of each training fold, choose one by the NLL of the
+rest, train it on the whole training fold. Test targets are not used here.
+"""
 
 from __future__ import annotations
 
@@ -59,35 +63,29 @@ class Trainers:
     def _prior_network(self, tasks: list[Task], part: Part) -> Stack:
         beta, gamma = self._column(tasks, "beta"), self._column(tasks, "gamma")
         loss = objectives.prior_network(self._priors(tasks, part), beta, gamma)
-        tied, rows = self.config.tied_evidence, self.rows.with_outside(tasks, part)
-        return self._train("NWPN", loss, tasks, rows, tied)
+        return self._train("NWPN", loss, tasks, self.rows.with_outside(tasks, part))
 
     def _student(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
-        objective = METHODS[method].objective
+        objective, config = METHODS[method].objective, self.config
         assert objective is not None
         # By the grid, not by the stack: a fold must not depend on the other networks in it.
-        annealed = any(p.get("temperature", 1.0) > 1 for p in self.config.points(method))
+        annealed = any(p.get("temperature", 1.0) > 1 for p in config.points(method))
+        tempering, n_members = config.tempering, config.n_members
         targets = targets_for(
-            objective,
-            1,
-            self.config.n_members,
-            proxy=False,
-            annealed=annealed,
-            tempering=self.config.tempering,
+            objective, 1, n_members, proxy=False, annealed=annealed, tempering=tempering
         )
 
         def train(tasks: list[Task], part: Part) -> Stack:
             starts = [task.setting.get("temperature", 1.0) for task in tasks]
             column = self.rows.stack.targets.new_tensor(starts).unsqueeze(-1)
-            members = [task.place * self.config.n_members for task in tasks]
+            members = [task.place * n_members for task in tasks]
 
             def start(stack: Stack) -> None:
-                if self.config.student_start == "member":
+                if config.student_start == "member":
                     start_as_members(stack, teachers[part], members)
 
             asked = self.rows.asked(targets, tasks, part, teachers[part])
-            loss, tied = objectives.student(targets, column), self.config.tied_evidence
-            return self._train(method, loss, tasks, asked, tied, start)
+            return self._train(method, objectives.student(targets, column), tasks, asked, start)
 
         return train
 
@@ -97,57 +95,46 @@ class Trainers:
         loss: Loss,
         tasks: list[Task],
         prepared: Prepared,
-        tied_evidence: bool = False,
         start: Callable[[Stack], None] = lambda _: None,
     ) -> Stack:
-        config, (data, rows, extra, epoch_rows) = self.config, prepared
-        folds = self.rows.stack.folds
+        config, folds, (data, rows, extra, epoch_rows) = (
+            self.config,
+            self.rows.stack.folds,
+            prepared,
+        )
         seeds = [seed_of(config, folds[task.place], task.member) for task in tasks]
-        stack = self._network(method, data.inputs.shape[1], tied_evidence).build(seeds, data.inputs)
+        stack = self._network(method, data.inputs.shape[1]).build(seeds, data.inputs)
         start(stack)
         size, extra_size = config.batch_size, 0 if extra is None else config.batch_size
-        optimizer = StackedAdam(
-            stack.weights,
-            [task.setting["learning_rate"] for task in tasks],
-            [task.setting["weight_decay"] for task in tasks],
-            config.clip,
+        rates, decays = (
+            [task.setting[name] for task in tasks] for name in ("learning_rate", "weight_decay")
         )
         fit(
             stack,
             loss,
             Batches(data, rows, seeds, size, extra, extra_size, epoch_rows),
-            optimizer,
+            StackedAdam(stack.weights, rates, decays, config.clip),
             epochs=config.epochs,
             schedule=cosine if config.schedule == "cosine" else lambda _: 1.0,
             progress=lambda _: self.tick(),
         )
         return stack
 
-    def _network(self, method: str, n_inputs: int, tied_evidence: bool) -> Network:
-        head = METHODS[method].head
+    def _network(self, method: str, n_inputs: int) -> Network:
+        head, widths = METHODS[method].head, (self.config.hidden,)
         assert head is not None
         n_members = self.config.n_members if head == "mixture" else 1
-        return Network(
-            n_inputs,
-            (self.config.hidden,),
-            1,
-            head,
-            n_members=n_members,
-            tied_evidence=tied_evidence,
-        )
+        tied = self.config.tied_evidence and method in ("NWPN", *STUDENTS)
+        return Network(n_inputs, widths, 1, head, n_members=n_members, tied_evidence=tied)
 
     def _priors(self, tasks: list[Task], part: Part) -> NormalWishart:
         """Make the prior of each network, batch shape ``(S, 1)``."""
-        made = [
-            semi_informative_prior(
-                self.rows.stack.targets[self.rows.of(task.place, part)],
-                task.setting["prior_belief"],
-                task.setting["prior_belief"],
-                self.config.prior_match,
-            )
-            for task in tasks
-        ]
-        return stack_priors(made)
+        priors: list[NormalWishart] = []
+        for task in tasks:
+            targets = self.rows.stack.targets[self.rows.of(task.place, part)]
+            belief, match = task.setting["prior_belief"], self.config.prior_match
+            priors.append(semi_informative_prior(targets, belief, belief, match))
+        return stack_priors(priors)
 
     def _column(self, tasks: list[Task], name: str) -> Tensor:
         return self.rows.stack.targets.new_tensor([[task.setting[name]] for task in tasks])
