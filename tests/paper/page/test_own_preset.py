@@ -5,7 +5,7 @@ import pytest
 from _results import CONFIG, around, paper_methods
 from priornet.evaluation.results import summary
 from priornet_paper.page.numbers import published
-from priornet_paper.page.own_preset import OWN_SETS, own_students, prior_network
+from priornet_paper.page.own_preset import OWN_SETS, over_draws, own_students, prior_network
 from priornet_paper.page.results import read_folder
 from priornet_paper.page.sections import FAILS, HOLDS, UNFINISHED
 
@@ -242,3 +242,17 @@ def test_table_that_is_not_whole_is_not_judged_prior_network(folder):
     assert found.misses == []
     assert found.goals[0].found == ""
     assert any("not run on the full table" in line for line in found.lines)
+
+
+@pytest.mark.parametrize(
+    ("cells", "first", "found"),
+    [
+        ([True, True], [True, True], "2 of 2"),
+        ([True, True], [True, False], "2 of 2 over all folds, 1 with those of the first draw"),
+        ([None, None], [True, True], ""),
+    ],
+)
+def test_draws_are_told_of_where_the_first_differs(cells, first, found):
+    goal = over_draws("both", cells, first)
+    assert goal.found == found
+    assert bool(goal.caveat) == ("first draw" in found)
