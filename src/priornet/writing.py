@@ -37,27 +37,21 @@ except ImportError:  # Windows
 
 
 __all__ = [
-    "copy_mode",
     "found_folder",
     "open_together",
-    "replace_folder",
     "state_of",
-    "sweep",
-    "sync",
     "whole_file",
     "whole_folder",
     "whole_path",
-    "workplace",
     "write_bytes",
 ]
 
 _NAME = re.compile(r"\.priornet-([0-9a-f]{8})-[0-9a-f]{16}")
 _LOCK = ".priornet-lock"
 _YOUNG = 24 * 3600  # seconds; a younger folder without a lock may be in use
-_UNSYNCABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # of the system
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
-_UNABLE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 _swept: set[str] = set()
 
@@ -85,7 +79,7 @@ def whole_file(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
         try:
             yield file
             file.flush()
-            sync(file.fileno())
+            _sync(file.fileno())
         except BaseException:
             with suppress(OSError):  # a full disk is full for the last bytes too
                 file.close()
@@ -100,8 +94,8 @@ def whole_path(path: str | os.PathLike[str]) -> Generator[Path]:
         fresh.touch()
         default = fresh.stat()
         yield fresh
-        copy_mode(fresh, default)  # the library may have replaced the file by a private one
-        sync(fresh)
+        _copy_mode(fresh, default)  # the library may have replaced the file by a private one
+        _sync(fresh)
 
 
 @contextmanager
@@ -121,13 +115,13 @@ def workplace(target: Path, shown: str | os.PathLike[str] | None = None) -> Gene
             _remove(place, lock)
 
 
-def sync(place: int | Path) -> None:
+def _sync(place: int | Path) -> None:
     """Wait until an open file, a file or a folder is on the disk, if the system can tell."""
     if isinstance(place, int):
         try:
             os.fsync(place)
         except OSError as error:
-            if error.errno not in _UNSYNCABLE:
+            if error.errno not in _UNABLE:
                 raise
         return
     try:
@@ -137,7 +131,7 @@ def sync(place: int | Path) -> None:
             return
         raise
     try:
-        sync(handle)
+        _sync(handle)
     finally:
         os.close(handle)
 
@@ -252,9 +246,9 @@ def _replacing(path: str | os.PathLike[str]) -> Generator[Path]:
         fresh = place / target.name
         yield fresh
         if there is not None:
-            copy_mode(fresh, there)
+            _copy_mode(fresh, there)
         os.replace(fresh, target)
-        sync(target.parent)
+        _sync(target.parent)
 
 
 def _there(path: str | os.PathLike[str]) -> os.stat_result | None:
@@ -275,7 +269,7 @@ def _there(path: str | os.PathLike[str]) -> os.stat_result | None:
     return found
 
 
-def copy_mode(fresh: Path, like: os.stat_result) -> None:
+def _copy_mode(fresh: Path, like: os.stat_result) -> None:
     """Copy permissions from one file or folder to another, and its owner if allowed."""
     own = fresh.stat()
     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
@@ -311,11 +305,11 @@ def whole_folder(path: Path) -> Generator[Path]:
         fresh.mkdir()
         yield fresh
         for file in (*fresh.iterdir(), fresh):
-            sync(file)  # on the disk before the name is
+            _sync(file)  # on the disk before the name is
             with suppress(FileNotFoundError):
-                copy_mode(file, (path / file.relative_to(fresh)).stat())
+                _copy_mode(file, (path / file.relative_to(fresh)).stat())
         replace_folder(fresh, path)
-        sync(path.parent)
+        _sync(path.parent)
 
 
 def replace_folder(fresh: Path, path: Path) -> None:
