@@ -1,9 +1,10 @@
 """Raw columns in, a matrix out. No network lives here.
 
-A column goes one way: ``read`` (a file becomes a frame; ``formats`` cuts CSV), ``raw`` (a table
-of any kind becomes columns), ``values`` (numbers or labels), ``learning`` (training learns the
-column; ``column_summaries`` describe it), ``encoding`` (the column that training learnt; later
-values are read as training read them) and ``preprocessing`` (all columns become the matrix).
+A column goes one way: ``read`` (a file becomes batches or a frame; ``formats`` cuts CSV and
+Parquet), ``raw`` (a table of any kind becomes columns), ``values`` (numbers or labels),
+``learning`` (training learns the column), ``encoding`` (the column that training learnt reads later
+values as training did), ``column_summaries`` (a description for people) and ``preprocessing`` (all
+columns become the matrix). ``write`` writes tables; ``factor_analysis`` draws out-of-domain rows.
 
 Each name is imported when it is first used: reading a table needs no torch.
 """

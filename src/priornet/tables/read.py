@@ -173,7 +173,7 @@ class TableReader:
 
         try:
             yield
-        except (TableError, MemoryError):
+        except MemoryError:  # Arrow has one of its own
             raise
         except CsvError as error:
             raise TableError(f"{self.path}: {error}") from error
