@@ -1,8 +1,8 @@
 """The ``config.json`` of a saved model: every field is checked before it is used.
 
 It ends with a digest of all its text, and holds the digest of the weights, so that a changed file,
-or one of other weights, is found. The first format had neither. Values are checked against the type
-hints of the fields: JSON has lists instead of tuples, and whole numbers that no float can hold.
+or one of other weights, is found. The first format had neither. Values are checked against type
+hints: JSON has lists instead of tuples, and whole numbers that no float can hold.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import hashlib
 import json
 import math
 import types
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
@@ -31,28 +30,44 @@ FORMAT = 2
 LARGEST = 1 << 28  # bytes; no model has a longer file
 _MOST_NETWORKS = 1 << 20
 _LARGEST_NUMBER = 1e308  # compared, not converted: a whole number may be too large for a float
-_HINT_WORDS = {
-    int: "a whole number, not negative",
-    float: "a finite number, not negative",
-    bool: "true or false",
-    str: "a text",
-    type(None): "null",
-}
 _LONGEST = 500  # characters of a message
 _DIGEST, _WEIGHTS_DIGEST = "sha256", "weights_sha256"
-_FIELDS = {
-    "format",
-    "class",
-    "parameters",
-    "network",
-    "n_networks",
-    "preprocessing",
-    "feature_names",
-    "targets",
-    "reference_data",
-    "training",
-    "versions",
+
+Signed = NewType("Signed", float)
+Object = dict[str, object]
+
+_HINT_WORDS: dict[Any, str] = {
+    int: "a whole number, not negative",
+    float: "a finite number, not negative",
+    Signed: "a finite number",
+    bool: "true or false",
+    str: "a text",
+    object: "anything",
+    Any: "anything with finite numbers",
+    type(None): "null",
 }
+_FIELDS: dict[str, Any] = {
+    "format": int,
+    "class": str,
+    "parameters": Object,
+    "network": Object,
+    "n_networks": int,
+    "preprocessing": Object,
+    "feature_names": tuple[str, ...] | None,
+    "targets": Object,
+    "reference_data": float,
+    "training": dict[str, Any],
+}
+_MAY_MISS: dict[str, Any] = {"versions": dict[str, str]}
+_DIGESTS: dict[str, Any] = {_WEIGHTS_DIGEST: str, _DIGEST: str}
+_TARGETS: dict[str, Any] = {
+    "names": tuple[str, ...],
+    "is_vector": bool,
+    "shift": tuple[Signed, ...],
+    "scale": tuple[float, ...],
+}
+# The other fields of a network are younger than the format.
+_NETWORK = ("n_inputs", "widths", "n_targets", "head", "n_members", "min_excess")
 
 
 class ModelError(ValueError):
@@ -64,10 +79,8 @@ class SavedConfig:
     """A checked configuration."""
 
     model: BaseRegressor
-    """The estimator with its parameters, not fitted yet."""
+    """The estimator with its parameters and the names of its inputs, not fitted yet."""
     preprocessor: TablePreprocessor
-    feature_names: list[str] | None
-    """Names as scikit-learn keeps them, if there are any."""
     network: Network
     n_networks: int
     targets: TargetColumns
@@ -75,7 +88,7 @@ class SavedConfig:
     """Median data standard deviation of the reference rows."""
     training: dict[str, Any]
     """Summary of the training."""
-    weights_digest: str | None = None
+    weights_digest: str | None
     """SHA-256 of the file of weights; None in the first format."""
 
 
@@ -106,8 +119,7 @@ def read_config(content: bytes, path: Path) -> SavedConfig:
         ModelError: It is damaged, or from a newer version; the message names file and field.
     """
     try:
-        state = _read_json(content, path)
-        return _checked(state)
+        return _checked(_read_json(content, path))
     except RecursionError as error:
         raise ModelError(f"{path} is damaged: it is nested too deeply.") from error
     except ModelError as error:
@@ -118,6 +130,7 @@ def read_config(content: bytes, path: Path) -> SavedConfig:
 
 
 def _read_json(content: bytes, path: Path) -> dict[str, Any]:
+    """Parse the file, and check its format and its digest."""
     try:
         text = content.decode("utf-8")
         state: Any = json.loads(text, object_pairs_hook=_object)
@@ -139,9 +152,6 @@ def _read_json(content: bytes, path: Path) -> dict[str, Any]:
             f"{path} has changed since it was saved: its digest does not fit; restore the folder "
             "from a copy, or save the model again."
         )
-    known = _FIELDS if found == 1 else _FIELDS | {_DIGEST, _WEIGHTS_DIGEST}
-    for key in state:
-        _expect(key in known, f"format {found} has no field {shown_value(key)}.")
     return state
 
 
@@ -166,141 +176,113 @@ def _has_own_digest(text: str) -> bool:
     return text == _with_digest(f"{head}\n}}")
 
 
+# -- the parts ------------------------------------------------------------------------------------
+
+
 def _checked(state: dict[str, Any]) -> SavedConfig:
-    model = _model(_get(state, "class"), _get(state, "parameters"))
+    needed = _FIELDS if state["format"] == 1 else _FIELDS | _DIGESTS
+    _check("", state, needed | _MAY_MISS, needed, f"format {state['format']} has no field {{}}.")
     with _field("preprocessing"):
-        preprocessor = TablePreprocessor.from_json(_get(state, "preprocessing"))
-    names = _feature_names(_get(state, "feature_names"), preprocessor)
-    network = _network(_get(state, "network"))
+        preprocessor = TablePreprocessor.from_json(state["preprocessing"])
+    network = _network(state["network"])
     n_outputs = len(preprocessor.source_)
     _expect(
         network.n_inputs == n_outputs,
         f'"network.n_inputs" is {shown_value(network.n_inputs)}, but the networks do not fit the '
         f"preprocessing then: that has {n_outputs} outputs.",
     )
-    count = _get(state, "n_networks")
-    whole = isinstance(count, int) and not isinstance(count, bool)
+    count = state["n_networks"]
     _expect(
-        whole and 1 <= count <= _MOST_NETWORKS,
-        f'"n_networks" is {shown_value(count)}; it should be a positive whole number.',
+        1 <= count <= _MOST_NETWORKS,
+        f'"n_networks" is {shown_value(count)}; it should be from 1 to {_MOST_NETWORKS}.',
     )
-    targets = _targets(_get(state, "targets"), network.n_targets)
-    data = _get(state, "reference_data")
-    _expect(
-        is_number(data) and data >= 0,
-        f'"reference_data" is {shown_value(data)}; it should be a finite number, not negative.',
-    )
-    training = _plain(_get(state, "training"), "training")
-    _texts(state.get("versions", {}), "versions")
-    digest = None if state["format"] == 1 else _get(state, _WEIGHTS_DIGEST)
-    _expect(
-        digest is None or isinstance(digest, str),
-        f'"{_WEIGHTS_DIGEST}" is {shown_value(digest)}; it should be a text.',
-    )
+    model = _model(state["class"], state["parameters"])
+    model.n_features_in_ = preprocessor.n_features_in_
+    if state["feature_names"] is not None:
+        _check_names("feature_names", state["feature_names"], preprocessor.n_features_in_)
+        known = preprocessor.feature_names_in_
+        _expect(
+            known is None or set(known) == set(state["feature_names"]),
+            f'"feature_names" is {shown_value(state["feature_names"])}; the preprocessing has '
+            "other names.",
+        )
+        model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
     return SavedConfig(
-        model, preprocessor, names, network, count, targets, float(data), training, digest
+        model,
+        preprocessor,
+        network,
+        count,
+        _targets(state["targets"], network.n_targets),
+        float(state["reference_data"]),
+        state["training"],
+        state.get(_WEIGHTS_DIGEST),
     )
 
 
-# -- the parts ------------------------------------------------------------------------------------
-
-
-def _model(name: Any, parameters: Any) -> BaseRegressor:
-    if not isinstance(name, str) or name not in ESTIMATORS:
+def _model(name: str, parameters: dict[str, Any]) -> BaseRegressor:
+    if name not in ESTIMATORS:
         listing = ", ".join(sorted(ESTIMATORS))
         raise ModelError(
             f'"class": unknown class {shown_value(name)}; this version knows: {listing}.'
         )
     cls: Any = ESTIMATORS[name]
     known = set(cls().get_params(deep=False)) - {"teacher"}
-    hints = {**get_type_hints(cls), "random_state": int | None, "verbose": bool | int}
-    _expect(isinstance(parameters, dict), f'"parameters" is {shown_value(parameters)}, no object.')
-    given: dict[str, Any] = {}
-    for key, value in parameters.items():
-        _expect(key in known, f'"parameters": {name} has no parameter {shown_value(key)}.')
-        if key == "transfer" and value is not None:
-            given[key] = _transfer(value)
-        else:
-            given[key] = _value(f"parameters.{key}", value, hints[key])
+    hints = {key: hint for key, hint in get_type_hints(cls).items() if key in known}
+    hints |= {"random_state": int | None, "verbose": bool | int}
+    if "transfer" in known:
+        hints["transfer"] = Object | None
+    given = _check(
+        "parameters", parameters, hints, (), f'"parameters": {name} has no parameter {{}}.'
+    )
+    for key in ("calibration_fraction", "validation_fraction"):
+        share = given.get(key, 0)
+        _expect(
+            share == "auto" or share <= 1,
+            f'"parameters.{key}" is {shown_value(share)}; it should not exceed 1.',
+        )
+    if given.get("transfer") is not None:
+        place = "parameters.transfer"
+        transfer = _check(place, given["transfer"], get_type_hints(TransferSet))
+        with _field(place):
+            given["transfer"] = TransferSet(**transfer)
     with _field("parameters"):
         model = cls(**{**given, "device": "cpu"})  # where it was trained may not be here
         model.check_parameters()
     return model
 
 
-def _transfer(state: Any) -> TransferSet:
-    place = "parameters.transfer"
-    _expect(isinstance(state, dict), f'"{place}" is {shown_value(state)}, no object.')
-    given = _values(place, state, TransferSet)
-    with _field(place):
-        return TransferSet(**given)
-
-
-def _network(state: Any) -> Network:
-    _expect(
-        isinstance(state, dict), f'"network" is {shown_value(state)}; it does not describe one.'
-    )
-    edges = state.get("edges", [])  # older files have none; a number may be negative here
-    is_list = isinstance(edges, list) and all(isinstance(own, list) for own in edges)
-    _expect(is_list, f'"network.edges" is {shown_value(edges)}; it should be a list of lists.')
-    for own in edges:
-        rises = all(is_number(edge) for edge in own) and sorted(set(own)) == own
+def _network(state: dict[str, Any]) -> Network:
+    hints = get_type_hints(Network) | {"edges": tuple[tuple[Signed, ...], ...]}
+    given = _check("network", state, hints, _NETWORK)
+    for own in given.get("edges", ()):
+        rises = sorted(set(own)) == list(own)
         _expect(rises, f'"network.edges" has {shown_value(own)}; numbers should rise in it.')
-    rest = {key: value for key, value in state.items() if key != "edges"}
-    for key in ("n_inputs", "widths", "n_targets", "head", "n_members", "min_excess"):
-        _get(state, key, "network.")  # the others are younger than the format
-    _values("network", rest, Network)
     for key in ("min_excess", "min_belief"):
-        _expect(state.get(key, 1) > 0, f'"network.{key}" is {state.get(key)}; it must be positive.')
+        _expect(given.get(key, 1) > 0, f'"network.{key}" is {given.get(key)}; it must be positive.')
     with _field("network"):
         network = Network.from_json(state)
         _ = network.n_weights  # a size that cannot be built is refused here
         return network
 
 
-def _feature_names(names: Any, preprocessor: TablePreprocessor) -> list[str] | None:
-    if names is None:
-        return None
-    n = preprocessor.n_features_in_
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
+def _targets(state: dict[str, Any], n_targets: int) -> TargetColumns:
+    given = _check("targets", state, _TARGETS, _TARGETS)
+    _check_names("targets.names", given["names"], n_targets)
     _expect(
-        is_list and len(set(names)) == len(names) == n,
-        f'"feature_names" is {shown_value(names)}; it should be null or {n} different texts.',
+        not given["is_vector"] or n_targets == 1,
+        f'"targets.is_vector" is true; that does not fit {n_targets} targets.',
     )
-    known = preprocessor.feature_names_in_
-    _expect(
-        known is None or set(known) == set(names),
-        f'"feature_names" is {shown_value(names)}; the preprocessing has other names.',
-    )
-    return names
-
-
-def _targets(state: Any, n_targets: int) -> TargetColumns:
-    _expect(isinstance(state, dict), f'"targets" is {shown_value(state)}, no object.')
-    names = _get(state, "names", "targets.")
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    _expect(
-        is_list and len(set(names)) == len(names) == n_targets,
-        f'"targets.names" is {shown_value(names)}; these do not fit the networks: it should be '
-        f"{n_targets} different texts.",
-    )
-    is_vector = _get(state, "is_vector", "targets.")
-    _expect(
-        isinstance(is_vector, bool) and (not is_vector or n_targets == 1),
-        f'"targets.is_vector" is {shown_value(is_vector)}; that does not fit {n_targets} targets.',
-    )
-    shift = _numbers("targets.shift", _get(state, "shift", "targets."), n_targets)
-    scale = _numbers("targets.scale", _get(state, "scale", "targets."), n_targets)
+    shift, scale = (np.array(given[key], np.float64) for key in ("shift", "scale"))
+    for key, values in (("shift", shift), ("scale", scale)):
+        _expect(
+            len(values) == n_targets,
+            f'"targets.{key}" is {shown_value(values.tolist())}; it should be {n_targets} numbers.',
+        )
     _expect(bool((scale > 0).all()), f'"targets.scale" is {scale.tolist()}; it must be positive.')
-    return TargetColumns(tuple(names), is_vector, Scaling(shift, scale))
+    return TargetColumns(given["names"], given["is_vector"], Scaling(shift, scale))
 
 
 # -- checking values -----------------------------------------------------------------------------
-
-
-def _get(state: dict[str, Any], key: str, prefix: str = "") -> Any:
-    _expect(key in state, f'"{prefix}{key}" is missing.')
-    return state[key]
 
 
 def _expect(is_true: bool, otherwise: str) -> None:
@@ -313,8 +295,6 @@ def _field(name: str) -> Generator[None]:
     """Name the field in errors of other modules."""
     try:
         yield
-    except ModelError:
-        raise
     except (
         ArithmeticError,
         AttributeError,
@@ -326,51 +306,46 @@ def _field(name: str) -> Generator[None]:
         raise ModelError(f'"{name}": {error}') from error
 
 
-def _values(place: str, state: dict[str, Any], cls: type) -> dict[str, Any]:
-    """Check fields of a dataclass; absent fields keep their defaults."""
-    hints = get_type_hints(cls)
-    known = {field.name for field in fields(cls)}
+def _check(
+    place: str,
+    state: dict[str, Any],
+    hints: dict[str, Any],
+    needed: Iterable[str] = (),
+    unknown: str = "",
+) -> dict[str, Any]:
+    """Check the fields of an object against type hints, and make lists tuples.
+
+    Args:
+        place: The object's name in messages; empty for the whole file.
+        state: The object.
+        hints: Hints of the known fields.
+        needed: Fields that must be there.
+        unknown: The message about another field.
+    """
+    prefix = f"{place}." if place else ""
+    unknown = unknown or f'"{place}" has a field {{}} that this version does not know.'
     for key in state:
-        shown = shown_value(key)
-        _expect(key in known, f'"{place}" has a field {shown} that this version does not know.')
-    return {key: _value(f"{place}.{key}", value, hints[key]) for key, value in state.items()}
+        _expect(key in hints, unknown.format(shown_value(key)))
+    for key in needed:
+        _expect(key in state, f'"{prefix}{key}" is missing.')
+    for key, value in state.items():
+        _expect(
+            fits_hint(value, hints[key]),
+            f'"{prefix}{key}" is {shown_value(value)}; it should be {describe_hint(hints[key])}.',
+        )
+    return {key: _as_tuple(value) for key, value in state.items()}
 
 
-def _value(place: str, value: Any, hint: Any) -> Any:
-    """Check a value against a type hint, and make lists tuples."""
+def _as_tuple(value: Any) -> Any:
+    return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
+
+
+def _check_names(place: str, names: Sequence[str], count: int) -> None:
     _expect(
-        fits_hint(value, hint),
-        f'"{place}" is {shown_value(value)}; it should be {describe_hint(hint)}.',
+        len(set(names)) == len(names) == count,
+        f'"{place}" is {shown_value(names)}; these do not fit: it should be {count} different '
+        "texts.",
     )
-    if place.endswith("_fraction") and is_number(value):
-        _expect(value <= 1, f'"{place}" is {value}; it should not exceed 1.')
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _numbers(place: str, values: Any, count: int) -> NDArray[np.float64]:
-    fine = isinstance(values, list) and len(values) == count and all(map(is_number, values))
-    _expect(fine, f'"{place}" is {shown_value(values)}; it should be {count} finite numbers.')
-    return np.array(values, np.float64)
-
-
-def _texts(state: Any, place: str) -> None:
-    fine = isinstance(state, dict) and all(isinstance(text, str) for text in state.values())
-    _expect(fine, f'"{place}" is {shown_value(state)}; it should be texts by name.')
-
-
-def _plain(state: Any, place: str) -> dict[str, Any]:
-    """Check that this is an object in which every number is finite."""
-    _expect(isinstance(state, dict), f'"{place}" is {shown_value(state)}; it should be an object.')
-    waiting: list[tuple[str, Any]] = [(place, state)]
-    while waiting:
-        name, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [(f"{name}.{key}", one) for key, one in value.items()]
-        elif isinstance(value, list):
-            waiting += [(name, one) for one in value]
-        elif isinstance(value, float):
-            _expect(is_number(value), f'"{name}" is {value}; it should be a finite number.')
-    return state
 
 
 def is_number(value: object) -> bool:
@@ -380,30 +355,36 @@ def is_number(value: object) -> bool:
     return (isinstance(value, int) or math.isfinite(value)) and abs(value) <= _LARGEST_NUMBER
 
 
-def fits_hint(value: object, hint: Any) -> bool:
+def fits_hint(value: Any, hint: Any) -> bool:
     """Tell if a value read from JSON suits a type hint; numbers must not be negative.
 
-    Knows int, float, bool, str, None, Literal, unions, and tuples, which are lists in JSON.
+    Knows int, float, bool, str, None, Literal, unions, dictionaries, tuples, which are lists in
+    JSON, and Any, in which all numbers are finite.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(fits_hint(value, one) for one in arguments)
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in arguments)
+    if origin is dict:
+        return isinstance(value, dict) and all(
+            fits_hint(one, arguments[1]) for one in value.values()
+        )
     if origin is tuple:
-        return isinstance(value, list) and _fit_each(cast(Any, value), arguments)
-    if hint is float:
-        return is_number(value) and cast(float, value) >= 0
-    if hint is int:
-        return is_number(value) and isinstance(value, int) and value >= 0
-    return isinstance(value, hint)
-
-
-def _fit_each(values: Sequence[Any], hints: tuple[Any, ...]) -> bool:
-    if len(hints) == 2 and hints[1] is Ellipsis:
-        hints = (hints[0],) * len(values)
-    pairs = zip(values, hints, strict=False)
-    return len(values) == len(hints) and all(fits_hint(value, one) for value, one in pairs)
+        if not isinstance(value, list):
+            return False
+        hints = [arguments[0]] * len(value) if arguments[1] is Ellipsis else arguments
+        return len(value) == len(hints) and all(map(fits_hint, value, hints))
+    if hint is Signed:
+        return is_number(value)
+    if hint in (int, float):
+        return is_number(value) and isinstance(value, (int, hint)) and value >= 0
+    if hint is not Any:
+        return isinstance(value, hint)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(fits_hint(one, Any) for one in parts) and (
+        not isinstance(value, float) or is_number(value)
+    )
 
 
 def describe_hint(hint: Any) -> str:
@@ -415,7 +396,9 @@ def describe_hint(hint: Any) -> str:
         return " or ".join(f'"{one}"' for one in arguments)
     if origin is tuple:
         return f"a list of which each is {describe_hint(arguments[0])}"
-    return _HINT_WORDS.get(hint, getattr(hint, "__name__", str(hint)))
+    if origin is dict:
+        return f"an object whose values are {describe_hint(arguments[1])}"
+    return _HINT_WORDS.get(hint, str(hint))
 
 
 def shown_value(value: object) -> str:

@@ -19,7 +19,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from priornet._version import __version__
@@ -199,6 +198,9 @@ def _read_patiently(path: Path) -> tuple[Path, SavedConfig, BaseRegressor]:
 
 def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
     """Read the folder that is at a path now."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load as from_bytes
+
     if not folder.is_dir():
         found = "is a file" if folder.exists() else "does not exist"
         raise ModelError(f"no model at {folder}: it {found}; a model is a folder.")
@@ -218,11 +220,15 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
             f"of another model; {_WAY_OUT}."
         )
     try:
-        model = _rebuild(config, _tensors_of(weights))
+        model = _rebuild(config, from_bytes(weights))
         with ThreadPoolExecutor(1) as thread:  # torch keeps helpers of this one; forks lack them
             thread.submit(_check_predictions, model.fitted_).result()
     except ModelError as error:
         raise ModelError(f"{folder / WEIGHTS}: {error}") from error
+    except (SafetensorError, ValueError) as error:
+        raise ModelError(
+            f"{folder / WEIGHTS}: it is damaged or truncated ({error}); {_WAY_OUT}."
+        ) from error
     return config, model
 
 
@@ -236,34 +242,21 @@ def _content(file: BinaryIO, path: Path, largest: int) -> bytes:
     return file.read(found.st_size)
 
 
-def _tensors_of(weights: bytes) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load as from_bytes
-
-    try:
-        return from_bytes(weights)
-    except (SafetensorError, ValueError) as error:
-        raise ModelError(f"it is damaged or truncated ({error}); {_WAY_OUT}.") from error
-
-
 def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
     """Build the estimator from its configuration and its tensors."""
     model, network = config.model, config.network
     # Checked before anything of that size is made: a false number must not fill the memory.
     shape = (config.n_networks, network.n_weights)
-    weights = _tensor(tensors, "weights", (torch.float32, torch.float64), shape)
+    weights = _tensor(tensors, "weights", shape, is_weight=True)
     stack = network.build([0], weights)  # draws the first weights of one network, not of each
     stack.weights = torch.nn.Parameter(weights.clone())
     fitted = Fitted(config.preprocessor, config.targets, network, stack, config.training)
     shape = (None, network.n_targets)
-    fitted.calibration_scores = _sorted(tensors, "calibration_scores", shape)
-    knowledge = _sorted(tensors, "reference_knowledge", (None,))
+    fitted.calibration_scores = _tensor(tensors, "calibration_scores", shape).numpy()
+    knowledge = _tensor(tensors, "reference_knowledge", (None,)).numpy()
     if len(knowledge) == 0:
         raise ModelError('tensor "reference_knowledge" is empty: the reference rows are missing.')
     fitted.reference = Reference(knowledge, config.reference_data)
-    model.n_features_in_ = config.preprocessor.n_features_in_
-    if config.feature_names is not None:
-        model.feature_names_in_ = np.array(config.feature_names, dtype=object)
     model.fitted_ = fitted
     return model
 
@@ -290,27 +283,14 @@ def _check_predictions(fitted: Fitted) -> None:
         )
 
 
-def _sorted(
-    tensors: dict[str, Tensor], name: str, shape: tuple[int | None, ...]
-) -> NDArray[np.float64]:
-    """Return a tensor as an array, and check that it is sorted and not negative."""
-    values = _tensor(tensors, name, (torch.float64,), shape).numpy()
-    if (values < 0).any():
-        raise ModelError(f'tensor "{name}" has negative numbers.')
-    if (np.diff(values, axis=0) < 0).any():
-        raise ModelError(f'tensor "{name}" is not sorted.')
-    return values
-
-
 def _tensor(
-    tensors: dict[str, Tensor],
-    name: str,
-    dtypes: tuple[torch.dtype, ...],
-    shape: tuple[int | None, ...],
+    tensors: dict[str, Tensor], name: str, shape: tuple[int | None, ...], *, is_weight: bool = False
 ) -> Tensor:
+    """Take a tensor of finite numbers; all but weights are sorted and not negative."""
     if name not in tensors:
         raise ModelError(f'there is no tensor "{name}".')
     found = tensors[name]
+    dtypes = (torch.float32, torch.float64) if is_weight else (torch.float64,)
     fits = len(found.shape) == len(shape) and all(
         n is None or n == m for n, m in zip(shape, found.shape, strict=True)
     )
@@ -323,4 +303,8 @@ def _tensor(
     values = found.numpy()  # torch would start threads, which forks lack
     if values.size and not np.isfinite([values.min(), values.max()]).all():  # nan spreads
         raise ModelError(f'tensor "{name}" has numbers that are not finite.')
+    if not is_weight and (values < 0).any():
+        raise ModelError(f'tensor "{name}" has negative numbers.')
+    if not is_weight and (np.diff(values, axis=0) < 0).any():
+        raise ModelError(f'tensor "{name}" is not sorted.')
     return found
