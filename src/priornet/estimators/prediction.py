@@ -5,6 +5,7 @@ The prediction is one record, made in one pass; all ``predict`` methods are view
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -44,6 +45,7 @@ PER_ROW = ("in_domain", "verdict", "unseen")
 ENTROPIES = ("total_entropy", "data_entropy", "mutual_information", "epkl")
 PREFIX = "priornet_"
 _MOST_NAMED = 5
+_FEW_HELD = 200  # with fewer held-out rows, all rows are reference rows
 
 
 class PredictionError(ArithmeticError):
@@ -96,17 +98,16 @@ def added_names(
 
 def is_scored(names: Sequence[str]) -> bool:
     """Tell if the columns of a table end in added ones; older files lack ``unseen``."""
-    for prefix in (PREFIX, ""):
-        added = [name.removeprefix(prefix) if name.startswith(prefix) else "" for name in names]
-        for last in ((), ENTROPIES):
-            for per_row in (PER_ROW, PER_ROW[:-1]):
-                end = [*per_row, *last]
-                start = len(added) - len(end) - len(PER_TARGET)
-                if start < 0 or added[start + len(PER_TARGET) :] != end:
-                    continue
-                suffix = added[start].removeprefix(PER_TARGET[0])  # of the last target, or none
-                if added[start : -len(end)] == [f"{name}{suffix}" for name in PER_TARGET]:
-                    return True
+    ends = itertools.product((PREFIX, ""), (PER_ROW, PER_ROW[:-1]), ((), ENTROPIES))
+    for prefix, per_row, last in ends:
+        end = [f"{prefix}{name}" for name in (*per_row, *last)]
+        start = len(names) - len(PER_TARGET) - len(end)
+        if start < 0:
+            continue
+        suffix = names[start].removeprefix(f"{prefix}{PER_TARGET[0]}")  # of the last target
+        own = [f"{prefix}{name}{suffix}" for name in PER_TARGET]
+        if list(names[start:]) == own + end:
+            return True
     return False
 
 
@@ -155,12 +156,12 @@ class Prediction:
     @property
     def mean(self) -> FloatArray:
         """Return the mean of the predictive."""
-        return self.targets.shaped(self.predictive.mean)
+        return self._shaped(self.predictive.mean)
 
     @property
     def std(self) -> FloatArray:
         """Return the standard deviation of the predictive."""
-        return self.targets.shaped(self.predictive.variance.sqrt())
+        return self._shaped(self.predictive.variance.sqrt())
 
     @property
     def lower(self) -> FloatArray:
@@ -194,30 +195,25 @@ class Prediction:
         They are measured before the belief is moved to units of the targets: far from zero, members
         would lose the digits in which they differ.
         """
-        record = uncertainty(self.standard_belief)
         scale = torch.from_numpy(self.targets.scaling.scale)
         square, log_scale = scale.square(), scale.log().sum()
-        arrays: dict[str, Any] = {}
-        for name in (own.name for own in fields(Uncertainty)):
-            value = getattr(record, name)
+        parts: dict[str, Any] = vars(uncertainty(self.standard_belief)).copy()
+        for name, value in parts.items():
             if name.endswith("variance"):
-                arrays[name] = self.targets.shaped(value * square)
-            elif value is None:
-                arrays[name] = None
-            else:  # information does not depend on units
-                arrays[name] = (value + log_scale if name.endswith("entropy") else value).numpy()
-        return RowUncertainty(**arrays, target_names=self.targets.names, index=self.index)
+                parts[name] = self._shaped(value * square)
+            elif value is not None:  # information does not depend on units
+                parts[name] = (value + log_scale if name.endswith("entropy") else value).numpy()
+        return RowUncertainty(**parts, target_names=self.targets.names, index=self.index)
 
     @property
     def in_domain(self) -> FloatArray:
-        """Compute the in-domain score of each row; nan for models without knowledge uncertainty."""
-        return self.reference.familiarity(self._row_variances[0])
+        """Return the in-domain score of each row; nan for models without knowledge uncertainty."""
+        return self._standing[0]
 
-    @cached_property
+    @property
     def verdict(self) -> NDArray[np.object_]:
         """Return a word for each row: see :mod:`priornet.estimators.held_out`."""
-        words = self.reference.words(*self._row_variances, self.unseen.rows)
-        return words if self.reference.is_enough else np.full_like(words, WORDS[2])
+        return self._standing[1]
 
     def interval(self, coverage: float, method: str) -> tuple[FloatArray, FloatArray]:
         """Compute lower and upper bounds of each target.
@@ -237,7 +233,7 @@ class Prediction:
             lower, upper = self.predictive.mean - reach, self.predictive.mean + reach
         else:
             raise ValueError(f'unknown method "{method}"; choose one of: predictive, conformal.')
-        return self.targets.shaped(lower), self.targets.shaped(upper)
+        return self._shaped(lower), self._shaped(upper)
 
     def columns(self, *, entropies: bool = False) -> list[NDArray[Any] | None]:
         """Return the columns of :func:`added_names`.
@@ -248,10 +244,9 @@ class Prediction:
         matrices = [part.reshape(len(part), -1) for part in parts]
         n_targets = len(self.targets.names)
         found: list[Any] = [matrix[:, k] for k in range(n_targets) for matrix in matrices]
-        found += [self.in_domain, self.verdict]
         unseen = self.unseen.columns
         unseen[~self.unseen.rows] = None
-        found.append(unseen)
+        found += [*self._standing, unseen]
         if entropies:
             found += [getattr(self.uncertainty, name) for name in ENTROPIES]
         return found
@@ -296,12 +291,22 @@ class Prediction:
         return self.interval(self.coverage, self.method)
 
     @cached_property
-    def _row_variances(self) -> tuple[FloatArray, FloatArray]:
-        return row_variances(self.standard_belief)
+    def _standing(self) -> tuple[FloatArray, NDArray[np.object_]]:
+        """Compute the in-domain score and the verdict of each row."""
+        knowledge, data = row_variances(self.standard_belief)
+        words = self.reference.words(knowledge, data, self.unseen.rows)
+        if not self.reference.is_enough:
+            words = np.full_like(words, WORDS[2])
+        return self.reference.familiarity(knowledge), words
+
+    def _shaped(self, values: Tensor) -> Any:
+        """Convert ``(N, K)`` to an array of the shape that the targets had."""
+        array = values.numpy()
+        return array[:, 0] if self.targets.is_vector else array
 
     def _deviation(self, covariance: Tensor) -> FloatArray:
         scale = torch.from_numpy(self.targets.scaling.scale)
-        return self.targets.shaped(_diagonal(covariance).sqrt() * scale)
+        return self._shaped(_diagonal(covariance).sqrt() * scale)
 
 
 @dataclass(frozen=True)
@@ -335,9 +340,8 @@ class RowUncertainty:
 
     def measures(self) -> dict[str, FloatArray]:
         """Return the measures by name, without those of None."""
-        values = {own.name: getattr(self, own.name) for own in fields(self)}
-        del values["target_names"], values["index"]
-        return {name: value for name, value in values.items() if value is not None}
+        measures = {own.name: getattr(self, own.name) for own in fields(Uncertainty)}
+        return {name: value for name, value in measures.items() if value is not None}
 
     def to_frame(self, index: Any = None) -> pd.DataFrame:
         """Return one row per input, and one column per measure (and target); None is left out.
@@ -385,9 +389,6 @@ def _diagonal(covariance: Tensor) -> Tensor:
     return covariance.diagonal(dim1=-2, dim2=-1)
 
 
-_FEW_HELD = 200  # with fewer held-out rows, all rows are reference rows
-
-
 @dataclass
 class Fitted:
     """Everything that predicting needs, and that a saved model holds."""
@@ -404,13 +405,7 @@ class Fitted:
     """Conformal scores of held-out rows, sorted per target, ``(n, K)``."""
 
     def calibrate(self, inputs: Tensor, targets: Tensor, held: Tensor) -> None:
-        """Learn from held-out rows how wide intervals must be, and how uncertain ordinary rows are.
-
-        Args:
-            inputs: All rows, preprocessed.
-            targets: Their targets, standardised.
-            held: Numbers of the rows that no training saw.
-        """
+        """Learn the width of intervals from held-out rows, and the uncertainty of ordinary rows."""
         belief = self.standard_belief(inputs[held])
         ordinary = belief if len(held) >= _FEW_HELD else self.standard_belief(inputs)
         self.reference = Reference.of(*row_variances(ordinary))
@@ -424,9 +419,7 @@ class Fitted:
     def standard_belief(self, inputs: Tensor) -> Any:
         """Return the belief about standardised targets at preprocessed inputs, in float64.
 
-        Raises:
-            PredictionError: A prediction overflows, as the networks give it or in units of the
-                targets.
+        Predictions that overflow are refused, as the networks give them or in units of the targets.
         """
         raw = stack_outputs(self.stack, inputs)
         refuse(~torch.isfinite(raw).all(-1).all(0))
@@ -448,15 +441,7 @@ class Fitted:
         method: IntervalMethod = "predictive",
         dtype: Any = np.float64,
     ) -> Prediction:
-        """Predict raw rows, in one pass of preprocessing and networks.
-
-        Args:
-            table: Rows, checked.
-            index: Names of the rows.
-            coverage: Coverage of the intervals.
-            method: Method of the intervals.
-            dtype: Floating type of the preprocessed inputs.
-        """
+        """Predict checked rows, in one pass; ``dtype`` is that of the preprocessed inputs."""
         unseen = Unseen()
         inputs = self.preprocessor.transform(table, dtype=dtype, unseen=unseen)
         return Prediction(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,6 @@ from priornet.tables.values import (
     shown,
 )
 
-if TYPE_CHECKING:
-    from torch import Tensor
 
 _NAMED = 10.0  # as CLIPPED, for a warning only
 _MOST_SHARE = 0.5  # of the variance
@@ -274,11 +272,6 @@ class TargetColumns:
     is_vector: bool
     """True if the targets came as ``(N,)``; predictions then do too."""
     scaling: Scaling
-
-    def shaped(self, values: Tensor) -> Any:
-        """Convert ``(N, K)`` to an array of the shape that the targets had."""
-        array = values.numpy()
-        return array[:, 0] if self.is_vector else array
 
 
 def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
