@@ -173,8 +173,7 @@ def _belief(model: Model, *tables: Any) -> Any:
     """Compute the belief about the rows of tables, in units of the targets."""
     prep = model.preprocessor
     inputs = [prep.transform(columns_by_name(one, prep.feature_names_in_)) for one in tables]
-    shift, scale = (torch.from_numpy(part) for part in model.targets.scaling)
-    return model.standard_belief(torch.from_numpy(np.concatenate(inputs))).affine(shift, scale)
+    return model.belief(torch.from_numpy(np.concatenate(inputs)))
 
 
 def _ask(teacher: Model | Teacher, table: Any) -> Answers:

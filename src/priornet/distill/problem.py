@@ -39,6 +39,10 @@ class Model(Protocol):
         """Return the belief about standardised targets at preprocessed inputs."""
         ...
 
+    def belief(self, inputs: Tensor) -> Any:
+        """Return the belief about the targets in their own units."""
+        ...
+
 
 class DistillationProblem:
     """A teacher, the inputs around which a student asks it, and the units that they share.
@@ -92,34 +96,28 @@ class DistillationProblem:
         self.weight = weight.new_ones(len(self.centres))
         self.weight[: len(weight)] = weight
 
-    def ask(
-        self, transfer: TransferSet, n: int, generator: Generator
-    ) -> tuple[Drawn, Iterator[Answers]]:
-        """Draw inputs, and ask the teacher there; a stored teacher only at its own rows.
-
-        Args:
-            transfer: The transfer set.
-            n: Number of inputs.
-            generator: Source of randomness.
+    def ask(self, transfer: TransferSet, n: int, seed: int) -> tuple[Drawn, Iterator[Answers]]:
+        """Draw ``n`` inputs, and ask the teacher there; a stored teacher only at its own rows.
 
         Returns:
             The inputs, and the members' Gaussians in standardised units, in pieces.
         """
+        generator = Generator().manual_seed(seed)
         if not isinstance(self.teacher, Teacher):
             continuous = [source.is_continuous for source in self.preprocessor.source_]
             drawn = transfer.draw(self.centres, n, generator, continuous)
-            return drawn, _ask_model(self.teacher, drawn.inputs)
+            return drawn, _answers(self.teacher, drawn.inputs)
         if self.teacher.is_stored:
             rows = torch.arange(len(self.centres))
             drawn, raw = Drawn(self.centres, rows, rows), self._questions.table
         else:
             drawn, raw = self._questions.draw(transfer, self.centres, n, generator)
-        return drawn, self._standardised(ask(self.teacher, raw))
-
-    def _standardised(self, answers: Iterator[Answers]) -> Iterator[Answers]:
         shift, scale = (torch.from_numpy(part) for part in self.scaling)
-        for piece in answers:
-            yield Answers(piece.ensemble.affine(-shift / scale, 1 / scale), piece.kept)
+        pieces = ask(self.teacher, raw)
+        return drawn, (
+            Answers(piece.ensemble.affine(-shift / scale, 1 / scale), piece.kept)
+            for piece in pieces
+        )
 
     def teacher_record(self, n_members: int) -> dict[str, Any]:
         """Describe the teacher, for the file of a student."""
@@ -128,7 +126,7 @@ class DistillationProblem:
         return self.teacher.training
 
 
-def _ask_model(model: Model, inputs: Tensor) -> Iterator[Answers]:
+def _answers(model: Model, inputs: Tensor) -> Iterator[Answers]:
     for x in inputs.split(_ASKED_AT_ONCE):
         yield Answers(model.standard_belief(x), torch.ones(len(x), dtype=torch.bool))
 
@@ -136,20 +134,18 @@ def _ask_model(model: Model, inputs: Tensor) -> Iterator[Answers]:
 def teacher_scaling(answers: Answers) -> Scaling:
     """Compute mean and standard deviation of the targets that a teacher expects."""
     ensemble = answers.ensemble
-    _check_magnitude(ensemble)
+    if ensemble.means.numel():
+        _check_magnitude(ensemble)
     every = np.arange(len(ensemble.means[0]))
     parts = (ensemble.means.mean(0), ensemble.total_covariance().diagonal(dim1=-2, dim2=-1))
     # A teacher may answer anything at a mistyped row.
     mean, total = (torch.from_numpy(clip_targets(part.numpy(), every)) for part in parts)
-    variance = mean.var(0, unbiased=False)
-    total = total.mean(0)
-    return Scaling(mean.mean(0).numpy(), (variance + total).sqrt().numpy())
+    scale = (mean.var(0, unbiased=False) + total.mean(0)).sqrt()
+    return Scaling(mean.mean(0).numpy(), scale.numpy())
 
 
 def _check_magnitude(ensemble: GaussianEnsemble) -> None:
     """Refuse answers whose squares overflow or vanish."""
-    if not ensemble.means.numel():
-        return
     deviations = Factor(ensemble.precision_tril, of_precision=True).deviations()
     largest = max(float(ensemble.means.abs().max()), float(deviations.max()))
     if not largest <= LARGEST:

@@ -87,7 +87,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _adopt(self, fitted: Fitted, prepared: Prepared) -> Self:
         """Calibrate a trained model, and keep it."""
-        fitted.calibrate(prepared.inputs, prepared.targets, prepared.split.calibration)
+        fitted.calibrate(prepared.inputs, prepared.targets, prepared.held)
         self.n_features_in_ = prepared.preprocessor.n_features_in_
         self.fitted_ = fitted
         return self
@@ -122,19 +122,19 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         data: Rows | None = None,
         ood: Tensor | None = None,
     ) -> Fitted:
-        """Train networks on the training rows; each holds out other rows for validation.
+        """Train a network per seed; each holds out other rows, for validation by the NLL.
 
         Args:
             prepared: The table.
-            head: Kind of the networks' prediction.
-            loss: Training loss per row; validation is by the NLL of the predictive.
+            head: Kind of prediction.
+            loss: Training loss per row.
             what: Text beside the progress bar.
-            seeds: Seeds, one per network.
-            data: The table's rows with the columns of targets that the loss wants, if not the
-                targets alone; further rows may follow.
+            seeds: One per network.
+            data: The rows with the columns of targets that the loss wants, if not the targets
+                alone; further rows may follow.
             ood: Numbers of those further rows that are out-of-domain inputs, for every step.
         """
-        train, held = validation_split(prepared.split.train, self.validation_fraction, seeds)
+        train, held = validation_split(prepared.train, self.validation_fraction, seeds)
         plan = make_plan(len(train[0]), self.epochs, self.batch_size, self.patience)
         decay = self.weight_decay
         if decay == "auto":  # as of a Gaussian prior on weights, which rows outvote

@@ -11,9 +11,7 @@ from typing import Any, Self, get_args
 import numpy as np
 import torch
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator
 
 from priornet.distill import (
     DistillationProblem,
@@ -40,23 +38,16 @@ from priornet.estimators.base_regressor import BaseRegressor, check_count
 from priornet.estimators.prediction import Fitted
 from priornet.estimators.prepared import (
     Prepared,
-    Split,
     check_inputs,
     check_targets,
-    check_weight,
-    fit_preprocessor,
     known_columns,
+    prepare_for_teacher,
     prepare_table,
-    row_names,
-    split_rows,
-    standardised,
 )
 from priornet.estimators.regressors import DeepEnsembleRegressor
 from priornet.messages import warn_user
 from priornet.methods import Objective
-from priornet.tables.column_summaries import column_notes, warn_of_columns
 from priornet.tables.learning import TargetColumns
-from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import num_rows, take_rows, without_arrow
 from priornet.training.stack_training import Auto, network_seeds
 
@@ -165,9 +156,7 @@ class DistilledRegressor(BaseRegressor):
         problem = self._problem(table, prepared, unlabelled)
         settings = self._student_settings(problem)
         seed, source = network_seeds(prepared.rng, 2)
-        answers = problem.ask(
-            settings.transfer, settings.n_transfer, Generator().manual_seed(source)
-        )
+        answers = problem.ask(settings.transfer, settings.n_transfer, source)
         student = train_student(settings, problem, *answers, seed)
         self._adopt(Fitted(prepared.preprocessor, prepared.columns, *student), prepared)
         if isinstance(self.teacher_, Teacher):
@@ -206,8 +195,6 @@ class DistilledRegressor(BaseRegressor):
                 f'"{self.objective}" and "{self.target}".'
             )
 
-    # -- the teacher, and the table in its units --------------------------------------------------
-
     def _find_teacher(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Prepared]:
         """Set ``teacher_``, and prepare the table; return it raw too, if the teacher reads it."""
         if self.teacher is None:
@@ -221,55 +208,24 @@ class DistilledRegressor(BaseRegressor):
         if isinstance(teacher, BaseRegressor):
             known = teacher.fitted_.preprocessor
             table = check_inputs(self, known_columns(X, known))
-            return None, self._prepare_for(table, y, sample_weight, teacher.fitted_.targets, known)
+            targets = teacher.fitted_.targets
+            return None, prepare_for_teacher(self, table, y, sample_weight, targets, known)
         table = check_inputs(self, without_arrow(X))
         scaling = teacher_scaling(ask_all(teacher, table))
         k_dim = len(scaling.shift)
         names = ("y",) if k_dim == 1 else tuple(f"y{k}" for k in range(k_dim))
         unnamed = TargetColumns(names, k_dim == 1, scaling)
-        return table, self._prepare_for(table, y, sample_weight, unnamed)
-
-    def _prepare_for(
-        self,
-        table: Any,
-        y: Any,
-        sample_weight: Any,
-        columns: TargetColumns,
-        known: TablePreprocessor | None = None,
-    ) -> Prepared:
-        """Standardise a table in the units of the teacher; without targets no row is held out."""
-        rng, n_rows = check_random_state(self.random_state), num_rows(table)
-        values = np.zeros((n_rows, len(columns.names)))
-        split = Split(torch.arange(n_rows), torch.arange(0))
-        if y is not None:
-            values, names, is_vector = check_targets(y, table)
-            if len(names) != len(columns.names):
-                raise ValueError(
-                    f"`y` has {len(names)} columns; the teacher predicts {len(columns.names)} "
-                    "targets."
-                )
-            columns = TargetColumns(names, is_vector, columns.scaling)
-            split = split_rows(n_rows, self.calibration_fraction, rng)
-        given = check_weight(sample_weight, values)
-        train = split.train.numpy()
-        weight = np.ones(n_rows)
-        if given is not None:
-            weight = given / (given if known is not None else given[train]).mean()
-        if known is None:
-            known = fit_preprocessor(table, given, train)
-            warn_of_columns(column_notes(known.summaries_, row_names(table, np.arange(n_rows))))
-        return standardised(known, columns, table, values, weight, split, rng, self.device)
+        return table, prepare_for_teacher(self, table, y, sample_weight, unnamed)
 
     def _problem(self, table: Any, prepared: Prepared, unlabelled: Any) -> DistillationProblem:
         """Ask around the training rows, and around rows without targets."""
-        teacher, train = self.teacher_, prepared.split.train
-        if isinstance(teacher, BaseRegressor):
-            if unlabelled is not None:
-                unlabelled = check_inputs(self, unlabelled, known=prepared.preprocessor)
-        else:
+        train = prepared.train
+        if isinstance(self.teacher_, Teacher):
             table, unlabelled = take_rows(table, train.numpy()), without_arrow(unlabelled)
+        elif unlabelled is not None:
+            unlabelled = check_inputs(self, unlabelled, known=prepared.preprocessor)
         return DistillationProblem(
-            teacher.fitted_ if isinstance(teacher, BaseRegressor) else teacher,
+            _answering(self.teacher_),
             prepared.preprocessor,
             prepared.columns.scaling,
             prepared.inputs[train],
@@ -277,8 +233,6 @@ class DistilledRegressor(BaseRegressor):
             table,
             unlabelled,
         )
-
-    # -- the student ------------------------------------------------------------------------------
 
     def _student_settings(self, problem: DistillationProblem) -> StudentSettings:
         """Replace every ``"auto"`` by a default for the problem."""
@@ -303,8 +257,6 @@ class DistilledRegressor(BaseRegressor):
             self.verbose,
         )
 
-    # -- the comparison ---------------------------------------------------------------------------
-
     def faithfulness(
         self, X: Any, y: Any = None, *, teacher: Any = None, seed: int = 0
     ) -> Faithfulness:
@@ -323,9 +275,8 @@ class DistilledRegressor(BaseRegressor):
         table = check_inputs(self, without_arrow(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
-        known = checked_teacher(given)
-        model = known.fitted_ if isinstance(known, BaseRegressor) else known
-        return compare(self.fitted_, model, take_rows(table, rows), targets, seed=seed)
+        known = _answering(checked_teacher(given))
+        return compare(self.fitted_, known, take_rows(table, rows), targets, seed=seed)
 
     def _compare(self, X: Any, y: Any) -> None:
         """Set ``faithfulness_``, and warn of each problem."""
@@ -347,3 +298,8 @@ def checked_teacher(teacher: Any) -> BaseRegressor | Teacher:
             f"{type(teacher).__name__} predicts one {type(belief).__name__}."
         )
     return teacher
+
+
+def _answering(teacher: BaseRegressor | Teacher) -> Fitted | Teacher:
+    """Return the part of a teacher that answers."""
+    return teacher.fitted_ if isinstance(teacher, BaseRegressor) else teacher

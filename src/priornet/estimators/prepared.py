@@ -34,36 +34,10 @@ from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked
 from priornet.training.stack_training import SMALL, Auto
 
+Rows = NDArray[np.int64]
+
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 _CALIBRATION = (100, 1000)  # rows from which calibration rows are held out; most of them
-
-
-@dataclass(frozen=True)
-class Split:
-    """Numbers of the training rows and of the calibration rows."""
-
-    train: Tensor
-    calibration: Tensor
-
-
-def split_rows(
-    n_rows: int, calibration_fraction: float | Auto, rng: np.random.RandomState
-) -> Split:
-    """Hold out calibration rows: by default a tenth, at most 1000; none of fewer than 100."""
-    least, most = _CALIBRATION
-    if calibration_fraction == "auto":
-        n_held = min(n_rows // 10, most) if n_rows >= least else 0
-    else:
-        if not 0 <= calibration_fraction < 1:
-            raise ValueError(
-                "`calibration_fraction` must be 'auto' or lie in [0, 1); got "
-                f"{calibration_fraction}."
-            )
-        n_held = round(n_rows * calibration_fraction)
-    if n_held == 0:  # no draw: the rows keep their order
-        return Split(torch.arange(n_rows), torch.arange(0))
-    order = torch.from_numpy(rng.permutation(n_rows))
-    return Split(order[n_held:].sort().values, order[:n_held].sort().values)
 
 
 @dataclass
@@ -78,29 +52,24 @@ class Prepared:
     """``(N, K)``."""
     weight: Tensor
     """``(N,)``, of mean 1 over the training rows."""
-    split: Split
+    train: Tensor
+    """Numbers of the rows to learn from."""
+    held: Tensor
+    """Numbers of the rows for calibration."""
     rng: np.random.RandomState
 
 
 def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
-    """Check a table, split off calibration rows, and standardise it.
-
-    Args:
-        model: The estimator that learns from it.
-        X: Inputs.
-        y: Targets.
-        sample_weight: Weight per row, or None.
-    """
+    """Check the table that an estimator learns from, split it, and standardise it."""
     table = check_inputs(model, X)
     values, names, is_vector = check_targets(y, table)
-    weight = check_weight(sample_weight, values)
+    weight = _check_weight(sample_weight, values)
     rows = np.arange(len(values))  # their numbers in X
     if weight is not None and not weight.all():  # a row of weight 0 does not count
-        kept = np.flatnonzero(weight)
-        table, values, weight = take_rows(table, kept), values[kept], weight[kept]
-        rows = kept
+        rows = np.flatnonzero(weight)
+        table, values, weight = take_rows(table, rows), values[rows], weight[rows]
     if isinstance(table, np.ndarray) and len(values) < 4 * SMALL:
-        distinct = merge_equal_rows(table, values, weight)
+        distinct = _merge_equal_rows(table, values, weight)
         if len(distinct[0]) < SMALL:
             table, values, weight, first = distinct
             rows = rows[first]
@@ -110,18 +79,139 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
             "minimum of 2 is required."
         )
     rng = check_random_state(model.random_state)
-    split = split_rows(len(values), model.calibration_fraction, rng)
-    train = split.train.numpy()
-    train_weight = None if weight is None else weight[train]
-    preprocessor = fit_preprocessor(table, weight, train)
-    row = row_names(X, rows)
+    train, held = _split_rows(len(values), model.calibration_fraction, rng)
+    preprocessor = _fit_preprocessor(table, weight, train)
+    row = _row_names(X, rows)
     notes = column_notes(preprocessor.summaries_, row)
     warn_of_columns([*target_notes(values, names, row), *notes])
     values = clip_targets(values, train)
-    scaling = target_scaling(values[train], train_weight, names)
+    scaling = target_scaling(values[train], None if weight is None else weight[train], names)
     weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
     columns = TargetColumns(names, is_vector, scaling)
-    return standardised(preprocessor, columns, table, values, weight, split, rng, model.device)
+    return _standardised(model, preprocessor, columns, table, values, weight, (train, held), rng)
+
+
+def prepare_for_teacher(
+    model: Any,
+    table: Any,
+    y: Any,
+    sample_weight: Any,
+    columns: TargetColumns,
+    known: TablePreprocessor | None = None,
+) -> Prepared:
+    """Standardise a checked table in the units of a teacher.
+
+    Args:
+        model: The student.
+        table: Its inputs.
+        y: Targets for calibration; without them no row is held out.
+        sample_weight: Weight per row, or None.
+        columns: The targets of the teacher.
+        known: Preprocessing of the teacher, if it has any.
+    """
+    rng, n_rows = check_random_state(model.random_state), num_rows(table)
+    values, train, held = np.zeros((n_rows, len(columns.names))), np.arange(n_rows), np.arange(0)
+    if y is not None:
+        values, names, is_vector = check_targets(y, table)
+        if len(names) != len(columns.names):
+            raise ValueError(
+                f"`y` has {len(names)} columns; the teacher predicts {len(columns.names)} targets."
+            )
+        columns = TargetColumns(names, is_vector, columns.scaling)
+        train, held = _split_rows(n_rows, model.calibration_fraction, rng)
+    weight = _check_weight(sample_weight, values)
+    counted = train if known is None else np.arange(n_rows)
+    if known is None:
+        known = _fit_preprocessor(table, weight, train)
+        warn_of_columns(column_notes(known.summaries_, _row_names(table, np.arange(n_rows))))
+    weight = np.ones(n_rows) if weight is None else weight / weight[counted].mean()
+    return _standardised(model, known, columns, table, values, weight, (train, held), rng)
+
+
+def _split_rows(
+    n_rows: int, calibration_fraction: float | Auto, rng: np.random.RandomState
+) -> tuple[Rows, Rows]:
+    """Hold out calibration rows: by default a tenth, at most 1000; none of fewer than 100."""
+    least, most = _CALIBRATION
+    if calibration_fraction == "auto":
+        n_held = min(n_rows // 10, most) if n_rows >= least else 0
+    elif 0 <= calibration_fraction < 1:
+        n_held = round(n_rows * calibration_fraction)
+    else:
+        raise ValueError(
+            f"`calibration_fraction` must be 'auto' or lie in [0, 1); got {calibration_fraction}."
+        )
+    if n_held == 0:  # no draw: the rows keep their order
+        return np.arange(n_rows), np.arange(0)
+    order = rng.permutation(n_rows)
+    return np.sort(order[n_held:]), np.sort(order[:n_held])
+
+
+def _fit_preprocessor(table: Any, weight: FloatArray | None, train: Rows) -> TablePreprocessor:
+    """Learn columns from training rows, and summarise them over all rows."""
+    whole = TablePreprocessor().fit(table, weight)
+    if len(train) == num_rows(table):
+        return whole
+    own = None if weight is None else weight[train]
+    learned = TablePreprocessor().fit(take_rows(table, train), own)
+    learned.summaries_ = whole.summaries_
+    return learned
+
+
+def _standardised(
+    model: Any,
+    preprocessor: TablePreprocessor,
+    columns: TargetColumns,
+    table: Any,
+    values: FloatArray,
+    weight: FloatArray,
+    split: tuple[Rows, Rows],
+    rng: np.random.RandomState,
+) -> Prepared:
+    """Standardise checked rows and targets ``(N, K)``."""
+    # Tables of a few rows afford double precision: weighting and repeating a row then agree.
+    dtype = torch.float64 if len(values) < SMALL else torch.float32
+    if len(values) < FEWEST:
+        warn_user(
+            f"{len(values)} rows to learn from are fewer than {FEWEST}: no prediction of the model "
+            "can be trusted, and it calls every row unfamiliar.",
+            TableWarning,
+        )
+    train, held = split
+    inputs = preprocessor.transform(table)
+    inputs[train] = preprocessor.within(inputs[train])
+    device = chosen_device(model.device)
+    shift, scale = columns.scaling
+
+    def tensor(array: FloatArray) -> Tensor:
+        return torch.as_tensor(array, dtype=dtype, device=device)
+
+    return Prepared(
+        preprocessor,
+        columns,
+        tensor(inputs),
+        tensor((values - shift) / scale),
+        tensor(weight),
+        torch.from_numpy(train),
+        torch.from_numpy(held),
+        rng,
+    )
+
+
+def _merge_equal_rows(
+    X: FloatArray, y: FloatArray, weight: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray, Rows]:
+    """Return distinct rows in a fixed order, with the weight of all copies and the first place.
+
+    Long training on few rows turns the last digit of a sum into the fifth digit of a prediction.
+    Weight 2 and a repeated row therefore get one form first, so that they agree.
+    """
+    rows = np.concatenate([X, y], axis=1)
+    distinct, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    weight = np.ones(len(rows)) if weight is None else weight
+    total: FloatArray = np.zeros(len(distinct))
+    np.add.at(total, inverse.reshape(-1), weight)
+    return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total, first
 
 
 def is_table(X: object) -> bool:
@@ -226,7 +316,7 @@ def _target_names(y: Any) -> tuple[str, ...]:
     return (str(name),) if name is not None else ("y",)
 
 
-def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
+def _check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
     """Check weights per row; None stays None."""
     if sample_weight is None:
         return None
@@ -236,29 +326,8 @@ def check_weight(sample_weight: Any, y: FloatArray) -> FloatArray | None:
     return weight
 
 
-def merge_equal_rows(
-    X: FloatArray, y: FloatArray, weight: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int64]]:
-    """Return distinct rows in a fixed order, with the weight of all copies and the first place.
-
-    Long training on few rows turns the last digit of a sum into the fifth digit of a prediction.
-    Weight 2 and a repeated row therefore get one form first, so that they agree.
-    """
-    rows = np.concatenate([X, y], axis=1)
-    distinct, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    weight = np.ones(len(rows)) if weight is None else weight
-    total: FloatArray = np.zeros(len(distinct))
-    np.add.at(total, inverse.reshape(-1), weight)
-    return distinct[:, : X.shape[1]], distinct[:, X.shape[1] :], total, first
-
-
-def row_names(X: Any, rows: NDArray[np.int64]) -> Callable[[int], object]:
-    """Return a function that names rows: by a frame's index, else by position from 0.
-
-    Args:
-        X: The table as it was given.
-        rows: Positions in it of the rows in use.
-    """
+def _row_names(X: Any, rows: Rows) -> Callable[[int], object]:
+    """Return a function that names rows: by the index of the frame, else by position from 0."""
     index = row_index(X)
     return lambda row: rows[row] if index is None else index[rows[row]]
 
@@ -269,12 +338,7 @@ def row_index(X: Any) -> Any:
 
 
 def chosen_device(device: Any) -> torch.device:
-    """Find the device that a name stands for, and check that it can be used here.
-
-    Args:
-        device: ``"auto"`` for the GPU if there is one, else the processor, or a name that torch
-            knows, such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
-    """
+    """Find the device that a name stands for, and check that it can be used here."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -293,60 +357,3 @@ def chosen_device(device: Any) -> torch.device:
             f'sees {seen}): give "cpu", or "auto" for the GPU where there is one.'
         ) from error
     return found
-
-
-def fit_preprocessor(
-    table: Any, weight: FloatArray | None, train: NDArray[np.int64]
-) -> TablePreprocessor:
-    """Learn columns from training rows, and summarise them over all rows.
-
-    Args:
-        table: All rows; summaries count them all.
-        weight: Weight per row, or None.
-        train: The rows to learn from.
-    """
-    whole = TablePreprocessor().fit(table, weight)
-    if len(train) == num_rows(table):
-        return whole
-    own = None if weight is None else weight[train]
-    learned = TablePreprocessor().fit(take_rows(table, train), own)
-    learned.summaries_ = whole.summaries_
-    return learned
-
-
-def standardised(
-    preprocessor: TablePreprocessor,
-    columns: TargetColumns,
-    table: Any,
-    values: FloatArray,
-    weight: FloatArray,
-    split: Split,
-    rng: np.random.RandomState,
-    device: Any,
-) -> Prepared:
-    """Standardise checked rows and targets ``(N, K)``."""
-    # Tables of a few rows afford double precision: weighting and repeating a row then agree.
-    dtype = torch.float64 if len(values) < SMALL else torch.float32
-    if len(values) < FEWEST:
-        warn_user(
-            f"{len(values)} rows to learn from are fewer than {FEWEST}: no prediction of the model "
-            "can be trusted, and it calls every row unfamiliar.",
-            TableWarning,
-        )
-    shift, scale = columns.scaling
-    where = chosen_device(device)
-    inputs, train = preprocessor.transform(table), split.train.numpy()
-    inputs[train] = preprocessor.within(inputs[train])
-
-    def tensor(array: NDArray[Any]) -> Tensor:
-        return torch.as_tensor(array, dtype=dtype, device=where)
-
-    return Prepared(
-        preprocessor,
-        columns,
-        tensor(inputs),
-        tensor((values - shift) / scale),
-        tensor(weight),
-        split,
-        rng,
-    )

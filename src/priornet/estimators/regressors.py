@@ -205,7 +205,7 @@ class PriorNetRegressor(BaseRegressor):
             raise ValueError(f"`warm_up` must lie in [0, 1); got {self.warm_up}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
-        train = prepared.split.train
+        train = prepared.train
         priors = self._priors(prepared.targets[train])
         prior = stack_priors(priors)
         # One seed for both: they differ in their prior alone, and hold out the same rows.
@@ -254,7 +254,7 @@ class PriorNetRegressor(BaseRegressor):
             X_ood = check_inputs(self, self._X_ood, known=prepared.preprocessor)
             ood = torch.from_numpy(prepared.preprocessor.transform(X_ood))
             return ood.to(prepared.inputs)
-        train = prepared.split.train
+        train = prepared.train
         generator = FactorAnalysisGenerator(spread=self.ood_spread).fit(
             prepared.inputs[train].cpu().numpy(),
             prepared.preprocessor.source_,
