@@ -98,9 +98,9 @@ class Faithfulness:
 
     def to_json(self) -> dict[str, Any]:
         """Convert to plain data."""
+        derived = ("times_smaller", "times_faster", "is_faithful")
         state = {**asdict(self), "problems": list(self.problems)}
-        state |= {"times_smaller": self.times_smaller, "times_faster": self.times_faster}
-        return {**state, "is_faithful": self.is_faithful}
+        return state | {name: getattr(self, name) for name in derived}
 
 
 def compare(
@@ -124,13 +124,13 @@ def compare(
     rows = answers.kept.nonzero().flatten().numpy()
     whole, table = table, take_rows(table, rows)
     belief, ensemble = _belief(student, table), answers.ensemble
-    inside = agreement(belief, ensemble, seed=seed)
-    found, unknown = (None, inside, 0), ()
-    try:
-        found = _compare_ood(student, teacher, table, ensemble, seed) or found
-    except TeacherError as error:  # no reason to lose a student
-        unknown = (f"nothing is known of out-of-domain rows: {error}".rstrip("."),)
-    outside, everywhere, n_dropped = found
+    inside = everywhere = agreement(belief, ensemble, seed=seed)
+    outside, n_dropped, unknown = None, 0, ()
+    if not (isinstance(teacher, Teacher) and teacher.is_stored):
+        try:
+            outside, everywhere, n_dropped = _compare_ood(student, teacher, table, ensemble, seed)
+        except TeacherError as error:  # no reason to lose a student
+            unknown = (f"nothing is known of out-of-domain rows: {error}".rstrip("."),)
     place = worst_place(table, _squared_error(student, belief, ensemble))
     return Faithfulness(
         inside,
@@ -147,16 +147,9 @@ def compare(
 
 def _compare_ood(
     student: Model, teacher: Model | Teacher, table: Any, ensemble: GaussianEnsemble, seed: int
-) -> tuple[Agreement, Agreement, int] | None:
-    """Compare at as many out-of-domain rows, and at all rows; None for a stored teacher.
-
-    Returns:
-        Both agreements, and the number of rows without an answer.
-    """
-    is_teacher = isinstance(teacher, Teacher)
-    if is_teacher and teacher.is_stored:
-        return None
-    labels = teacher.label_columns if is_teacher else ()
+) -> tuple[Agreement, Agreement, int]:
+    """Compare at as many out-of-domain rows, and at all rows; count the rows without an answer."""
+    labels = teacher.label_columns if isinstance(teacher, Teacher) else ()
     questions = Questions(table, student.preprocessor, labels)
     inputs = torch.from_numpy(questions.inputs)
     _, drawn = questions.draw(_OOD, inputs, len(inputs), Generator().manual_seed(seed))
@@ -231,13 +224,7 @@ def _weight_bytes(model: Model) -> int:
 
 @torch.no_grad()
 def agreement(student: Any, teacher: GaussianEnsemble, *, seed: int = 0) -> Agreement:
-    """Compare two beliefs about the same inputs.
-
-    Args:
-        student: Any belief, batch ``(N,)``.
-        teacher: The ensemble, in the same units.
-        seed: Of the targets drawn from the teacher.
-    """
+    """Compare two beliefs about the same N inputs; ``seed`` draws targets from the teacher."""
     mean = teacher.means.mean(0)
     spread = (mean - mean.mean(0)).square().sum(0)
     error = (student.predictive().mean - mean).square().sum(0)
@@ -270,14 +257,7 @@ def _rank(student: Tensor, teacher: Tensor, unit: Tensor) -> float | None:
 def problems(
     inside: Agreement, outside: Agreement | None, everywhere: Agreement, place: str | None
 ) -> tuple[str, ...]:
-    """List the ways in which a student is not faithful.
-
-    Args:
-        inside: Agreement at the user's rows.
-        outside: Agreement at out-of-domain rows, if any.
-        everywhere: Agreement at both.
-        place: The place where the means differ most.
-    """
+    """List the ways in which a student is not faithful, with the place of the largest errors."""
     found: list[str] = []
     where = "" if place is None else f"; {place}"
     if not inside.r2 >= _LEAST_R2:
@@ -304,27 +284,21 @@ def problems(
 
 
 def worst_place(X: Any, error: FloatArray) -> str | None:
-    """Describe the part of a column with the largest error; None if all parts are alike.
-
-    Args:
-        X: The table.
-        error: Squared error of each row.
-    """
-    table = read_table(X)
-    least, average = max(10, len(error) // 20), float(error.mean())
-    worst, place = 1.5, None  # times the average error; less is no place worth naming
-    if not average > 0:
+    """Describe the part of a column with the largest squared error; None if all are alike."""
+    table, least = read_table(X), max(10, len(error) // 20)
+    found = [
+        (float(error[rows].mean()), j, text)
+        for j in range(table.n_columns)
+        for text, rows in _parts(table.column(j))
+        if rows.sum() >= least
+    ]
+    average = float(error.mean())
+    largest, j, text = max(found, key=lambda part: part[0], default=(0.0, 0, ""))
+    if not largest > 1.5 * average:  # less is no place worth naming
         return None
-    for j in range(table.n_columns):
-        for text, rows in _parts(table.column(j)):
-            if rows.sum() < least:
-                continue
-            ratio = float(error[rows].mean()) / average
-            if ratio > worst:
-                worst, name = ratio, table.label(j)
-                shown = f'"{name}"' if isinstance(name, str) else f"column {name}"
-                place = f"worst where {shown} is {text} ({ratio:.1f} times the average error)"
-    return place
+    name = table.label(j)
+    shown = f'"{name}"' if isinstance(name, str) else f"column {name}"
+    return f"worst where {shown} is {text} ({largest / average:.1f} times the average error)"
 
 
 def _parts(column: Any) -> list[tuple[str, NDArray[np.bool_]]]:
