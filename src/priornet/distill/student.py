@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from priornet.distill.problem import DistillationProblem
-from priornet.distill.targets import Targets, pack_answers, pooled_share, targets_for
+from priornet.distill.targets import Targets, pool_covariances, pooled_share, targets_for
 from priornet.distill.teacher import AnswerKind, Answers
 from priornet.distill.transfer import Drawn, TransferSet
 from priornet.methods import METHODS, HeadKind, Objective
@@ -65,12 +65,12 @@ class StudentSize:
 
 
 def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> StudentSize:
-    """Choose the default size: more of everything for larger tables.
+    """Choose the default size: more of everything for tables of more rows.
 
     Args:
         n_rows: Rows around which the teacher is asked.
         hidden: Width of the hidden layers of a teacher that is trained here.
-        kind: How the teacher's answers vary.
+        kind: Kind of the teacher's answers.
     """
     least, most = _STEPS.get(kind, _DEFAULT_STEPS)
     n_steps = min(max(5 * n_rows, least), most)
@@ -86,10 +86,7 @@ def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> Stud
 def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
     """Compute the rates of the Gaussian that a student begins as, and of the student.
 
-    Args:
-        rate: Rate of a student that starts as an ensemble's average, which has less far to go.
-        kind: How the teacher's answers vary.
-        width: Width of the widest layer.
+    They are larger than the rate of a student that starts as the average of members.
     """
     first, then = _SMOOTH_RATES if kind == "smooth" else _OTHER_RATES
     share = 1.0 if kind == "smooth" else min(_RATES_UP_TO / width, 1.0)
@@ -154,7 +151,7 @@ def train_student(
         problem: The problem that was asked.
         drawn: The inputs, from :meth:`DistillationProblem.ask`.
         answers: The answers there, from the same call.
-        seed: Of the weights and of the order of the inputs.
+        seed: Seed of the weights and of the order of the inputs.
     """
     packed, kept = _pack(settings, problem, answers)
     weight = problem.weight[drawn.centre[kept]]
@@ -183,20 +180,32 @@ def train_student(
 def _pack(
     settings: StudentSettings, problem: DistillationProblem, answers: Iterator[Answers]
 ) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
-    """Pack answers for the student; first for the Gaussian that it begins as, where it does."""
+    """Pack answers into targets; mark the inputs that have an answer.
 
-    def kinds(k_dim: int, n_members: int) -> list[Targets]:
-        is_proxy, is_annealed = not settings.by_likelihood, settings.temperature > 1
-        own = targets_for(
-            settings.objective, k_dim, n_members, proxy=is_proxy, annealed=is_annealed
-        )
-        if problem.members is not None:
-            return [own]
-        return [targets_for("end", k_dim, n_members, proxy=False, annealed=False), own]
-
+    The last targets are the student's; the first are those of the Gaussian that it begins as.
+    """
     n_rows = problem.n_member_rows if settings.objective == "endd" else None
     share = 0.0 if n_rows is None else pooled_share(n_rows)
-    return pack_answers(kinds, answers, problem.centres, share)
+    kinds: list[Targets] = []
+    pieces: list[list[Tensor]] = []
+    kept: list[Tensor] = []
+    for answer in answers:
+        ensemble = pool_covariances(answer.ensemble, share)
+        kinds = kinds or _kinds(settings, problem, (ensemble.k_dim, ensemble.n_members))
+        pieces.append([targets.pack(ensemble).to(problem.centres) for targets in kinds])
+        kept.append(answer.kept)
+    columns = [torch.cat(own) for own in zip(*pieces, strict=True)]
+    return list(zip(kinds, columns, strict=True)), torch.cat(kept)
+
+
+def _kinds(
+    settings: StudentSettings, problem: DistillationProblem, sizes: tuple[int, int]
+) -> list[Targets]:
+    is_proxy, is_annealed = not settings.by_likelihood, settings.temperature > 1
+    own = targets_for(settings.objective, *sizes, proxy=is_proxy, annealed=is_annealed)
+    if problem.members is not None:
+        return [own]
+    return [targets_for("end", *sizes, proxy=False, annealed=False), own]
 
 
 def balance(targets: Targets, columns: Tensor) -> Tensor:

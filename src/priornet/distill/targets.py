@@ -12,16 +12,15 @@ and total variance are unchanged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from priornet import losses
-from priornet.distill.teacher import Answers
 from priornet.distributions import (
     CovarianceAverages,
     GaussianEnsemble,
@@ -50,20 +49,25 @@ class Targets:
         n_targets: Target dimension K.
         n_members: Number of members M.
         shapes: Name and shape of each field per input.
-        fields: Computes the fields from an ensemble, each ``(N, *shape)``.
+        record: Computes a record with these fields from an ensemble, each ``(N, *shape)``.
         compare: Computes the loss per element from a prediction, the fields and a temperature.
     """
 
     n_targets: int
     n_members: int
     shapes: dict[str, tuple[int, ...]]
-    fields: Callable[[GaussianEnsemble], Mapping[str, Tensor]]
+    record: Callable[[GaussianEnsemble], Any]
     compare: Callable[[Any, Fields, Tensor | float], Tensor]
+
+    def fields(self, teacher: GaussianEnsemble) -> Fields:
+        """Compute the fields of an ensemble."""
+        record = self.record(teacher)
+        return {name: getattr(record, name) for name in self.shapes}
 
     def pack(self, teacher: GaussianEnsemble) -> Tensor:
         """Pack the fields of an ensemble into columns ``(N, C)``."""
-        fields = self.fields(teacher)
-        return torch.cat([fields[name].reshape(len(fields[name]), -1) for name in self.shapes], -1)
+        parts = self.fields(teacher).values()
+        return torch.cat([part.reshape(len(part), -1) for part in parts], -1)
 
     def unpack(self, columns: Tensor) -> Fields:
         """Unpack the fields from columns ``(*batch, C)``."""
@@ -103,50 +107,48 @@ def targets_for(
     averages = {"anchor": vector, "shift": vector, "precision_tril": matrix}
     members = {"means": (m, *vector), "precision_tril": (m, *matrix)}
     if objective == "end":
-        return make({**averages, "scatter": matrix, "gap": ()}, _moments, _end)
+        return make({**averages, "scatter": matrix, "gap": ()}, covariance_averages, _end)
     if objective == "md-end":
         return make(members, _members, _md_end)
     if proxy:
+        fit = partial(NormalWishart.fit, max_belief=1e5, max_excess=1e5)
         shapes = {"loc": vector, "precision_tril": matrix, "belief": (), "excess": ()}
-        return make(shapes, _fitted, _proxy)
+        return make(shapes, fit, _proxy)
     if annealed:
         return make(members, _members, partial(_annealed, tempering=tempering))
-    return make({**averages, "spread": (), "gap": ()}, _precisions, _likelihood)
+    return make({**averages, "spread": (), "gap": ()}, precision_averages, _likelihood)
 
 
-def _fitted(teacher: GaussianEnsemble) -> Fields:
-    nw = NormalWishart.fit(teacher, max_belief=1e5, max_excess=1e5)
-    return {name: getattr(nw, name) for name in ("loc", "precision_tril", "belief", "excess")}
+class _Members(NamedTuple):
+    """Members of an ensemble, on the second axis."""
+
+    means: Tensor
+    precision_tril: Tensor
 
 
-def _proxy(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
-    return losses.proxy(prediction, NormalWishart.from_excess(**fields, validate_args=False))
+def _members(teacher: GaussianEnsemble) -> _Members:
+    return _Members(teacher.means.movedim(0, 1), teacher.precision_tril.movedim(0, 1))
 
 
-def _precisions(teacher: GaussianEnsemble) -> Fields:
-    return precision_averages(teacher)._asdict()
-
-
-def _likelihood(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
-    return losses.endd(prediction, PrecisionAverages(**fields))
-
-
-def _moments(teacher: GaussianEnsemble) -> Fields:
-    return covariance_averages(teacher)._asdict()
+def _ensemble(fields: Fields) -> GaussianEnsemble:
+    means, tril = fields["means"].movedim(-2, 0), fields["precision_tril"].movedim(-3, 0)
+    return GaussianEnsemble.from_precision_tril(means, tril, validate_args=False)
 
 
 def _end(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
     return losses.end(prediction, CovarianceAverages(**fields))
 
 
-def _members(teacher: GaussianEnsemble) -> Fields:
-    tril = teacher.precision_tril.movedim(0, 1)
-    return {"means": teacher.means.movedim(0, 1), "precision_tril": tril}
+def _md_end(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.md_end(prediction, _ensemble(fields))
 
 
-def _ensemble(fields: Fields) -> GaussianEnsemble:
-    means, tril = fields["means"].movedim(-2, 0), fields["precision_tril"].movedim(-3, 0)
-    return GaussianEnsemble.from_precision_tril(means, tril, validate_args=False)
+def _proxy(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.proxy(prediction, NormalWishart.from_excess(**fields, validate_args=False))
+
+
+def _likelihood(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
+    return losses.endd(prediction, PrecisionAverages(**fields))
 
 
 def _annealed(
@@ -155,27 +157,14 @@ def _annealed(
     return losses.endd(prediction, _ensemble(fields), temperature, tempering)
 
 
-def _md_end(prediction: Any, fields: Fields, _: Tensor | float) -> Tensor:
-    return losses.md_end(prediction, _ensemble(fields))
-
-
 def pooled_share(n_rows: int) -> float:
-    """Compute the share of a covariance to take from all members, from 0 to 1/2.
-
-    Args:
-        n_rows: Rows from which each member learnt; the share is ``12 / n_rows - 1 / 20``.
-    """
+    """Compute the share of a covariance to take from all members that learnt from ``n_rows``."""
     return min(max(_ROWS_OF_ALL / n_rows - _ROWS_OF_ALL / _ENOUGH, 0.0), _MOST)
 
 
 @torch.no_grad()
 def pool_covariances(ensemble: GaussianEnsemble, share: float) -> GaussianEnsemble:
-    r"""Give members the covariances :math:`(1 - s)\Sigma_m + s\bar\Sigma`; their means stay.
-
-    Args:
-        ensemble: M Gaussians per input.
-        share: :math:`s`, from 0 (unchanged) to 1 (all equal).
-    """
+    r"""Give members the covariances :math:`(1 - s)\Sigma_m + s\bar\Sigma`, with share s."""
     if share == 0:
         return ensemble
     tril = ensemble.precision_tril  # C of the precision C C^T
@@ -192,32 +181,3 @@ def pool_covariances(ensemble: GaussianEnsemble, share: float) -> GaussianEnsemb
     good = torch.isfinite(seen + factor).all(-1).all(-1).all(0)[..., None, None]
     pooled = torch.where(good, tril @ factor, tril)
     return GaussianEnsemble.from_precision_tril(ensemble.means, pooled, validate_args=False)
-
-
-def pack_answers(
-    make: Callable[[int, int], list[Targets]],
-    answers: Iterator[Answers],
-    like: Tensor,
-    pooled: float = 0.0,
-) -> tuple[list[tuple[Targets, Tensor]], Tensor]:
-    """Pack a teacher's answers, once for each kind of target.
-
-    Args:
-        make: ``(number of targets, number of members) -> kinds of target``.
-        answers: In pieces.
-        like: A tensor of the dtype and on the device for the columns.
-        pooled: Share of a member's covariance that is taken from all members.
-
-    Returns:
-        Each kind with its columns, and a mask of the inputs that have an answer.
-    """
-    kinds: list[Targets] = []
-    pieces: list[list[Tensor]] = []
-    kept: list[Tensor] = []
-    for answer in answers:
-        ensemble = pool_covariances(answer.ensemble, pooled)
-        kinds = kinds or make(ensemble.k_dim, ensemble.n_members)
-        pieces.append([targets.pack(ensemble).to(like) for targets in kinds])
-        kept.append(answer.kept)
-    columns = [torch.cat(own) for own in zip(*pieces, strict=True)]
-    return list(zip(kinds, columns, strict=True)), torch.cat(kept)

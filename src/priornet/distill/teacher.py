@@ -117,20 +117,15 @@ class FunctionTeacher(Teacher):
 
 
 def columns_by_name(table: Any, names: tuple[str, ...] | None) -> Any:
-    """Take the columns of these names, in their order.
-
-    Args:
-        table: An array, a frame or a mapping, perhaps with more columns. An array stays as it is.
-        names: Names with which the teacher was fitted; None if it knows none.
-    """
+    """Take the columns of these names, in their order; arrays, which have no names, stay."""
     own = column_names(table)
     if own is None or names is None or own == names:
         return table
-    for name in names:
-        if name not in own:
-            raise TeacherError(
-                f'the table has no column "{name}", with which the teacher was fitted.'
-            )
+    missing = next((name for name in names if name not in own), None)
+    if missing is not None:
+        raise TeacherError(
+            f'the table has no column "{missing}", with which the teacher was fitted.'
+        )
     return pick_columns(table, names)
 
 
@@ -167,11 +162,16 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         at_once: Rows per piece.
     """
     n_rows, n_failed, agree = num_rows(X), 0, True
-    first: GaussianEnsemble | None = None
+    first: tuple[int, int] | None = None
     for rows in iterate_batches(X, at_once):
         answers = _ask_batch(teacher, rows)
-        first = first or answers.ensemble
-        _check_constant(first, answers.ensemble)
+        m, k = shape = answers.ensemble.n_members, answers.ensemble.k_dim
+        first = first or shape
+        if shape != first:
+            raise TeacherError(
+                f"the teacher answered with {first[0]} member{'s' * (first[0] > 1)} and {first[1]} "
+                f"target{'s' * (first[1] > 1)}, then with {m} and {k}."
+            )
         n_failed += int((~answers.kept).sum())
         # One input is no reason to stop, however few there are, unless it is all of them.
         if n_failed == n_rows or n_failed > max(_MOST_FAILED * n_rows, 1):
@@ -193,17 +193,6 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
             "the teacher's members agree at every input: knowledge uncertainty is zero, and the "
             "student's evidence stops at its upper bound.",
             AgreementWarning,
-        )
-
-
-def _check_constant(first: GaussianEnsemble, now: GaussianEnsemble) -> None:
-    """Refuse answers of another number of members or targets than the first ones."""
-    shapes = [(one.n_members, one.k_dim) for one in (first, now)]
-    if shapes[0] != shapes[1]:
-        (m, k), (n, j) = shapes
-        raise TeacherError(
-            f"the teacher answered with {m} member{'s' * (m > 1)} and {k} target{'s' * (k > 1)}, "
-            f"then with {n} and {j}."
         )
 
 
@@ -234,9 +223,9 @@ def _ask_batch(teacher: Teacher, rows: Any) -> Answers:
         raise TeacherError(
             f"the teacher {type(teacher).__name__} failed: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(answer, tuple) or len(answer) != 2:
-        kind = type(answer).__name__
-        found = f"a tuple of {len(answer)}" if isinstance(answer, tuple) else kind
+    is_tuple = isinstance(answer, tuple)
+    if not is_tuple or len(answer) != 2:
+        found = f"a tuple of {len(answer)}" if is_tuple else type(answer).__name__
         raise TeacherError(f"a teacher must return two arrays, means and covariances; got {found}.")
     return checked(answer[0], answer[1], (num_rows(rows),))
 
@@ -287,19 +276,18 @@ def _tensor(name: str, value: Any) -> Tensor:
 
 def _shaped(mean: Tensor, covariance: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Check shapes; give means and variances of one target their last dimension."""
-    wanted = ", ".join(("M", *(str(n) for n in batch)))
     if mean.dim() == len(batch) + 1:  # one target, without its dimension
         mean = mean.unsqueeze(-1)
         if covariance.dim() == len(batch) + 1:
             covariance = covariance.unsqueeze(-1)
-    if mean.dim() != len(batch) + 2 or tuple(mean.shape[1:-1]) != batch or mean.shape[-1] == 0:
-        raise TeacherError(
-            f"the teacher's means must have shape ({wanted}, K), M members; got "
-            f"{tuple(mean.shape)}."
-        )
-    if mean.shape[0] == 0:
-        raise TeacherError("the teacher has no members.")
     shape = tuple(mean.shape)
+    if len(shape) != len(batch) + 2 or shape[1:-1] != batch or shape[-1] == 0:
+        wanted = ", ".join(("M", *map(str, batch)))
+        raise TeacherError(
+            f"the teacher's means must have shape ({wanted}, K), M members; got {shape}."
+        )
+    if shape[0] == 0:
+        raise TeacherError("the teacher has no members.")
     if tuple(covariance.shape) not in (shape, (*shape, shape[-1])):
         raise TeacherError(
             f"the teacher's covariances must have shape {(*shape, shape[-1])}, or {shape} for "
