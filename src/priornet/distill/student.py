@@ -154,26 +154,29 @@ def train_student(
         seed: Seed of the weights and of the order of the inputs.
     """
     packed, kept = _pack(settings, problem, answers)
-    weight = problem.weight[drawn.centre[kept]]
+    inputs, weight = drawn.inputs[kept], problem.weight[drawn.centre[kept]]
     if problem.kind == "rows":
         weight = weight * balance(*packed[0])
-    training = _Training(settings, drawn.inputs[kept], weight, len(problem.centres), seed)
-    network = _network(settings, problem, packed[-1][0])
+    targets, n_rows, plan = packed[-1][0], len(problem.centres), settings.plan
+    network = _network(settings, problem, targets)
     stack = network.build([seed], problem.centres)
-    plan, rate = settings.plan, settings.learning_rate
     if problem.members is not None:
         start_as_average(stack, problem.members)
     else:  # begin as a Gaussian, which learns quickly where the members are
-        first_rate, rate = learning_rates(rate, problem.kind, max(network.widths))
-        first = replace(network, head="gaussian", n_members=1).build([seed], problem.centres)
+        width = max(network.widths)
+        first_rate, rate = learning_rates(settings.learning_rate, problem.kind, width)
         n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
-        training.run(first, *packed[0], replace(plan, epochs=n_first), first_rate)
-        start_as_members(stack, first, [0])
-        plan = replace(plan, epochs=max(plan.epochs - n_first, 1))
-    record = training.run(stack, *packed[-1], plan, rate)
+        n_rest = max(plan.epochs - n_first, 1)
+        first = replace(settings, learning_rate=first_rate, plan=replace(plan, epochs=n_first))
+        settings = replace(settings, learning_rate=rate, plan=replace(plan, epochs=n_rest))
+        gaussian = replace(network, head="gaussian", n_members=1).build([seed], problem.centres)
+        own, columns = packed[0]
+        _train(first, gaussian, own, Rows(inputs, columns, weight), n_rows, seed)
+        start_as_members(stack, gaussian, [0])
+    record = _train(settings, stack, targets, Rows(inputs, packed[-1][1], weight), n_rows, seed)
     if settings.objective == "endd":
         record["target"] = "likelihood" if settings.by_likelihood else "proxy"
-    record["teacher"] = problem.teacher_record(packed[-1][0].n_members)
+    record["teacher"] = problem.teacher_record(targets.n_members)
     return Student(network, stack, record)
 
 
@@ -237,33 +240,18 @@ def _network(settings: StudentSettings, problem: DistillationProblem, targets: T
     )
 
 
-class _Training(NamedTuple):
-    """Inputs at which a teacher has answered, for one network after another."""
-
-    settings: StudentSettings
-    inputs: Tensor
-    weight: Tensor
-    n_rows: int
-    """Rows of the table around which the inputs were drawn."""
-    seed: int
-
-    def run(
-        self, stack: Stack, targets: Targets, columns: Tensor, plan: Plan, rate: float
-    ) -> dict[str, Any]:
-        """Train on answers packed into columns."""
-        settings = self.settings
-        rows = StackRows(
-            Rows(self.inputs, columns, self.weight),
-            [torch.arange(len(self.inputs))],
-            per_epoch=math.ceil(self.n_rows / plan.batch_size) * plan.batch_size,
-        )
-        return train_stack(
-            stack,
-            rows,
-            student(targets, settings.temperature),
-            [self.seed],
-            TrainingSettings(rate, 0.0, plan, verbose=settings.verbose, what=settings.objective),
-        )
+def _train(
+    settings: StudentSettings, stack: Stack, targets: Targets, data: Rows, n_rows: int, seed: int
+) -> dict[str, Any]:
+    """Train on answers packed into columns; an epoch is as long as the table of ``n_rows``."""
+    size = settings.plan.batch_size
+    rows = StackRows(
+        data, [torch.arange(len(data.inputs))], per_epoch=math.ceil(n_rows / size) * size
+    )
+    loss = student(targets, settings.temperature)
+    plan, rate, what = settings.plan, settings.learning_rate, settings.objective
+    training = TrainingSettings(rate, 0.0, plan, verbose=settings.verbose, what=what)
+    return train_stack(stack, rows, loss, [seed], training)
 
 
 @torch.no_grad()

@@ -169,6 +169,9 @@ class Questions:
         table: An array, a frame, an Arrow table (which teachers get as a frame), or a mapping.
         preprocessor: Fitted to the same columns.
         label_columns: Columns, by name or number, that are never moved.
+
+    Attributes:
+        continuous: True for standardised columns that may be moved.
     """
 
     def __init__(
@@ -185,35 +188,22 @@ class Questions:
             if label not in self._order and not (isinstance(label, int) and names is not None):
                 raise ValueError(f"the teacher's column {label!r} is not in the table.")
         fixed = {self._order[c] if isinstance(c, int) else c for c in label_columns}
-        self._moved = {
+        moved = {
             j
-            for j, column in enumerate(preprocessor.columns_)
-            if column.is_plain
-            and self._order[j] not in fixed
-            and _holds_numbers(self.table, self._order[j])
+            for j, (column, name) in enumerate(zip(preprocessor.columns_, self._order, strict=True))
+            if column.is_plain and name not in fixed and _holds_numbers(self.table, name)
         }
+        self.continuous = [s.is_continuous and s.column in moved for s in preprocessor.source_]
 
     @property
     def inputs(self) -> NDArray[np.float64]:
         """Standardised rows of the table, as for training."""
         return self.preprocessor.within(self.preprocessor.transform(self.table))
 
-    @property
-    def continuous(self) -> list[bool]:
-        """True for standardised columns that may be moved."""
-        return [s.is_continuous and s.column in self._moved for s in self.preprocessor.source_]
-
     def draw(
         self, transfer: TransferSet, inputs: Tensor, n: int, generator: Generator
     ) -> tuple[Drawn, Any]:
-        """Draw inputs, and make the same as raw rows.
-
-        Args:
-            transfer: The transfer set.
-            inputs: Standardised rows of the table.
-            n: Number of inputs.
-            generator: Source of randomness.
-        """
+        """Draw ``n`` inputs around the standardised rows, and make the same as raw rows."""
         drawn = transfer.draw(inputs, n, generator, self.continuous)
         drawn = drawn._replace(inputs=self._with_missing(drawn, inputs))
         return drawn, self.raw(drawn)
@@ -232,15 +222,13 @@ class Questions:
     def raw(self, drawn: Drawn) -> Any:
         """Make raw rows of drawn inputs, as a table of the given kind."""
         rows = take_rows(self.table, drawn.labels.cpu().numpy()).copy()
+        is_array = isinstance(rows, np.ndarray)
         values = drawn.inputs.double().cpu().numpy()
-        for i, source in enumerate(self.preprocessor.source_):
-            if not source.is_continuous or source.column not in self._moved:
-                continue
-            column = self.preprocessor.columns_[source.column]
+        for i in np.flatnonzero(self.continuous):
+            j = self.preprocessor.source_[i].column
+            column = self.preprocessor.columns_[j]
             number = values[:, i] * column.scale + column.mean
-            place = np.s_[:, source.column]
-            if not isinstance(rows, np.ndarray):
-                place = self._order[source.column]
+            place = np.s_[:, j] if is_array else self._order[j]
             kept = np.asarray(rows[place], np.float64)
             rows[place] = np.where(np.isnan(kept), np.nan, number)
         return rows
