@@ -157,27 +157,36 @@ def train_student(
     inputs, weight = drawn.inputs[kept], problem.weight[drawn.centre[kept]]
     if problem.kind == "rows":
         weight = weight * balance(*packed[0])
-    targets, n_rows, plan = packed[-1][0], len(problem.centres), settings.plan
+    targets, columns = packed[-1]
     network = _network(settings, problem, targets)
     stack = network.build([seed], problem.centres)
+    n_rows = len(problem.centres)
     if problem.members is not None:
         start_as_average(stack, problem.members)
     else:  # begin as a Gaussian, which learns quickly where the members are
-        width = max(network.widths)
-        first_rate, rate = learning_rates(settings.learning_rate, problem.kind, width)
-        n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
-        n_rest = max(plan.epochs - n_first, 1)
-        first = replace(settings, learning_rate=first_rate, plan=replace(plan, epochs=n_first))
-        settings = replace(settings, learning_rate=rate, plan=replace(plan, epochs=n_rest))
+        first, settings = _two_parts(settings, problem.kind, max(network.widths))
         gaussian = replace(network, head="gaussian", n_members=1).build([seed], problem.centres)
-        own, columns = packed[0]
-        _train(first, gaussian, own, Rows(inputs, columns, weight), n_rows, seed)
+        data = Rows(inputs, packed[0][1], weight)
+        _train(first, gaussian, packed[0][0], data, n_rows, seed)
         start_as_members(stack, gaussian, [0])
-    record = _train(settings, stack, targets, Rows(inputs, packed[-1][1], weight), n_rows, seed)
+    record = _train(settings, stack, targets, Rows(inputs, columns, weight), n_rows, seed)
     if settings.objective == "endd":
         record["target"] = "likelihood" if settings.by_likelihood else "proxy"
     record["teacher"] = problem.teacher_record(targets.n_members)
     return Student(network, stack, record)
+
+
+def _two_parts(
+    settings: StudentSettings, kind: AnswerKind, width: int
+) -> tuple[StudentSettings, StudentSettings]:
+    """Split a training: for the Gaussian that a student begins as, and for the student."""
+    rates, plan = learning_rates(settings.learning_rate, kind, width), settings.plan
+    n_first = max(round(_FIRST_SHARE * plan.epochs), 1)
+    n_rest = max(plan.epochs - n_first, 1)
+    return (
+        replace(settings, learning_rate=rates[0], plan=replace(plan, epochs=n_first)),
+        replace(settings, learning_rate=rates[1], plan=replace(plan, epochs=n_rest)),
+    )
 
 
 def _pack(

@@ -37,10 +37,14 @@ def call(model: Any, X: Any) -> NDArray[np.float64]:
     return answer.reshape(len(answer), -1)
 
 
-def as_targets(y: Any) -> NDArray[np.float64]:
-    """Convert targets to shape ``(N, K)``."""
-    values = np.asarray(y, np.float64)
-    return values.reshape(len(values), -1)
+def _training_rows(X: Any, y: Any) -> tuple[Any, FloatArray]:
+    """Return training inputs, and as many targets ``(N, K)``."""
+    table, targets = without_arrow(X), np.asarray(y, np.float64)
+    if num_rows(table) != len(targets):
+        raise ValueError(
+            f"`X` and `y` must have as many rows; got {num_rows(table)} and {len(targets)}."
+        )
+    return table, targets.reshape(len(targets), -1)
 
 
 @contextmanager
@@ -89,16 +93,12 @@ class RegressorsTeacher(ScikitLearnTeacher):
         min_variance: float = 1e-4,
         seed: int = 0,
     ) -> None:
-        table, targets = without_arrow(X), as_targets(y)
         self._bag = None if isinstance(regressors, Sequence) else regressors
         self.members: list[Any] = list(getattr(regressors, "estimators_", regressors))
         if not self.members:
             raise TypeError("`regressors` must be a filled list of fitted regressors.")
         self.model = self.members[0] if self._bag is None else self._bag
-        if num_rows(table) != len(targets):
-            raise ValueError(
-                f"`X` and `y` must have as many rows; got {num_rows(table)} and {len(targets)}."
-            )
+        table, targets = _training_rows(X, y)
         if self._bag is None:
             predicted = self._other_folds(table, y, targets.shape, n_folds, seed)
         else:
@@ -231,7 +231,7 @@ class ForestTeacher(ScikitLearnTeacher):
         columns = getattr(model, "estimators_features_", None)
         self._columns = [None] * len(model.estimators_) if columns is None else list(columns)
         self._means = [tree.tree_.value[:, :, 0] for tree in model.estimators_]  # (nodes, K)
-        self._variances = self._from_trees() if X is None else self._from_rows(X, as_targets(y))
+        self._variances = self._from_trees() if X is None else self._from_rows(X, y)
         self._set_floor(min_variance)
 
     def gaussians(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -252,35 +252,31 @@ class ForestTeacher(ScikitLearnTeacher):
     def _from_trees(self) -> list[FloatArray]:
         """Return the variances that the trees kept; those of several targets are only averages."""
         for tree in self.model.estimators_:
+            problem = None
             if tree.criterion not in ("squared_error", "friedman_mse"):
-                raise ValueError(
-                    f'trees grown by "{tree.criterion}" keep no variances; give ForestTeacher the '
-                    "training rows `X` and `y`."
-                )
-            if tree.tree_.n_outputs > 1:
-                raise ValueError(
-                    "trees keep one variance for several targets together; give ForestTeacher the "
-                    "training rows `X` and `y`."
-                )
+                problem = f'trees grown by "{tree.criterion}" keep no variances'
+            elif tree.tree_.n_outputs > 1:
+                problem = "trees keep one variance for several targets together"
+            if problem is not None:
+                raise ValueError(f"{problem}; give ForestTeacher the training rows `X` and `y`.")
         return [tree.tree_.impurity[:, None].copy() for tree in self.model.estimators_]
 
-    def _from_rows(self, X: Any, y: FloatArray) -> list[FloatArray]:
+    def _from_rows(self, X: Any, y: Any) -> list[FloatArray]:
         """Compute the variance of all targets in a leaf, including those unseen by its tree.
 
         A leaf of one row takes the average of all leaves; others take little of it.
         """
-        if num_rows(X) != len(y):
-            raise ValueError(f"`X` and `y` must have as many rows; got {num_rows(X)} and {len(y)}.")
+        table, targets = _training_rows(X, y)
         k_dim = self._means[0].shape[1]
-        if y.shape[1] != k_dim:
-            raise ValueError(f"`y` has {y.shape[1]} columns; the forest predicts {k_dim}.")
+        if targets.shape[1] != k_dim:
+            raise ValueError(f"`y` has {targets.shape[1]} columns; the forest predicts {k_dim}.")
         variances: list[FloatArray] = []
-        for mean, leaf in zip(self._means, self._leaves(X), strict=True):
+        for mean, leaf in zip(self._means, self._leaves(table), strict=True):
             count = np.bincount(leaf, minlength=len(mean))[:, None]
             total, square = np.zeros_like(mean), np.zeros_like(mean)
-            np.add.at(total, leaf, y)
+            np.add.at(total, leaf, targets)
             average = total / np.maximum(count, 1)
-            np.add.at(square, leaf, (y - average[leaf]) ** 2)
+            np.add.at(square, leaf, (targets - average[leaf]) ** 2)
             free = np.maximum(count - 1, 0)
             pooled = square.sum(0) / max(int(free.sum()), 1)
             variances.append((square + _BORROWED * pooled) / (free + _BORROWED))

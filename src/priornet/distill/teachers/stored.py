@@ -98,7 +98,7 @@ def _cell(value: Any) -> Any:
 
 def _read_answers(path: str, frame: Any, names: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read means ``(M, N, K)``, and variances or covariances."""
-    values = {_key(name): _numbers(path, frame, name) for name in names}
+    values = {_key(name): _read_numbers(path, frame, name) for name in names}
     means = sorted(numbers for kind, *numbers in values if kind == "mean")
     if not means:
         raise TeacherError(
@@ -136,7 +136,7 @@ def _key(name: str) -> tuple[Any, ...]:
     return kind, *map(int, numbers)
 
 
-def _numbers(path: str, frame: Any, name: str) -> NDArray[Any]:
+def _read_numbers(path: str, frame: Any, name: str) -> NDArray[Any]:
     """Read a column of answers; variances must be positive."""
     try:
         values = frame[name].to_numpy(np.float64)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
@@ -64,9 +63,8 @@ class ModulesTeacher(Teacher):
                 raise TeacherError(f"the members' outputs differ in shape: {sorted(shapes)}.")
         return torch.stack(means), torch.stack(covariances)
 
-    def _members(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
-        for module in self.modules:
-            yield self._ask(module, X)
+    def _members(self, X: Any) -> Iterable[tuple[Tensor, Tensor]]:
+        return (self._ask(module, X) for module in self.modules)
 
     def answers(self, images: Tensor) -> Answers:
         """Ask every member about images, and check the answers of every pixel.
@@ -79,12 +77,16 @@ class ModulesTeacher(Teacher):
 
     def n_bytes(self) -> int | None:
         """Measure parameters and buffers."""
-        return sum(_module_bytes(module) for module in self.modules)
+        tensors = [t for m in self.modules for t in (*m.parameters(), *m.buffers())]
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     @torch.no_grad()
     def _ask(self, module: nn.Module, X: Any) -> tuple[Tensor, Tensor]:
         first = next(iter(module.parameters()), torch.zeros(()))
-        inputs = self._tensor(X)
+        if self.inputs is not None:
+            inputs = self.inputs(X if isinstance(X, Tensor) else copy_table(X))
+        else:
+            inputs = X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(float))
         # Integers are kept: embeddings take nothing else.
         keeps = self.inputs is not None and not inputs.is_floating_point()
         dtype = inputs.dtype if keeps else first.dtype
@@ -95,11 +97,6 @@ class ModulesTeacher(Teacher):
             ]
         means, covariances = zip(*pieces, strict=True)
         return torch.cat(means).double().cpu(), torch.cat(covariances).double().cpu()
-
-    def _tensor(self, X: Any) -> Tensor:
-        if self.inputs is not None:
-            return self.inputs(X if isinstance(X, Tensor) else copy_table(X))
-        return X if isinstance(X, Tensor) else torch.as_tensor(as_matrix(X).astype(np.float64))
 
     def _gaussian(self, output: Any) -> tuple[Tensor, Tensor]:
         """Take mean ``(N, *, K)`` or ``(N,)``, and covariance or variance, from an output."""
@@ -150,7 +147,7 @@ class DropoutTeacher(ModulesTeacher):
         self.n_members, self.seed = n_members, seed
         self._layers()
 
-    def _members(self, X: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    def _members(self, X: Any) -> Iterable[tuple[Tensor, Tensor]]:
         """Ask the network once for each set of masks."""
         for member in range(self.n_members):
             with ExitStack() as hooks:
@@ -214,8 +211,3 @@ def _evaluating(module: nn.Module) -> Generator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-def _module_bytes(module: nn.Module) -> int:
-    tensors = [*module.parameters(), *module.buffers()]
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
