@@ -6,11 +6,11 @@ hold no knowledge uncertainty to learn.
 
 from __future__ import annotations
 
-import io
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -62,23 +62,13 @@ class Teacher(ABC):
 
     def n_bytes(self) -> int | None:
         """Measure its size, by default pickled; None if that is not possible."""
-        counter = _Counter()
+        sizes: list[int] = []
+        counter: Any = SimpleNamespace(write=lambda data: sizes.append(memoryview(data).nbytes))
         try:
-            pickle.dump(self, counter)
+            pickle.dump(self, counter)  # which only counts: a teacher may fill the memory
         except (pickle.PicklingError, TypeError, AttributeError):
             return None
-        return counter.n_bytes
-
-
-class _Counter(io.RawIOBase):
-    """A file that only counts bytes."""
-
-    def __init__(self) -> None:
-        self.n_bytes = 0
-
-    def write(self, data: Any, /) -> int:
-        self.n_bytes += memoryview(data).nbytes
-        return memoryview(data).nbytes
+        return sum(sizes)
 
 
 class FunctionTeacher(Teacher):
@@ -233,13 +223,8 @@ def _ask_batch(teacher: Teacher, rows: Any) -> Answers:
 def checked(means: Any, covariances: Any, batch: tuple[int, ...]) -> Answers:
     """Check the answers for inputs of a batch shape: rows ``(N,)``, pixels ``(N, H, W)``.
 
-    Args:
-        means: Shape ``(M, *batch, K)``; ``(M, *batch)`` for one target.
-        covariances: Shape ``(M, *batch, K, K)``, or of variances: that of the means.
-        batch: Batch shape of the inputs.
-
-    Returns:
-        The finite answers, as one batch dimension.
+    Means ``(M, *batch, K)`` and covariances ``(M, *batch, K, K)``, or variances like the means. The
+    finite answers come back, as one batch dimension.
     """
     mean, covariance = _tensor("means", means), _tensor("covariances", covariances)
     mean, covariance = _shaped(mean, covariance, batch)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from priornet.estimators.prediction import Fitted, Prediction, RowUncertainty
+from priornet.estimators.prediction import Fitted, IntervalMethod, Prediction, RowUncertainty
 from priornet.estimators.prepared import (
     Prepared,
     check_inputs,
@@ -130,9 +130,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             loss: Training loss per row.
             what: Text beside the progress bar.
             seeds: One per network.
-            data: The rows with the columns of targets that the loss wants, if not the targets
-                alone; further rows may follow.
-            ood: Numbers of those further rows that are out-of-domain inputs, for every step.
+            data: Rows for the loss, where the table's own are not enough; others may follow them.
+            ood: Numbers of those others that are out-of-domain inputs, for every step.
         """
         train, held = validation_split(prepared.train, self.validation_fraction, seeds)
         plan = make_plan(len(train[0]), self.epochs, self.batch_size, self.patience)
@@ -164,10 +163,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     # -- predicting -------------------------------------------------------------------------------
 
     def predict_all(
-        self,
-        X: Any,
-        coverage: float = 0.9,
-        method: Literal["predictive", "conformal"] = "predictive",
+        self, X: Any, coverage: float = 0.9, method: IntervalMethod = "predictive"
     ) -> Prediction:
         """Predict rows once; every other ``predict`` method returns a part of this record.
 
@@ -194,7 +190,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self,
         X: Any,
         coverage: float = 0.9,
-        method: Literal["predictive", "conformal"] = "predictive",
+        method: IntervalMethod = "predictive",
         entropies: bool = False,
     ) -> pd.DataFrame:
         """Return the columns that ``priornet predict`` adds to a table, with the index of ``X``.
@@ -234,10 +230,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self.predict_all(X).uncertainty
 
     def predict_interval(
-        self,
-        X: Any,
-        coverage: float = 0.9,
-        method: Literal["predictive", "conformal"] = "predictive",
+        self, X: Any, coverage: float = 0.9, method: IntervalMethod = "predictive"
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds between which the target lies with a given probability.
 

@@ -93,12 +93,7 @@ class SavedConfig:
 
 
 def config_text(state: dict[str, Any], weights: bytes) -> str:
-    """Write a configuration as text with digests, so that a change of it is found.
-
-    Args:
-        state: Fields, ready for JSON.
-        weights: Content of the file of weights.
-    """
+    """Write a configuration as text, with its digest and that of the file of weights."""
     state = {"format": FORMAT, **state, _WEIGHTS_DIGEST: sha256(weights)}
     return _with_digest(json.dumps(state, indent=2, allow_nan=False))
 
@@ -109,15 +104,7 @@ def sha256(content: bytes) -> str:
 
 
 def read_config(content: bytes, path: Path) -> SavedConfig:
-    """Read a configuration.
-
-    Args:
-        content: The bytes of the file.
-        path: The file, for messages.
-
-    Raises:
-        ModelError: It is damaged, or from a newer version; the message names file and field.
-    """
+    """Read the content of a file; a :class:`ModelError` names ``path`` and the wrong field."""
     try:
         return _checked(_read_json(content, path))
     except RecursionError as error:
@@ -320,7 +307,7 @@ def _check(
         state: The object.
         hints: Hints of the known fields.
         needed: Fields that must be there.
-        unknown: The message about another field.
+        unknown: The message about an unknown field.
     """
     prefix = f"{place}." if place else ""
     unknown = unknown or f'"{place}" has a field {{}} that this version does not know.'

@@ -104,12 +104,9 @@ class Reference:
         data: FloatArray,
         unseen: NDArray[np.bool_] | Literal[False] = False,
     ) -> NDArray[np.object_]:
-        """Return ``trust``, ``noisy`` or ``unfamiliar`` for each row.
+        """Return ``trust``, ``noisy`` or ``unfamiliar`` for each row, from its two variances.
 
-        Args:
-            knowledge: Knowledge variance of the rows, ``(n,)``.
-            data: Their data variance.
-            unseen: True for rows with what training never had.
+        Rows with what training never had are ``unseen``.
         """
         unfamiliar = ~(knowledge <= self.limit) | unseen  # nan is unfamiliar
         noisy = np.sqrt(data) > NOISY * self.data

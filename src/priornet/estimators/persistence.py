@@ -57,10 +57,6 @@ def save(model: BaseRegressor, path: Path) -> None:
     """Write a fitted model; an existing one is replaced in one step, or left alone.
 
     After a kill at any moment, :func:`load` finds the old model or the new one.
-
-    Args:
-        model: Fitted.
-        path: The folder. If it exists it must be a model, or empty.
     """
     from safetensors.torch import save as to_bytes
 

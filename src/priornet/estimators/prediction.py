@@ -79,11 +79,7 @@ def added_names(
 ) -> tuple[str, ...]:
     """Return the names of the columns of :meth:`Prediction.to_frame`, in their order.
 
-    Args:
-        targets: Names of the target columns.
-        taken: Names that the table has already; where one of them is the name of an added column,
-            all added names begin with ``priornet_``.
-        entropies: Add the columns of entropies.
+    Where one of them is ``taken`` by the table, all begin with ``priornet_``.
     """
     suffixes = [""] if len(targets) == 1 else [f"_{name}" for name in targets]
     names = [f"{name}{suffix}" for suffix in suffixes for name in PER_TARGET]

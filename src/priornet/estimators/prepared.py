@@ -99,15 +99,9 @@ def prepare_for_teacher(
     columns: TargetColumns,
     known: TablePreprocessor | None = None,
 ) -> Prepared:
-    """Standardise a checked table in the units of a teacher.
+    """Standardise checked inputs in the units of a teacher, by its preprocessor if it has one.
 
-    Args:
-        model: The student.
-        table: Its inputs.
-        y: Targets for calibration; without them no row is held out.
-        sample_weight: Weight per row, or None.
-        columns: The targets of the teacher.
-        known: Preprocessing of the teacher, if it has any.
+    Targets serve calibration alone; without them no row is held out.
     """
     rng, n_rows = check_random_state(model.random_state), num_rows(table)
     values, train, held = np.zeros((n_rows, len(columns.names))), np.arange(n_rows), np.arange(0)
@@ -248,12 +242,7 @@ def check_inputs(
 
 
 def known_columns(X: Any, known: TablePreprocessor) -> Any:
-    """Return the columns of a table that training knew, in its order; others are left out.
-
-    Args:
-        X: A table, or anything else, which stays as it is.
-        known: Preprocessing of the training; it will name the columns that are missing.
-    """
+    """Return the columns of a table that training knew, in its order; arrays stay as they are."""
     names, given = known.feature_names_in_, column_names(X) if is_table(X) else None
     if names is None or given is None or given == names:
         return X

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import pad
 
 from priornet.distributions import NormalWishart
 from priornet.estimators.base_regressor import BaseRegressor
@@ -205,39 +206,29 @@ class PriorNetRegressor(BaseRegressor):
             raise ValueError(f"`warm_up` must lie in [0, 1); got {self.warm_up}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
-        train = prepared.train
-        priors = self._priors(prepared.targets[train])
-        prior = stack_priors(priors)
+        targets = prepared.targets[prepared.train]
+        priors = self._priors(targets)
         # One seed for both: they differ in their prior alone, and hold out the same rows.
         seeds = network_seeds(prepared.rng, 1) * len(priors)
         ood = self._ood_inputs(prepared)
         n_in, n_out = len(prepared.inputs), len(ood)
         # A column beside the targets is 1 for in-domain rows and 0 for out-of-domain rows.
-        inside = torch.cat(
-            [prepared.targets.new_ones(n_in, 1), prepared.targets.new_zeros(n_out, 1)]
-        )
-        blank = prepared.targets.new_zeros(n_out, prepared.targets.shape[1])
+        marked = torch.cat([prepared.targets, prepared.targets.new_ones(n_in, 1)], -1)
         data = Rows(
             torch.cat([prepared.inputs, ood]),
-            torch.cat([torch.cat([prepared.targets, blank]), inside], -1),
-            torch.cat([prepared.weight, prepared.weight.new_ones(n_out)]),
+            pad(marked, (0, 0, 0, n_out)),
+            pad(prepared.weight, (0, n_out), value=1.0),
         )
         # The goal of an in-domain row during the warm-up: all targets, counted beta times.
-        of_all = semi_informative_prior(
-            prepared.targets[train], self.beta, self.beta, self.prior_match
-        )
+        pooled = semi_informative_prior(targets, self.beta, self.beta, self.prior_match)
+        prior, ramp = stack_priors(priors), self.ood_ramp
         loss = prior_network(
-            prior,
-            self.beta,
-            self.gamma,
-            ramp=self.ood_ramp,
-            warm_up=self.warm_up,
-            pooled=of_all,
+            prior, self.beta, self.gamma, ramp=ramp, warm_up=self.warm_up, pooled=pooled
         )
         extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
         kind = "normal-wishart"
         fitted = self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
-        return fitted if len(priors) == 1 else _better(fitted, len(train))
+        return fitted if len(priors) == 1 else _better(fitted, len(targets))
 
     def _priors(self, targets: Tensor) -> list[NormalWishart]:
         """Return the prior, or the priors to choose from."""
@@ -254,11 +245,9 @@ class PriorNetRegressor(BaseRegressor):
             X_ood = check_inputs(self, self._X_ood, known=prepared.preprocessor)
             ood = torch.from_numpy(prepared.preprocessor.transform(X_ood))
             return ood.to(prepared.inputs)
-        train = prepared.train
+        inputs, weight = (part[prepared.train] for part in (prepared.inputs, prepared.weight))
         generator = FactorAnalysisGenerator(spread=self.ood_spread).fit(
-            prepared.inputs[train].cpu().numpy(),
-            prepared.preprocessor.source_,
-            prepared.weight[train].cpu().numpy(),
+            inputs.cpu().numpy(), prepared.preprocessor.source_, weight.cpu().numpy()
         )
         source = Generator().manual_seed(network_seeds(prepared.rng, 1)[0])
         return generator.sample(_N_OUT, source, dtype=torch.float64).to(prepared.inputs)
@@ -275,5 +264,4 @@ def _better(fitted: Fitted, n_rows: int) -> Fitted:
         for name, value in fitted.training.items()
     }
     training["prior_belief"] = _BELIEFS[best]
-    stack = fitted.stack.select([best])
-    return Fitted(fitted.preprocessor, fitted.targets, fitted.network, stack, training)
+    return replace(fitted, stack=fitted.stack.select([best]), training=training)

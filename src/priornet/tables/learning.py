@@ -34,7 +34,6 @@ from priornet.tables.values import (
     shown,
 )
 
-
 _NAMED = 10.0  # as CLIPPED, for a warning only
 _MOST_SHARE = 0.5  # of the variance
 _MOST_VALUES, _ROWS_PER_VALUE = 5, 100  # one value, or one in a hundred rows, at most five
