@@ -112,7 +112,7 @@ class DistillationProblem:
             drawn, raw = Drawn(self.centres, rows, rows), self._questions.table
         else:
             drawn, raw = self._questions.draw(transfer, self.centres, n, generator)
-        shift, scale = (torch.from_numpy(part) for part in self.scaling)
+        shift, scale = map(torch.from_numpy, self.scaling)
         pieces = ask(self.teacher, raw)
         return drawn, (
             Answers(piece.ensemble.affine(-shift / scale, 1 / scale), piece.kept)

@@ -1,13 +1,12 @@
 """The base of all estimators: scikit-learn's contract, training of networks, and predictions.
 
-A subclass trains its networks (:meth:`BaseRegressor._train`). Predictions, intervals, uncertainty
-and saving are written once, in terms of the belief that the networks return.
+A subclass says what its networks learn (:meth:`BaseRegressor._task`). Training, predictions and
+saving are written once, in terms of the belief that the networks return.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -46,6 +45,23 @@ from priornet.training.stack_training import (
 if TYPE_CHECKING:
     import pandas as pd
     from torch.distributions import Distribution
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the networks of a regressor learn."""
+
+    name: str
+    """Text beside the progress bar."""
+    head: HeadKind
+    loss: Loss
+    """Training loss per row."""
+    seeds: list[int]
+    """One per network."""
+    data: Rows | None = None
+    """Rows for the loss, where the table's own are not enough; others may follow them."""
+    ood: Tensor | None = None
+    """Numbers of those others that are out-of-domain inputs, for every step."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,8 +109,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     @abstractmethod
-    def _train(self, prepared: Prepared) -> Fitted:
-        """Train networks on a table."""
+    def _task(self, prepared: Prepared) -> Task:
+        """Describe what the networks learn from a table."""
 
     def check_parameters(self) -> None:
         """Refuse parameters that cannot work; :meth:`fit` does this first."""
@@ -112,43 +128,24 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         chosen_device(self.device)
 
-    def _train_networks(
-        self,
-        prepared: Prepared,
-        head: HeadKind,
-        loss: Loss,
-        what: str,
-        seeds: Sequence[int],
-        data: Rows | None = None,
-        ood: Tensor | None = None,
-    ) -> Fitted:
-        """Train a network per seed; each holds out other rows, for validation by the NLL.
-
-        Args:
-            prepared: The table.
-            head: Kind of prediction.
-            loss: Training loss per row.
-            what: Text beside the progress bar.
-            seeds: One per network.
-            data: Rows for the loss, where the table's own are not enough; others may follow them.
-            ood: Numbers of those others that are out-of-domain inputs, for every step.
-        """
-        train, held = validation_split(prepared.train, self.validation_fraction, seeds)
+    def _train(self, prepared: Prepared) -> Fitted:
+        """Train the networks; each holds out other rows, for validation by the NLL."""
+        task = self._task(prepared)
+        train, held = validation_split(prepared.train, self.validation_fraction, task.seeds)
         plan = make_plan(len(train[0]), self.epochs, self.batch_size, self.patience)
         decay = self.weight_decay
         if decay == "auto":  # as of a Gaussian prior on weights, which rows outvote
             decay = 0.2 / len(train[0])
-        network = Network(
-            prepared.inputs.shape[1], tuple(self.hidden), prepared.targets.shape[1], head
-        )
-        stack = network.build(list(seeds), prepared.inputs)
-        if data is None:
-            data = Rows(prepared.inputs, prepared.targets, prepared.weight)
-        rows = StackRows(data, train, held, None if ood is None else [ood] * len(seeds))
+        n_inputs, n_targets = prepared.inputs.shape[1], prepared.targets.shape[1]
+        network = Network(n_inputs, tuple(self.hidden), n_targets, task.head)
+        stack = network.build(task.seeds, prepared.inputs)
+        data = task.data or Rows(prepared.inputs, prepared.targets, prepared.weight)
+        ood = None if task.ood is None else [task.ood] * len(task.seeds)
         settings = TrainingSettings(
-            self.learning_rate, decay, plan, verbose=self.verbose, what=what
+            self.learning_rate, decay, plan, verbose=self.verbose, what=task.name
         )
-        training = train_stack(stack, rows, loss, seeds, settings)
+        rows = StackRows(data, train, held, ood)
+        training = train_stack(stack, rows, task.loss, task.seeds, settings)
         return Fitted(prepared.preprocessor, prepared.columns, network, stack, training)
 
     def describe_columns(self) -> tuple[ColumnSummary, ...]:

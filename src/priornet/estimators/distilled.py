@@ -165,7 +165,6 @@ class DistilledRegressor(BaseRegressor):
 
     def check_parameters(self) -> None:
         """Refuse settings that cannot work."""
-        super().check_parameters()
         for name, allowed in (
             ("objective", get_args(Objective)),
             ("target", ("auto", "proxy", "likelihood")),
@@ -194,14 +193,15 @@ class DistilledRegressor(BaseRegressor):
                 '`temperature` above 1 needs objective="endd" and target="likelihood"; got '
                 f'"{self.objective}" and "{self.target}".'
             )
+        super().check_parameters()
 
     def _find_teacher(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Prepared]:
         """Set ``teacher_``, and prepare the table; return it raw too, if the teacher reads it."""
         if self.teacher is None:
-            prepared = prepare_table(self, X, y, sample_weight)
             common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
             teacher = DeepEnsembleRegressor(self.n_members, **common)
             teacher.check_parameters()
+            prepared = prepare_table(self, X, y, sample_weight)
             self.teacher_ = teacher._fit_prepared(prepared)
             return None, prepared
         self.teacher_ = teacher = checked_teacher(self.teacher)

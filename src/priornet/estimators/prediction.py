@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -67,11 +67,10 @@ class PredictionError(ArithmeticError):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.row, self.n_wrong)
 
-
-def refuse(wrong: Tensor) -> None:
-    """Raise a :class:`PredictionError` if any row is marked, ``(N,)``."""
-    if bool(wrong.any()):
-        raise PredictionError(int(wrong.int().argmax()), int(wrong.sum()))
+    @classmethod
+    def at(cls, wrong: Tensor) -> Self:
+        """Make the error about the rows that are marked, ``(N,)``."""
+        return cls(int(wrong.int().argmax()), int(wrong.sum()))
 
 
 def added_names(
@@ -240,9 +239,10 @@ class Prediction:
         matrices = [part.reshape(len(part), -1) for part in parts]
         n_targets = len(self.targets.names)
         found: list[Any] = [matrix[:, k] for k in range(n_targets) for matrix in matrices]
+        found += self._standing
         unseen = self.unseen.columns
         unseen[~self.unseen.rows] = None
-        found += [*self._standing, unseen]
+        found.append(unseen)
         if entropies:
             found += [getattr(self.uncertainty, name) for name in ENTROPIES]
         return found
@@ -358,17 +358,16 @@ class RowUncertainty:
 
 def in_units(belief: Any, targets: TargetColumns) -> Any:
     """Move a belief about standardised targets to the units of the targets."""
-    shift, scale = (torch.from_numpy(part) for part in targets.scaling)
-    return belief.affine(shift, scale)
+    return belief.affine(*map(torch.from_numpy, targets.scaling))
 
 
 def row_variances(belief: Any) -> tuple[FloatArray, FloatArray]:
     """Compute knowledge and data variance of each row: the average over standardised targets."""
-    parts = [_diagonal(c) for c in (belief.knowledge_covariance(), belief.data_covariance())]
-    for part in parts:
-        refuse(part.isnan().any(-1))
-    knowledge, data = (part.mean(-1).numpy() for part in parts)
-    return knowledge, data
+    knowledge, data = map(_diagonal, (belief.knowledge_covariance(), belief.data_covariance()))
+    for part in (knowledge, data):
+        if bool(part.isnan().any()):
+            raise PredictionError.at(part.isnan().any(-1))
+    return knowledge.mean(-1).numpy(), data.mean(-1).numpy()
 
 
 def _quantiles(predictive: Any, coverage: float) -> tuple[Tensor, Tensor]:
@@ -418,10 +417,14 @@ class Fitted:
         Predictions that overflow are refused, as the networks give them or in units of the targets.
         """
         raw = stack_outputs(self.stack, inputs)
-        refuse(~torch.isfinite(raw).all(-1).all(0))
+        fine = torch.isfinite(raw).all(-1).all(0)
+        if not bool(fine.all()):
+            raise PredictionError.at(~fine)
         belief = joint_belief(self.stack, raw)
-        shift, scale = (torch.from_numpy(part) for part in self.targets.scaling)
-        refuse(~torch.isfinite(belief.predictive().mean * scale + shift).all(-1))
+        shift, scale = map(torch.from_numpy, self.targets.scaling)
+        fine = torch.isfinite(belief.predictive().mean * scale + shift).all(-1)
+        if not bool(fine.all()):
+            raise PredictionError.at(~fine)
         return belief
 
     def belief(self, inputs: Tensor) -> Any:

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 from priornet.distributions import NormalWishart
-from priornet.estimators.base_regressor import BaseRegressor
+from priornet.estimators.base_regressor import BaseRegressor, Task
 from priornet.estimators.prediction import Fitted
 from priornet.estimators.prepared import Prepared, check_inputs
 from priornet.priors import semi_informative_prior, stack_priors
@@ -49,9 +49,8 @@ class GaussianRegressor(BaseRegressor):
         >>> mean, std = GaussianRegressor().fit(X, X[:, 0]).predict(X, return_std=True)
     """
 
-    def _train(self, prepared: Prepared) -> Fitted:
-        seeds = network_seeds(prepared.rng, 1)
-        return self._train_networks(prepared, "gaussian", likelihood, "Gaussian", seeds)
+    def _task(self, prepared: Prepared) -> Task:
+        return Task("Gaussian", "gaussian", likelihood, network_seeds(prepared.rng, 1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -83,9 +82,8 @@ class DeepEnsembleRegressor(BaseRegressor):
                 f"{self.n_members}."
             )
 
-    def _train(self, prepared: Prepared) -> Fitted:
-        seeds = network_seeds(prepared.rng, self.n_members)
-        return self._train_networks(prepared, "gaussian", likelihood, "ensemble", seeds)
+    def _task(self, prepared: Prepared) -> Task:
+        return Task("ensemble", "gaussian", likelihood, network_seeds(prepared.rng, self.n_members))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -116,9 +114,9 @@ class EvidentialRegressor(BaseRegressor):
         if not self.coefficient >= 0:
             raise ValueError(f"`coefficient` must not be negative; got {self.coefficient}.")
 
-    def _train(self, prepared: Prepared) -> Fitted:
+    def _task(self, prepared: Prepared) -> Task:
         seeds, loss = network_seeds(prepared.rng, 1), evidential(self.coefficient)
-        return self._train_networks(prepared, "normal-wishart", loss, "evidential", seeds)
+        return Task("evidential", "normal-wishart", loss, seeds)
 
 
 _N_OUT = 10_000
@@ -206,6 +204,10 @@ class PriorNetRegressor(BaseRegressor):
             raise ValueError(f"`warm_up` must lie in [0, 1); got {self.warm_up}.")
 
     def _train(self, prepared: Prepared) -> Fitted:
+        fitted = super()._train(prepared)
+        return fitted if fitted.stack.n_networks == 1 else _better(fitted, len(prepared.train))
+
+    def _task(self, prepared: Prepared) -> Task:
         targets = prepared.targets[prepared.train]
         priors = self._priors(targets)
         # One seed for both: they differ in their prior alone, and hold out the same rows.
@@ -226,9 +228,7 @@ class PriorNetRegressor(BaseRegressor):
             prior, self.beta, self.gamma, ramp=ramp, warm_up=self.warm_up, pooled=pooled
         )
         extra = torch.arange(n_in, n_in + n_out) if self.gamma > 0 else None
-        kind = "normal-wishart"
-        fitted = self._train_networks(prepared, kind, loss, "prior net", seeds, data, extra)
-        return fitted if len(priors) == 1 else _better(fitted, len(targets))
+        return Task("prior net", "normal-wishart", loss, seeds, data, extra)
 
     def _priors(self, targets: Tensor) -> list[NormalWishart]:
         """Return the prior, or the priors to choose from."""
