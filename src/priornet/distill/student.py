@@ -32,11 +32,14 @@ _LEAST_SPREAD = 0.02  # of the average spread, in the weights of answers
 
 # The defaults depend on how the teacher's answers vary and on the rows of the table. They were
 # chosen on rows held out of the training parts of several tables, see benchmarks/README.md.
-_STEPS: dict[AnswerKind, tuple[int, int]] = {"rows": (12_000, 36_000)}
-_DEFAULT_STEPS = (12_000, 24_000)
-_INPUTS: dict[AnswerKind, tuple[int, int]] = {"rows": (20_000, 400_000)}
-_DEFAULT_INPUTS = (20_000, 200_000)
-_PIECES: dict[AnswerKind, int] = {"steps": 16}
+_LEAST_STEPS, _LEAST_INPUTS = 12_000, 20_000
+# Most steps, most inputs, how many times the teacher's width, pieces.
+_SIZES: dict[AnswerKind, tuple[int, int, float, int]] = {
+    "smooth": (24_000, 200_000, 2.0, 0),
+    "fine": (24_000, 200_000, 4.0, 0),
+    "steps": (24_000, 200_000, 2.0, 16),
+    "rows": (36_000, 400_000, 2.0, 16),
+}
 # To follow rows: up to so many of them, how many times the teacher's width, least width, pieces.
 # Larger students are not five times faster than a forest, and on few rows hardly better.
 _FOLLOWING = ((2000, 1.5, 0, 8), (20_000, 2.0, 256, 16), (math.inf, 2.0, 384, 16))
@@ -72,11 +75,10 @@ def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> Stud
         hidden: Width of the hidden layers of a teacher that is trained here.
         kind: Kind of the teacher's answers.
     """
-    least, most = _STEPS.get(kind, _DEFAULT_STEPS)
-    n_steps = min(max(5 * n_rows, least), most)
-    least, most = _INPUTS.get(kind, _DEFAULT_INPUTS)
-    n_transfer = max(min(max(64 * n_rows, least), most), n_rows)
-    times, least, n_pieces = 4.0 if kind == "fine" else 2.0, 0, _PIECES.get(kind, 0)
+    most_steps, most_inputs, times, n_pieces = _SIZES.get(kind, _SIZES["smooth"])
+    least = 0
+    n_steps = min(max(5 * n_rows, _LEAST_STEPS), most_steps)
+    n_transfer = max(min(max(64 * n_rows, _LEAST_INPUTS), most_inputs), n_rows)
     if kind == "rows":
         _, times, least, n_pieces = next(size for size in _FOLLOWING if n_rows <= size[0])
     wide = tuple(max(round(times * width), least) for width in hidden)

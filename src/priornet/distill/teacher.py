@@ -152,16 +152,11 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
         at_once: Rows per piece.
     """
     n_rows, n_failed, agree = num_rows(X), 0, True
-    first: tuple[int, int] | None = None
+    first: GaussianEnsemble | None = None
     for rows in iterate_batches(X, at_once):
         answers = _ask_batch(teacher, rows)
-        m, k = shape = answers.ensemble.n_members, answers.ensemble.k_dim
-        first = first or shape
-        if shape != first:
-            raise TeacherError(
-                f"the teacher answered with {first[0]} member{'s' * (first[0] > 1)} and {first[1]} "
-                f"target{'s' * (first[1] > 1)}, then with {m} and {k}."
-            )
+        first = first or answers.ensemble
+        _check_constant(first, answers.ensemble)
         n_failed += int((~answers.kept).sum())
         # One input is no reason to stop, however few there are, unless it is all of them.
         if n_failed == n_rows or n_failed > max(_MOST_FAILED * n_rows, 1):
@@ -183,6 +178,16 @@ def ask(teacher: Teacher, X: Any, *, at_once: int = _ASKED_AT_ONCE) -> Iterator[
             "the teacher's members agree at every input: knowledge uncertainty is zero, and the "
             "student's evidence stops at its upper bound.",
             AgreementWarning,
+        )
+
+
+def _check_constant(first: GaussianEnsemble, now: GaussianEnsemble) -> None:
+    """Refuse answers of another number of members or targets than the first ones."""
+    (m, k), (n, j) = ((one.n_members, one.k_dim) for one in (first, now))
+    if (m, k) != (n, j):
+        raise TeacherError(
+            f"the teacher answered with {m} member{'s' * (m > 1)} and {k} target{'s' * (k > 1)}, "
+            f"then with {n} and {j}."
         )
 
 

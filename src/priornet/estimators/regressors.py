@@ -254,7 +254,7 @@ class PriorNetRegressor(BaseRegressor):
 
 
 def _better(fitted: Fitted, n_rows: int) -> Fitted:
-    """Choose the first of two networks, unless the other is better beyond validation noise."""
+    """Choose the first of two networks, unless the other is better by more than noise."""
     found = fitted.training["validation_loss"] or (0.0, 0.0)
     first, other = (math.inf if math.isnan(loss) else loss for loss in found)  # diverged
     n_held = max(n_rows - fitted.training["n_rows"], 1)
