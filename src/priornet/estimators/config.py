@@ -94,13 +94,8 @@ class SavedConfig:
 
 def config_text(state: dict[str, Any], weights: bytes) -> str:
     """Write a configuration as text, with its digest and that of the file of weights."""
-    state = {"format": FORMAT, **state, _WEIGHTS_DIGEST: sha256(weights)}
+    state = {"format": FORMAT, **state, _WEIGHTS_DIGEST: hashlib.sha256(weights).hexdigest()}
     return _with_digest(json.dumps(state, indent=2, allow_nan=False))
-
-
-def sha256(content: bytes) -> str:
-    """Compute the digest of a file's bytes, as text."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def read_config(content: bytes, path: Path) -> SavedConfig:
@@ -153,8 +148,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _with_digest(text: str) -> str:
     """Add a last field with the digest of the text."""
-    head = text.removesuffix("\n}")
-    return f'{head},\n  "{_DIGEST}": "{sha256(text.encode())}"\n}}'
+    head, digest = text.removesuffix("\n}"), hashlib.sha256(text.encode()).hexdigest()
+    return f'{head},\n  "{_DIGEST}": "{digest}"\n}}'
 
 
 def _has_own_digest(text: str) -> bool:

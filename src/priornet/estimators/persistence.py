@@ -7,6 +7,7 @@ model from an unknown source is safe.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -29,7 +30,6 @@ from priornet.estimators.config import (
     SavedConfig,
     config_text,
     read_config,
-    sha256,
 )
 from priornet.estimators.held_out import Reference
 from priornet.estimators.prediction import Fitted, in_units
@@ -210,7 +210,8 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
         raise ModelError(f"no model at {folder}: {missing} is missing.") from error
     except IsADirectoryError as error:
         raise ModelError(f"no model at {folder}: {error.filename} is a folder.") from error
-    if config.weights_digest is not None and sha256(weights) != config.weights_digest:
+    digest = hashlib.sha256(weights).hexdigest()
+    if config.weights_digest is not None and digest != config.weights_digest:
         raise ModelError(
             f"{folder / WEIGHTS} is not what was saved with {CONFIG}: it is damaged, truncated or "
             f"of another model; {_WAY_OUT}."

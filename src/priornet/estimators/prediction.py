@@ -302,7 +302,7 @@ class Prediction:
 
     def _deviation(self, covariance: Tensor) -> FloatArray:
         scale = torch.from_numpy(self.targets.scaling.scale)
-        return self._shaped(_diagonal(covariance).sqrt() * scale)
+        return self._shaped(covariance.diagonal(dim1=-2, dim2=-1).sqrt() * scale)
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,8 @@ def in_units(belief: Any, targets: TargetColumns) -> Any:
 
 def row_variances(belief: Any) -> tuple[FloatArray, FloatArray]:
     """Compute knowledge and data variance of each row: the average over standardised targets."""
-    knowledge, data = map(_diagonal, (belief.knowledge_covariance(), belief.data_covariance()))
+    knowledge = belief.knowledge_covariance().diagonal(dim1=-2, dim2=-1)
+    data = belief.data_covariance().diagonal(dim1=-2, dim2=-1)
     for part in (knowledge, data):
         if bool(part.isnan().any()):
             raise PredictionError.at(part.isnan().any(-1))
@@ -378,10 +379,6 @@ def _quantiles(predictive: Any, coverage: float) -> tuple[Tensor, Tensor]:
     if isinstance(marginals, (Normal, StudentT)):  # symmetric: half the work
         return 2 * marginals.loc - upper, upper
     return marginals.icdf(edges[0].expand(shape)), upper
-
-
-def _diagonal(covariance: Tensor) -> Tensor:
-    return covariance.diagonal(dim1=-2, dim2=-1)
 
 
 @dataclass
@@ -403,13 +400,10 @@ class Fitted:
         """Learn the width of intervals from held-out rows, and the uncertainty of ordinary rows."""
         belief = self.standard_belief(inputs[held])
         ordinary = belief if len(held) >= _FEW_HELD else self.standard_belief(inputs)
+        predictive, known = belief.predictive(), targets[held].double().cpu().numpy()
+        mean, std = predictive.mean.numpy(), predictive.variance.sqrt().numpy()
         self.reference = Reference.of(*row_variances(ordinary))
-        predictive = belief.predictive()
-        self.calibration_scores = conformal_scores(
-            targets[held].double().cpu().numpy(),
-            predictive.mean.numpy(),
-            predictive.variance.sqrt().numpy(),
-        )
+        self.calibration_scores = conformal_scores(known, mean, std)
 
     def standard_belief(self, inputs: Tensor) -> Any:
         """Return the belief about standardised targets at preprocessed inputs, in float64.

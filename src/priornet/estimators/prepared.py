@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,15 +172,11 @@ def _standardised(
             "can be trusted, and it calls every row unfamiliar.",
             TableWarning,
         )
+    tensor = partial(torch.as_tensor, dtype=dtype, device=chosen_device(model.device))
     train, held = split
     inputs = preprocessor.transform(table)
     inputs[train] = preprocessor.within(inputs[train])
-    device = chosen_device(model.device)
     shift, scale = columns.scaling
-
-    def tensor(array: FloatArray) -> Tensor:
-        return torch.as_tensor(array, dtype=dtype, device=device)
-
     return Prepared(
         preprocessor,
         columns,
