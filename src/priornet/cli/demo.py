@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from priornet.demo import Study
 
-__all__ = ["Preset", "demo"]
 
 _FILES = {
     "synthetic.json": RESULTS,

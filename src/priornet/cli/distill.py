@@ -24,7 +24,6 @@ from priornet.methods import Objective as Student
 if TYPE_CHECKING:
     from priornet.distill import Faithfulness
 
-__all__ = ["distill"]
 
 _ANSWERS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 

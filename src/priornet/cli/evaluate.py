@@ -20,8 +20,6 @@ from priornet.cli.outputs import REPORT, check_outputs
 from priornet.cli.terminal import print_evaluation, print_lines
 from priornet.messages import called, counted
 
-__all__ = ["evaluate"]
-
 
 def evaluate(
     model: ModelPath,

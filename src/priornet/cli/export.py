@@ -23,8 +23,6 @@ from priornet.cli.inputs import (
 from priornet.cli.outputs import ONNX, PROGRAM, check_outputs, still_written
 from priornet.messages import InputError
 
-__all__ = ["export"]
-
 _OnnxFile = Annotated[Path | None, typer.Option(help="ONNX file to write.")]
 _TorchFile = Annotated[Path | None, typer.Option(help="torch.export file (.pt2) to write.")]
 _Coverage = Annotated[float, typer.Option(help="Coverage of the intervals.")]

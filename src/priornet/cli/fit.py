@@ -18,7 +18,6 @@ from priornet.methods import method_named
 if TYPE_CHECKING:
     from priornet.estimators import BaseRegressor
 
-__all__ = ["fit"]
 
 _DEFAULT = Method("endd")
 

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from priornet.evaluation import Evaluation
     from priornet.tables.column_summaries import ColumnSummary
 
-__all__ = [
-    "coloured",
-    "method_table",
-    "print_evaluation",
-    "print_lines",
-    "progress",
-    "say_columns",
-    "unseen_rows",
-]
 
 _MOST_NOTES = 20  # about columns
 

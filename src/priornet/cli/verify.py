@@ -12,8 +12,6 @@ import typer
 from priornet.cli.inputs import AsJson, ModelOrWeights, is_network, load_model, load_network
 from priornet.messages import InputError, blamed_on, counted
 
-__all__ = ["verify"]
-
 
 def verify(
     model: ModelOrWeights,

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from priornet.tables.encoding import RawColumn
 
-__all__ = ["FileDistillation", "distil_file"]
 
 _FEWEST = 20  # held-out rows; with fewer the comparison is made on all
 _SHOWN = 12  # columns that a sentence names

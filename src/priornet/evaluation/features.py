@@ -13,8 +13,6 @@ from priornet.tables.encoding import RawColumn
 from priornet.tables.raw import read_table
 from priornet.tables.values import Numbers, Table, as_moments, parse_labels
 
-__all__ = ["Feature", "Panel", "features_of", "panels"]
-
 FloatArray = NDArray[np.float64]
 
 MAX_PANELS = 24

@@ -18,8 +18,6 @@ from priornet.tables.learning import target_notes
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.read import Labelled, located, read_features, read_labelled
 
-__all__ = ["FileEvaluation", "FileFit", "evaluate_file", "fit_file"]
-
 _FEWEST = 5  # held-out rows; scores of fewer mean nothing
 
 Tell = Callable[[Sequence[ColumnSummary], Sequence[str]], object]

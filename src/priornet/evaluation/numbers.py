@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["json_list", "json_number", "shown_date", "shown_number", "shown_share"]
-
 NOTHING = "\u2013"  # a dash
 _DIGITS = 7  # significant digits of an array in a page: more than any screen shows
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from priornet.evaluation.features import Feature
 from priornet.evaluation.numbers import shown_date, shown_number
 
-__all__ = ["UntrustedRow", "least_trusted"]
-
 FloatArray = NDArray[np.float64]
 
 _RANK = {"unfamiliar": 0, "noisy": 1, "trust": 2}

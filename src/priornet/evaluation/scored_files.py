@@ -25,7 +25,6 @@ from priornet.training.device import at_most, available_cores
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["score_file"]
 
 Result = TypeVar("Result")
 Progress = Callable[[int, int | None], None]

@@ -14,8 +14,6 @@ from priornet.report.charts import error_axis, rejection_lines
 from priornet.report.page import Cell, cell, chart_box, page, table, tag, write_page
 from priornet.report.traces import Chart, chart, line, share_axis, text
 
-__all__ = ["Figure", "render_comparison", "write_comparison"]
-
 
 class Figure(NamedTuple):
     """A picture to show beside the models: PNG bytes, a heading and one sentence."""

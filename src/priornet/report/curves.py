@@ -19,8 +19,6 @@ from matplotlib.patches import Patch
 from priornet.methods import COLOURS, LABELS, TRUTH
 from priornet.report.figures import TEXT, tidy
 
-__all__ = ["PARTS", "Part", "add_key", "draw", "plot_data", "plot_prediction", "plot_uncertainty"]
-
 Part = Literal["total", "data", "knowledge"]
 PARTS: tuple[Part, ...] = ("total", "data", "knowledge")
 _SHOWN_POINTS = 500

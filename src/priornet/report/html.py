@@ -13,8 +13,6 @@ from priornet.report.page import chart_box, page, tag, write_page
 from priornet.report.tables import row_table
 from priornet.report.traces import Chart
 
-__all__ = ["render_report", "write_report"]
-
 _MEANING = {
     "total": "Everything the model is unsure about.",
     "data": "Noise in the targets: more rows would not remove it.",

@@ -20,8 +20,6 @@ from priornet._version import __version__
 from priornet.report.traces import Chart
 from priornet.writing import write_bytes
 
-__all__ = ["Cell", "cell", "chart_box", "facts", "page", "table", "tag", "write_page"]
-
 Cell = tuple[str, str]
 """Content of a table cell, safe already, and attributes."""
 

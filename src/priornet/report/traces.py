@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from priornet.evaluation.numbers import json_list, shown_date, shown_number
 
-__all__ = ["Chart", "chart", "dates", "line", "log_ticks", "share_axis", "text", "translucent"]
-
 Chart = dict[str, Any]
 """``data`` and ``layout``, as Plotly takes them."""
 
