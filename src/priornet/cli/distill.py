@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -14,16 +15,24 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from priornet.cli.inputs import LARGEST_SEED, AsJson, Quiet, check_stdin, load_model
+from priornet.cli.inputs import (
+    AsJson,
+    Epochs,
+    Holdout,
+    Ignore,
+    Quiet,
+    Seed,
+    check_stdin,
+    load_model,
+)
 from priornet.cli.outputs import check_model_folder
-from priornet.cli.terminal import print_lines, say_columns
+from priornet.cli.terminal import print_lines, print_table, say_columns, score
 from priornet.messages import InputError, blamed_on, called, counted, one_line
 from priornet.methods import METHODS
 from priornet.methods import Objective as Student
 
 if TYPE_CHECKING:
     from priornet.distill import Faithfulness
-
 
 _ANSWERS = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -39,47 +48,46 @@ class Objective(StrEnum):
 
 _DEFAULT = Objective("endd")
 
+_Teacher = Annotated[
+    str,
+    typer.Option(
+        help="Folder of an ensemble that `priornet fit` wrote; module:object, a fitted model, "
+        "a function of a table, or a function without arguments that makes one; or a Parquet "
+        "or CSV file of inputs with columns mean_0, variance_0, mean_1, ..."
+    ),
+]
+_Out = Annotated[Path, typer.Option(help="Folder for the student.")]
+_Data = Annotated[
+    str | None,
+    typer.Option(help="CSV or Parquet file of inputs; a file of answers has its own."),
+]
+_Targets = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of known targets, to score both against; may repeat."),
+]
+_Unlabelled = Annotated[
+    str | None, typer.Option(help="More inputs, around which the teacher is asked too.")
+]
+_Objective = Annotated[
+    Objective,
+    typer.Option(
+        help="endd: a prior network, which keeps total, data and knowledge uncertainty. "
+        "end: one Gaussian. md-end: a Gaussian per member."
+    ),
+]
+
 
 def distill(
-    teacher: Annotated[
-        str,
-        typer.Option(
-            help="Folder of an ensemble that `priornet fit` wrote; module:object, a fitted model, "
-            "a function of a table, or a function without arguments that makes one; or a Parquet "
-            "or CSV file of inputs with columns mean_0, variance_0, mean_1, ..."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for the student.")],
-    data: Annotated[
-        str | None,
-        typer.Option(help="CSV or Parquet file of inputs; a file of answers has its own."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of known targets, to score both against; may repeat."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out, such as an id; may repeat.")
-    ] = None,
-    unlabelled: Annotated[
-        str | None, typer.Option(help="More inputs, around which the teacher is asked too.")
-    ] = None,
-    objective: Annotated[
-        Objective,
-        typer.Option(
-            help="endd: a prior network, which keeps total, data and knowledge uncertainty. "
-            "end: one Gaussian. md-end: a Gaussian per member."
-        ),
-    ] = _DEFAULT,
-    holdout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of rows kept for the comparison; 0: none.")
-    ] = 0.15,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the split and of the training.")
-    ] = 0,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
-    ] = None,
+    teacher: _Teacher,
+    out: _Out,
+    data: _Data = None,
+    target: _Targets = None,
+    ignore: Ignore = None,
+    unlabelled: _Unlabelled = None,
+    objective: _Objective = _DEFAULT,
+    holdout: Holdout = 0.15,
+    seed: Seed = 0,
+    epochs: Epochs = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -97,37 +105,27 @@ def distill(
     found_teacher = _find_teacher(teacher, {*(target or ()), *(ignore or ())})
     if data is None and not isinstance(found_teacher, StoredTeacher):
         raise InputError("--data is missing: name a table of inputs to ask the teacher about.")
-    source = called(data or teacher)
-    student = DistilledRegressor(
-        found_teacher,
-        cast(Student, objective.value),
-        student_epochs=epochs or "auto",
-        random_state=seed,
-        verbose=not quiet,
-    )
+    source, kind = data or teacher, cast(Student, objective.value)
+    settings: Any = {"student_epochs": epochs or "auto", "random_state": seed, "verbose": not quiet}
+    student = DistilledRegressor(found_teacher, kind, **settings)
+    rows: Any = {"ignore": ignore or (), "unlabelled": unlabelled, "holdout": holdout, "seed": seed}
+    tell = partial(say_columns, called(source), quiet=quiet)
     try:
-        found = distil_file(
-            student,
-            data or teacher,
-            target or (),
-            out,
-            ignore=ignore or (),
-            unlabelled=unlabelled,
-            holdout=holdout,
-            seed=seed,
-            tell=partial(say_columns, source, quiet=quiet),
-        )
+        found = distil_file(student, source, target or (), out, **rows, tell=tell)
     except TeacherError as error:
         raise InputError(f'--teacher "{teacher}": {one_line(error)}') from error
     for problem in found.problems:
         typer.echo(f"Warning: {problem}", err=True)
     if not quiet:
-        typer.echo(f"{source}: {counted(found.rows.labelled.n_read)} read.", err=True)
+        typer.echo(f"{called(source)}: {counted(found.rows.labelled.n_read)} read.", err=True)
     if as_json:
         given = {"student": str(out), "teacher": teacher, "objective": str(objective)}
         typer.echo(json.dumps({**given, "seed": seed, **found.to_json()}))
         return
-    _print_comparison(found.faithfulness)
+    compared = found.faithfulness
+    title = f"The student on {compared.inside.n_rows} rows"
+    title += "" if compared.outside is None else ", and on as many out-of-domain rows"
+    print_table(title, ("student", "teacher", "meaning"), _comparison_rows(compared))
     print_lines([*found.notes, f"Student: {out}"])
 
 
@@ -173,46 +171,21 @@ def _import_teacher(name: str) -> Any:
         sys.path.remove(os.getcwd())
 
 
-def _print_comparison(found: Faithfulness) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    title = f"The student on {found.inside.n_rows} rows, and on as many out-of-domain rows"
-    if found.outside is None:
-        title = f"The student on {found.inside.n_rows} rows"
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    for header in ("", "student", "teacher", "meaning"):
-        table.add_column(header, justify="left" if header in ("", "meaning") else "right")
-    for row in _comparison_rows(found):
-        table.add_row(*row)
-    Console().print(table)
-
-
-def _comparison_rows(found: Faithfulness) -> list[tuple[str, str, str, str]]:
+def _comparison_rows(found: Faithfulness) -> Iterator[tuple[str, str, str, str]]:
     inside, everywhere = found.inside, found.everywhere
-    rows = [
-        ("R2", _number(inside.r2), "1", "of the student's mean, against the teacher's"),
-        ("rank, total", _number(everywhere.rank_total), "1", "correlation of total uncertainty"),
-        ("rank, knowledge", _number(everywhere.rank_knowledge), "1", "of knowledge uncertainty"),
-        (
-            "NLL",
-            _number(inside.nll),
-            _number(inside.nll_teacher),
-            "on targets drawn from the teacher",
-        ),
-    ]
+    yield "R2", score(inside.r2), "1", "of the student's mean, against the teacher's"
+    yield "rank, total", score(everywhere.rank_total), "1", "correlation of total uncertainty"
+    yield "rank, knowledge", score(everywhere.rank_knowledge), "1", "of knowledge uncertainty"
+    yield "NLL", score(inside.nll), score(inside.nll_teacher), "on targets drawn from the teacher"
     if found.truth is not None:
         own, other = found.truth["student"], found.truth["teacher"]
         for name, words in (("rmse", "error in target units"), ("nll", "on the true targets")):
-            title = f"true {name.upper()}"
-            rows.append((title, _number(own[name]), _number(other[name]), words))
-    size = "-" if found.bytes_teacher is None else _number(found.bytes_teacher / 1000)
-    rows.append(("kB", _number(found.bytes_student / 1000), size, _size(found.times_smaller)))
+            yield f"true {name.upper()}", score(own[name]), score(other[name]), words
+    size = "-" if found.bytes_teacher is None else score(found.bytes_teacher / 1000)
+    yield "kB", score(found.bytes_student / 1000), size, _size(found.times_smaller)
     speeds = (found.rows_per_second_student, found.rows_per_second_teacher)
     faster = f"here; {found.times_faster:.3g} times the teacher's"
-    rows.append(("rows per second", _number(speeds[0]), _number(speeds[1]), faster))
-    return rows
+    yield "rows per second", score(speeds[0]), score(speeds[1]), faster
 
 
 def _size(smaller: float | None) -> str:
@@ -220,9 +193,3 @@ def _size(smaller: float | None) -> str:
         return "size"
     part = f"1/{smaller:.3g} of" if smaller > 1 else f"{1 / smaller:.3g} times"
     return f"size; {part} the teacher's"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"

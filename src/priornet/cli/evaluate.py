@@ -10,6 +10,7 @@ import typer
 
 from priornet.cli.inputs import (
     AsJson,
+    Coverage,
     ModelPath,
     Overwrite,
     check_coverage,
@@ -25,10 +26,10 @@ def evaluate(
     model: ModelPath,
     data: Annotated[str, typer.Argument(help='CSV or Parquet with targets; "-" reads stdin.')],
     ood: Annotated[
-        str | None, typer.Option(help="Rows from elsewhere, which uncertainty should tell apart.")
+        str | None, typer.Option(help="Out-of-domain rows, which uncertainty should tell apart.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report there.")] = None,
-    coverage: Annotated[float, typer.Option(help="Coverage of the intervals shown.")] = 0.9,
+    coverage: Coverage = 0.9,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from priornet.cli.inputs import (
     AsJson,
+    Coverage,
     Interval,
     IntervalMethod,
     ModelOrWeights,
@@ -25,7 +26,6 @@ from priornet.messages import InputError
 
 _OnnxFile = Annotated[Path | None, typer.Option(help="ONNX file to write.")]
 _TorchFile = Annotated[Path | None, typer.Option(help="torch.export file (.pt2) to write.")]
-_Coverage = Annotated[float, typer.Option(help="Coverage of the intervals.")]
 _Opset = Annotated[int, typer.Option(help="Version of the ONNX operators, 18 or newer.")]
 _Size = Annotated[
     str | None,
@@ -47,7 +47,7 @@ def export(
     model: ModelOrWeights,
     onnx: _OnnxFile = None,
     torch_export: _TorchFile = None,
-    coverage: _Coverage = 0.9,
+    coverage: Coverage = 0.9,
     interval: IntervalMethod = Interval.PREDICTIVE,
     opset: _Opset = 18,
     size: _Size = None,
@@ -84,7 +84,7 @@ def export(
 
 def _sentences(summary: dict[str, Any]) -> list[str]:
     def listed(value: Any) -> str:
-        return value if isinstance(value, str) else ", ".join(str(one) for one in value)
+        return value if isinstance(value, str) else ", ".join(map(str, value))
 
     return [f"{word}: {listed(summary[key])}" for key, word in _SENTENCES.items() if key in summary]
 

@@ -29,13 +29,30 @@ class Method(StrEnum):
 
 
 class Interval(StrEnum):
-    """Where intervals come from."""
+    """Sources of intervals."""
 
     PREDICTIVE = "predictive"
     CONFORMAL = "conformal"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON, not as a table.")]
+Coverage = Annotated[float, typer.Option(help="Coverage of the intervals.")]
+Epochs = Annotated[
+    int | None, typer.Option(min=1, help="Passes over the rows; by default as many as pay.")
+]
+Holdout = Annotated[
+    float, typer.Option(min=0, max=0.9, help="Share of rows kept for the evaluation; 0: none.")
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(help="Column to leave out, such as an id; may repeat.")
+]
+IntervalMethod = Annotated[
+    Interval,
+    typer.Option(
+        "--interval",
+        help="Intervals from the model's own quantiles, or widened to what held-out rows needed.",
+    ),
+]
 ModelOrWeights = Annotated[
     Path, typer.Argument(help="Folder that `priornet fit` wrote, or weights of a depth network.")
 ]
@@ -44,12 +61,8 @@ Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace files, too, that priornet did not make.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show results and warnings only.")]
-IntervalMethod = Annotated[
-    Interval,
-    typer.Option(
-        "--interval",
-        help="Intervals from the model's own quantiles, or widened to what held-out rows needed.",
-    ),
+Seed = Annotated[
+    int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the split and of the training.")
 ]
 
 
@@ -65,16 +78,8 @@ def check_stdin(*paths: str | None) -> None:
         raise InputError("standard input is named twice; name a file in one of its places.")
 
 
-def model_columns(model: Any) -> list[str]:
-    """Names of the columns that a model reads."""
-    names = model.fitted_.preprocessor.feature_names_in_
-    if names is None:
-        raise InputError("the model was trained on an array, whose columns have no names.")
-    return list(names)
-
-
 def load_model(path: Path) -> Any:
-    """A model from its folder; what there is to say about that goes to standard error."""
+    """Load a model from its folder; its warnings go to standard error."""
     from priornet.writing import found_folder
 
     if not found_folder(path).is_dir():

@@ -34,17 +34,14 @@ _MAPS = ["depth.npy", "lower.npy", "upper.npy", "total.npy"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What an option writes.
-
-    Attributes:
-        called: A noun, as in "the report that is there".
-        endings: Of its name; the endings of other kinds are refused.
-        knows: Whether a file is of this kind and of our making; may raise what readers raise.
-    """
+    """A kind of file that an option writes."""
 
     called: str
+    """A noun, as in "the report that is there"."""
     endings: tuple[str, ...]
+    """Endings of its name; those of other kinds are refused."""
     knows: Callable[[Path], bool]
+    """Tells a file of this kind and of priornet's making; may raise what readers raise."""
 
     def is_own(self, path: Path) -> bool:
         """Tell whether priornet made what is there; a damaged file is not known."""
@@ -59,29 +56,13 @@ def _start(path: Path) -> bytes:
         return file.read(_START)
 
 
-def _is_model(path: Path) -> bool:
-    if not (path / "config.json").is_file():
-        return False  # without the seconds that torch takes
-    from priornet.estimators.persistence import is_model
-
-    return is_model(path)
-
-
-def _is_report(path: Path) -> bool:
-    return b'<meta name="generator" content="priornet ' in _start(path)
-
-
-def _is_onnx(path: Path) -> bool:
-    return b"\x12\x08priornet\x1a" in _start(path)[:64]  # the field `producer_name`
-
-
-def _is_program(path: Path) -> bool:
+def _members(path: Path) -> list[str]:
     with zipfile.ZipFile(path) as file:
-        return any(name.endswith("extra/priornet.json") for name in file.namelist())
+        return file.namelist()
 
 
 def _columns(path: Path) -> list[str]:
-    """Names of the columns of a table, as its first line or its schema has them."""
+    """Read the names of the columns of a table from its first line or its schema."""
     name = path.name.lower()
     if name.endswith((".parquet", ".pq")):
         import pyarrow.parquet as pq
@@ -93,19 +74,18 @@ def _columns(path: Path) -> list[str]:
         return next(csv.reader(text, delimiter="\t" if plain.endswith(".tsv") else ","), [])
 
 
+def _is_model(path: Path) -> bool:
+    if not (path / "config.json").is_file():
+        return False  # without the seconds that torch takes
+    from priornet.estimators.persistence import is_model
+
+    return is_model(path)
+
+
 def _is_predictions(path: Path) -> bool:
     from priornet.estimators.prediction import is_scored
 
     return is_scored(_columns(path))
-
-
-def _is_image_table(path: Path) -> bool:
-    return _columns(path)[:5] == ["image", "depth", "total", "data", "knowledge"]
-
-
-def _is_maps(path: Path) -> bool:
-    with zipfile.ZipFile(path) as file:
-        return file.namelist()[: len(_MAPS)] == _MAPS
 
 
 def _is_results(path: Path) -> bool:
@@ -122,28 +102,39 @@ def _is_figure(path: Path) -> bool:
     return b"tEXtSource\x00priornet" in start or b"<dc:source>priornet</dc:source>" in start
 
 
-def _is_page(path: Path) -> bool:
-    return b"by `priornet reproduce\npage`: do not edit it" in _start(path)
-
-
 _TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq")
 
 MODEL = Kind("model", (".safetensors",), _is_model)
-REPORT = Kind("report", (".html", ".htm"), _is_report)
-ONNX = Kind("ONNX file", (".onnx",), _is_onnx)
-PROGRAM = Kind("exported program", (".pt2",), _is_program)
+REPORT = Kind(
+    "report",
+    (".html", ".htm"),
+    lambda path: b'<meta name="generator" content="priornet ' in _start(path),
+)
+ONNX = Kind(  # the field `producer_name`
+    "ONNX file", (".onnx",), lambda path: b"\x12\x08priornet\x1a" in _start(path)[:64]
+)
+PROGRAM = Kind(
+    "exported program",
+    (".pt2",),
+    lambda path: any(name.endswith("extra/priornet.json") for name in _members(path)),
+)
 PREDICTIONS = Kind("table of predictions", _TABLES, _is_predictions)
-IMAGE_TABLE = Kind("table of images", _TABLES, _is_image_table)
-MAPS = Kind("file of maps", (".npz",), _is_maps)
+IMAGE_TABLE = Kind(
+    "table of images",
+    _TABLES,
+    lambda path: _columns(path)[:5] == ["image", "depth", "total", "data", "knowledge"],
+)
+MAPS = Kind("file of maps", (".npz",), lambda path: _members(path)[: len(_MAPS)] == _MAPS)
 RESULTS = Kind("results file", (".json",), _is_results)
 FIGURE = Kind("figure", (".png", ".svg"), _is_figure)
-PAGE = Kind("page", (".md",), _is_page)
+PAGE = Kind(
+    "page", (".md",), lambda path: b"by `priornet reproduce\npage`: do not edit it" in _start(path)
+)
+_KINDS = (MODEL, REPORT, ONNX, PROGRAM, PREDICTIONS, IMAGE_TABLE, MAPS, RESULTS, FIGURE, PAGE)
 
 
 _NAMED = 3  # files that are named one by one
-_ENDINGS = {
-    ending for kind in list(vars().values()) if isinstance(kind, Kind) for ending in kind.endings
-}
+_ENDINGS = {ending for kind in _KINDS for ending in kind.endings}
 
 Inputs = Iterable[str | Path | None]
 

@@ -6,7 +6,7 @@ Of a depth network: photographs in, maps out.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,11 +15,13 @@ import typer
 
 from priornet.cli.inputs import (
     AsJson,
+    Coverage,
     Interval,
     IntervalMethod,
     ModelOrWeights,
     Overwrite,
     Quiet,
+    check_coverage,
     check_interval,
     is_network,
     load_model,
@@ -40,32 +42,55 @@ from priornet.messages import InputError, blamed_on, counted
 if TYPE_CHECKING:
     from priornet.depth import DepthImages
 
+_ENOUGH = 100  # familiar images, for a share of one in a hundred
+
+_Data = Annotated[
+    str,
+    typer.Argument(
+        help='CSV or Parquet file; "-" reads CSV from stdin. A photograph or a folder of '
+        "photographs for a depth network."
+    ),
+]
+_Out = Annotated[
+    str,
+    typer.Option(
+        help='CSV or Parquet file to write; "-" writes CSV to stdout. A folder for maps of '
+        "photographs."
+    ),
+]
+_Entropies = Annotated[
+    bool, typer.Option("--entropies", help="Add the uncertainties as entropies, in nats.")
+]
+_Familiar = Annotated[
+    Path | None,
+    typer.Option(help="Images that a depth network knows, to tell out-of-domain ones by."),
+]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of the command."""
+
+    model: Path
+    data: str
+    out: str
+    coverage: float
+    interval: Interval
+    entropies: bool
+    familiar: Path | None
+    overwrite: bool
+    as_json: bool
+    quiet: bool
+
 
 def predict(
     model: ModelOrWeights,
-    data: Annotated[
-        str,
-        typer.Argument(
-            help='CSV or Parquet file; "-" reads CSV from stdin. A photograph or a folder of '
-            "photographs for a depth network."
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Option(
-            help='CSV or Parquet file to write; "-" writes CSV to stdout. A folder for maps of '
-            "photographs."
-        ),
-    ] = "-",
-    coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.9,
+    data: _Data,
+    out: _Out = "-",
+    coverage: Coverage = 0.9,
     interval: IntervalMethod = Interval.PREDICTIVE,
-    entropies: Annotated[
-        bool, typer.Option("--entropies", help="Add the uncertainties as entropies, in nats.")
-    ] = False,
-    familiar: Annotated[
-        Path | None,
-        typer.Option(help="Images that a depth network knows, to tell out-of-domain ones by."),
-    ] = None,
+    entropies: _Entropies = False,
+    familiar: _Familiar = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -95,75 +120,51 @@ def predict(
       its information beside that of the images given there (if you can, some it has not learnt);
     - first.png and first.svg: the first photographs with their maps.
     """
-    if is_network(model):
-        _predict_photographs(
-            PhotoRequest(model, data, Path(out), familiar, coverage, overwrite),
-            interval,
-            entropies,
-            as_json,
-            quiet,
-        )
-        return
-    if familiar is not None:
-        raise InputError("--familiar is for depth networks, which are files of weights.")
-    if as_json and out == "-":
-        raise InputError("--json and --out - both write to standard output; name a file.")
-    if not 0 < coverage < 1:
-        raise InputError(f"--coverage must lie between 0 and 1; got {coverage:g}.")
-    written = None if out == "-" else Path(out)
-    check_outputs([(written, PREDICTIONS)], (data, model), overwrite=overwrite, quiet=quiet)
-    if written is None:
-        check_standard_output((data, model))
-    paths: dict[str, Any] = {"model": str(model), "data": data, "out": out}
-    summary = paths | _score_table(model, data, out, interval, coverage, entropies, not quiet)
-    if not quiet:
-        n_read, n_written = summary["n_rows_read"], summary["n_rows_written"]
-        typer.echo(f"{counted(n_read)} read, {counted(n_written)} written.", err=True)
+    request = _Request(
+        model, data, out, coverage, interval, entropies, familiar, overwrite, as_json, quiet
+    )
+    of_photographs = is_network(model)
+    summary = _score_photographs(request) if of_photographs else _score_table(request)
     if as_json:
         typer.echo(json.dumps(summary))
     elif not quiet:
-        for line in _sentences(summary):
+        for line in (_photo_sentences if of_photographs else _table_sentences)(summary):
             typer.echo(line, err=out == "-")
 
 
-def _predict_photographs(
-    request: PhotoRequest, interval: Interval, entropies: bool, as_json: bool, quiet: bool
-) -> None:
-    """Predict photographs; refuse options that only tables have."""
-    if str(request.out) == "-":
-        raise InputError(f"{request.model}: a depth network writes maps: name a folder as --out.")
-    if entropies:
-        raise InputError("--entropies is for tables; maps have mutual_information in nats anyway.")
-    summary = score_photographs(request, interval, quiet=quiet)
-    if as_json:
-        typer.echo(json.dumps(summary))
-    elif not quiet:
-        for line in photo_sentences(summary):
-            typer.echo(line)
+def _score_table(request: _Request) -> dict[str, Any]:
+    """Check the arguments and add predictions to a table; return the content of ``--json``."""
+    model, data, out = request.model, request.data, request.out
+    if request.familiar is not None:
+        raise InputError("--familiar is for depth networks, which are files of weights.")
+    if request.as_json and out == "-":
+        raise InputError("--json and --out - both write to standard output; name a file.")
+    check_coverage(request.coverage)
+    written, quiet = None if out == "-" else Path(out), request.quiet
+    check_outputs([(written, PREDICTIONS)], (data, model), overwrite=request.overwrite, quiet=quiet)
+    if written is None:
+        check_standard_output((data, model))
 
-
-def _score_table(
-    model: Path,
-    data: str,
-    out: str,
-    interval: Interval,
-    coverage: float,
-    entropies: bool,
-    shown: bool,
-) -> dict[str, Any]:
     from priornet.evaluation import score_file
     from priornet.tables import TableReader, TableWriter
 
     TableReader(data)  # paths that cannot be used are refused before the model is loaded
     TableWriter(out)
     loaded = load_model(model)
-    check_interval(model, loaded, interval, coverage)
-    options: Any = {"coverage": coverage, "method": interval.value, "entropies": entropies}
-    with blamed_on(data), progress(None, "rows", shown=shown) as advance:
-        return score_file(loaded, data, out, **options, progress=advance)
+    check_interval(model, loaded, request.interval, request.coverage)
+    options: Any = {"coverage": request.coverage, "method": request.interval.value}
+    with blamed_on(data), progress(None, "rows", shown=not quiet) as advance:
+        summary = score_file(
+            loaded, data, out, **options, entropies=request.entropies, progress=advance
+        )
+    if not quiet:
+        n_read, n_written = summary["n_rows_read"], summary["n_rows_written"]
+        typer.echo(f"{counted(n_read)} read, {counted(n_written)} written.", err=True)
+    return {"model": str(model), "data": data, "out": out} | summary
 
 
-def _sentences(summary: dict[str, Any]) -> Generator[str]:
+def _table_sentences(summary: dict[str, Any]) -> Generator[str]:
+    """Yield the lines that tell what a model found in a table."""
     counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
     yield f"{counted(summary['n_rows'])} in {summary['seconds']:.1f} s: {counts}."
     for name, count in summary["unknown_labels"].items():
@@ -188,83 +189,69 @@ def _sentences(summary: dict[str, Any]) -> Generator[str]:
         yield f"Written: {summary['out']}"
 
 
-_ENOUGH = 100  # familiar images, for a share of one in a hundred
-
-
-@dataclass(frozen=True)
-class PhotoRequest:
-    """The arguments of the command."""
-
-    model: Path
-    data: str
-    out: Path
-    familiar: Path | None = None
-    coverage: float = 0.9
-    overwrite: bool = False
-
-
-def score_photographs(
-    request: PhotoRequest, interval: Interval = Interval.PREDICTIVE, *, quiet: bool = True
-) -> dict[str, Any]:
-    """Check the arguments and predict the photographs; return the content of ``--json``."""
-    if not 0 < request.coverage < 1:
-        raise InputError(f"--coverage must lie between 0 and 1; got {request.coverage:g}.")
+def _score_photographs(request: _Request) -> dict[str, Any]:
+    """Check the arguments and predict photographs; return the content of ``--json``."""
+    if request.out == "-":
+        raise InputError(f"{request.model}: a depth network writes maps: name a folder as --out.")
+    if request.entropies:
+        raise InputError("--entropies is for tables; maps have mutual_information in nats anyway.")
+    check_coverage(request.coverage)
     if request.data == "-":
         raise InputError("a depth network predicts photographs: name a file or a folder.")
-    network = load_network(request.model, interval)
+    network = load_network(request.model, request.interval)
     from priornet.depth import open_depth, predict_photographs
 
     known = None if request.familiar is None else open_depth(request.familiar)
-    images = open_depth(request.data)
-    _check_files(request, images, quiet=quiet)
-    make_folder(request.out)
+    images, out = open_depth(request.data), Path(request.out)
+    _check_files(request, images, out)
+    make_folder(out)
     n_images = len(images) + len(known or ())
-    with progress(n_images, "images", shown=not quiet) as advance:
+    with progress(n_images, "images", shown=not request.quiet) as advance:
         summary = predict_photographs(
             network,
             images,
-            request.out,
+            out,
             familiar=known,
             coverage=request.coverage,
             progress=lambda n: advance(n, n_images),
         )
-    paths = {"model": str(request.model), "data": request.data, "out": str(request.out)}
-    return paths | summary
+    return {"model": str(request.model), "data": request.data, "out": str(out)} | summary
 
 
-def _check_files(request: PhotoRequest, images: DepthImages, *, quiet: bool) -> None:
+def _check_files(request: _Request, images: DepthImages, out: Path) -> None:
     """Refuse files that may not be written; the next call would take them for photographs."""
     from priornet.depth import map_files
 
-    out = request.out.resolve()
     for path in filter(None, (request.data, request.familiar)):
         folder = Path(path).resolve()
-        if folder.is_dir() and out.is_relative_to(folder):
-            raise InputError(f"{request.out}: it lies among the images of {path}; name another.")
+        if folder.is_dir() and out.resolve().is_relative_to(folder):
+            raise InputError(f"{out}: it lies among the images of {path}; name another.")
     written = [
-        (request.out / "images.csv", IMAGE_TABLE),
-        *figure_paths(request.out, "first"),
-        *((path, MAPS) for path in map_files(images, request.out).values()),
+        (out / "images.csv", IMAGE_TABLE),
+        *figure_paths(out, "first"),
+        *((path, MAPS) for path in map_files(images, out).values()),
     ]
     inputs = (request.data, request.model, request.familiar)
-    check_outputs(written, inputs, overwrite=request.overwrite, quiet=quiet)
+    check_outputs(written, inputs, overwrite=request.overwrite, quiet=request.quiet)
 
 
-def photo_sentences(summary: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that the command prints."""
+def _photo_sentences(summary: dict[str, Any]) -> Generator[str]:
+    """Yield the lines that tell what a depth network found."""
     n_images = summary["n_images"]
-    who = "1 image" if n_images == 1 else f"{n_images} images"
     counts = ", ".join(f"{count} {word}" for word, count in summary["verdicts"].items())
-    yield f"{who} in {summary['seconds']:.1f} s{': ' if counts else ''}{counts}."
+    yield f"{_images(n_images)} in {summary['seconds']:.1f} s{': ' if counts else ''}{counts}."
     n_known = summary["n_familiar"]
     if not summary["has_knowledge"]:
         yield "There are no verdicts: one Gaussian has no knowledge uncertainty."
     elif n_known is None:
         yield "For verdicts, give images like those of training as --familiar."
     elif n_known < _ENOUGH:
-        known = "1 image" if n_known == 1 else f"{n_known} images"
         yield (
-            f"With {known} to compare with, one in {n_known + 1} of the same kind is called "
-            f"unfamiliar; with {_ENOUGH} or more, one in a hundred."
+            f"With {_images(n_known)} to compare with, one in {n_known + 1} of the same kind is "
+            f"called unfamiliar; with {_ENOUGH} or more, one in a hundred."
         )
     yield f"Written: {summary['table']}, maps beside it, and {summary['figure']}"
+
+
+def _images(n: int) -> str:
+    return "1 image" if n == 1 else f"{n} images"

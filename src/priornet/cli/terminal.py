@@ -1,4 +1,4 @@
-"""Shows results on a terminal, and writes reports."""
+"""Results on a terminal: tables, sentences, messages about columns, and progress."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from priornet.messages import counted, printable
+from priornet.methods import COLOURS
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from priornet.estimators import ColumnSummary
     from priornet.evaluation import Evaluation
-    from priornet.tables.column_summaries import ColumnSummary
-
 
 _MOST_NOTES = 20  # about columns
 
 
 def unseen_rows(n_rows: int) -> str:
     """Say how many rows have what training never had; the sentence goes on."""
-    return (
-        f"{counted(n_rows)} {'is' if n_rows == 1 else 'are'} unfamiliar for what training never had"
-    )
+    verb = "is" if n_rows == 1 else "are"
+    return f"{counted(n_rows)} {verb} unfamiliar for what training never had"
 
 
 def say_columns(
@@ -38,11 +37,12 @@ def say_columns(
         notes: Messages about it.
         quiet: Print the messages only.
     """
-    summaries = () if quiet else summaries
     from priornet.tables.column_summaries import summary_lines
 
-    lines = [f"{path}: columns as they are read:"] if summaries else []
-    lines += [f"  {line}" for line in summary_lines(summaries)]
+    lines: list[str] = []
+    if summaries and not quiet:
+        lines.append(f"{path}: columns as they are read:")
+        lines += [f"  {line}" for line in summary_lines(summaries)]
     lines += [f"Warning: {path}: {note}" for note in notes[:_MOST_NOTES]]
     if len(notes) > _MOST_NOTES:
         lines.append(f"Warning: {path}: {len(notes) - _MOST_NOTES} more; --json lists them.")
@@ -51,23 +51,59 @@ def say_columns(
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """Scores as a table."""
-    from rich.console import Console
-
-    Console().print(_score_table(evaluation))
-    unseen = evaluation.metrics["unseen"]
+    """Print scores as a table, and the columns in which rows are unlike training."""
+    scores = evaluation.metrics
+    title = f"{evaluation.name} on {counted(scores['n_rows'])}"
+    print_table(title, ("value", "meaning"), _score_rows(scores, evaluation.interval))
+    unseen = scores["unseen"]
     if unseen["n_rows"]:
         listing = ", ".join(f'"{name}" ({count})' for name, count in unseen["columns"].items())
         print_lines([f"{unseen_rows(unseen['n_rows'])}, in {listing}."])
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Sentences, each on a line of its own, paths unbroken."""
+    """Print sentences, each on a line of its own, paths unbroken."""
     from rich.console import Console
 
     console = Console()
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def print_table(title: str, headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table of plain text: the first column names the rows."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    table = method_table(title, headers)
+    for row in rows:
+        table.add_row(*map(escape, row))  # "[kg]" in a name is no markup
+    Console().print(table)
+
+
+def method_table(title: str, headers: Iterable[str]) -> Table:
+    """Make an empty table: a column for the name of each row, and one for each header."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    table.add_column("", no_wrap=True)
+    for header in headers:
+        table.add_column(header, justify="left" if header == "meaning" else "right")
+    return table
+
+
+def coloured(name: str) -> str:
+    """Mark up a method's name in its colour; a variant's in that of its method."""
+    colour = COLOURS.get(name) or COLOURS[name.partition("-")[0]]
+    return f"[bold {colour}]{name}[/]"
+
+
+def score(value: float | None) -> str:
+    """Write a score, in full where it is large: a price is off by 69,980, not by 6.998e+04."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 @contextmanager
@@ -95,71 +131,26 @@ def progress(total: int | None, unit: str, *, shown: bool) -> Generator[Callable
         yield advance
 
 
-def method_table(title: str, headers: Iterable[str]) -> Table:
-    """An empty table: a column for the method's name, and one of numbers for each header."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-    table.add_column("", no_wrap=True)
-    for header in headers:
-        table.add_column(header, justify="right")
-    return table
-
-
-def coloured(name: str) -> str:
-    """A method's name in its colour; a variant's in that of its method."""
-    from priornet.methods import COLOURS
-
-    colour = COLOURS.get(name) or COLOURS[name.partition("-")[0]]
-    return f"[bold {colour}]{name}[/]"
-
-
-def _score_table(evaluation: Evaluation) -> Table:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    scores = evaluation.metrics
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title=f"{evaluation.name} on {counted(scores['n_rows'])}",
-        title_justify="left",
-    )
-    for header in ("", "value", "meaning"):
-        table.add_column(header, justify="right" if header == "value" else "left")
-    for row in _score_rows(scores, evaluation.interval):
-        table.add_row(*(escape(text) for text in row))  # "[kg]" in a name is no markup
-    return table
-
-
 def _score_rows(scores: Mapping[str, Any], interval: Mapping[str, Any]) -> list[Sequence[str]]:
     targets: Mapping[str, Any] = scores["targets"]
     rows: list[Sequence[str]] = []
     for name, own in targets.items():
         suffix = f" {name}" if len(targets) > 1 else ""
-        rows.append((f"RMSE{suffix}", _number(own["rmse"]), "typical error, in target units"))
-    rows.append(("NLL", _number(scores["nll"]), "negative log-likelihood; lower is better"))
+        rows.append((f"RMSE{suffix}", score(own["rmse"]), "typical error, in target units"))
+    rows.append(("NLL", score(scores["nll"]), "negative log-likelihood; lower is better"))
     if len(targets) == 1:  # over several it is a sum, of units that may differ
         meaning = "error of the whole distribution, in target units"
-        rows.append(("CRPS", _number(scores["crps"]), meaning))
+        rows.append(("CRPS", score(scores["crps"]), meaning))
     for method, share in interval["observed"].items():
         wanted = f"of targets in the {interval['coverage']:.0%} interval ({method})"
         rows.append(("coverage", f"{share:.1%}", wanted))
-    prr = (scores.get("prr") or {}).get("total_variance")
+    prr = scores["prr"]["total_variance"]
     if prr is not None:
-        rows.append(("PRR", _number(prr), "how well uncertainty ranks errors; 1 is perfect"))
-    for measure, auc in (scores.get("ood_auc") or {}).items():
+        rows.append(("PRR", score(prr), "how well uncertainty ranks errors; 1 is perfect"))
+    for measure, auc in scores.get("ood_auc", {}).items():
         if measure in ("variance_of_mean", "total_variance"):
             meaning = f"{measure.replace('_', ' ')} tells the other table apart; 1 is perfect"
-            rows.append(("OOD AUC", _number(auc), meaning))
+            rows.append(("OOD AUC", score(auc), meaning))
     words = ", ".join(f"{count} {word}" for word, count in scores["verdicts"].items())
     rows.append(("rows", str(scores["n_rows"]), words))
     return rows
-
-
-def _number(value: float | None) -> str:
-    """A score, in full where it is large: a price is off by 69,980, not by 6.998e+04."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
