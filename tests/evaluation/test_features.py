@@ -1,4 +1,4 @@
-"""Panels: bins hold the rows they should, sweeps move one feature alone, strange values count."""
+"""Panels: bins hold the rows they should, sweeps move one feature alone, unusual values count."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The rows to trust least: in the right order, with reasons that name what is strange."""
+"""The rows to trust least: in the right order, with reasons that name the unusual values."""
 
 import numpy as np
 
@@ -51,13 +51,13 @@ def test_unknown_category_is_named(ensemble):
     assert "city = Atlantis did not occur in training" in found.reason
 
 
-def test_expected_holes_are_not_strange(ensemble):
+def test_expected_missing_values_are_no_reason(ensemble):
     everything = ensemble.evaluate(most_rows=150)
     assert len(everything.rows) == 150
     assert not any("height is missing" in found.reason for found in everything.rows)
 
 
-def test_unexpected_hole_is_named(single):
+def test_an_unexpected_missing_value_is_named(single):
     X = single.X.copy()
     X[3, 1] = np.nan
     found = row(evaluate(single.model, X, single.y, most_rows=150), "3")

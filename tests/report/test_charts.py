@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from priornet.report import charts
-from priornet.report.charts import feature
+from priornet.report.charts import chart, feature, line, text
 
 
 def with_spread(evaluation, values):
@@ -27,10 +27,10 @@ def with_spread(evaluation, values):
     ids=["zero", "equal", "every kind", "endless", "far apart"],
 )
 def test_histogram_counts_every_row_whatever_its_size(evaluation, values):
-    chart = charts.histogram(with_spread(evaluation, np.array(values)), "total")
-    (stairs,) = chart["data"]
+    drawn = charts.histogram(with_spread(evaluation, np.array(values)), "total")
+    (stairs,) = drawn["data"]
     assert sum(stairs["y"]) == pytest.approx(1)
-    json.dumps(chart, allow_nan=False)
+    json.dumps(drawn, allow_nan=False)
 
 
 def test_several_targets_differ_by_dash_not_by_colour(two_targets):
@@ -42,28 +42,13 @@ def test_several_targets_differ_by_dash_not_by_colour(two_targets):
     assert charts.unit(record) == "standardised sd"
 
 
-def test_long_rejection_curves_are_thinned_to_points_on_them(evaluation):
-    times = 20
-    measures = {name: np.tile(v, times) for name, v in evaluation.spread.measures.items()}
-    many = replace(
-        evaluation,
-        error=np.tile(evaluation.error, times),
-        spread=replace(evaluation.spread, measures=measures),
-    )
-    lines = charts.rejection_lines(many, ["epkl"])
-    assert len(lines.fraction) == 401
-    assert (lines.fraction[0], lines.fraction[-1]) == (0, 1)
-    assert lines.by["epkl"][0] == pytest.approx(evaluation.error.mean())
-    assert (lines.oracle <= lines.by["epkl"] + 1e-9).all()
-
-
 def test_axes_of_predictions_go_by_values_not_by_endless_intervals(evaluation):
     ends = evaluation.intervals["predictive"]
     endless = replace(ends, lower=ends.lower - 1e9, upper=ends.upper + 1e9)
-    chart = charts.predicted_against_actual(
+    drawn = charts.predicted_against_actual(
         replace(evaluation, intervals={"predictive": endless}), 0
     )
-    low, high = chart["layout"]["yaxis"]["range"]
+    low, high = drawn["layout"]["yaxis"]["range"]
     values = np.concatenate([evaluation.y, evaluation.prediction])
     assert low < values.min() < values.max() < high
     assert high - low < 1.2 * np.ptp(values)
@@ -80,7 +65,25 @@ def test_feature_axis_is_logarithmic_where_uncertainty_spans_decades(evaluation,
 
 def test_dates_are_drawn_as_dates(evaluation):
     panel = next(panel for panel in evaluation.panels if panel.is_date)
-    chart = feature(evaluation, panel)
-    assert chart["layout"]["xaxis"]["type"] == "date"
-    shown = np.array(chart["data"][3]["x"], dtype="datetime64[D]")
+    drawn = feature(evaluation, panel)
+    assert drawn["layout"]["xaxis"]["type"] == "date"
+    shown = np.array(drawn["data"][3]["x"], dtype="datetime64[D]")
     np.testing.assert_array_equal(shown.astype(int), np.floor(panel.sweep_at))
+
+
+def test_text_is_escaped_after_it_is_cut():
+    assert text("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
+    assert text("<" * 10, most=4) == "&lt;&lt;&lt;…"
+    assert text("a\n b\t c") == "a b c"
+
+
+def test_lines_hold_numbers_or_dates():
+    assert line(np.array([0.0, 1.0]), [1.0, np.nan], "n", "#000000")["y"] == [1.0, None]
+    assert line(["2024-01-01"], [1.0], "n", "#000000")["x"] == ["2024-01-01"]
+
+
+def test_legend_only_where_there_is_something_to_tell_apart():
+    one = line([0], [0], "a", "#000000")
+    hidden = {**one, "showlegend": False}
+    for traces, shown in (([one], False), ([one, one], True), ([one, hidden], False)):
+        assert chart(traces, x={}, y={})["layout"]["showlegend"] is shown

@@ -1,4 +1,4 @@
-"""Everything a report shows about a fitted estimator on some rows, as arrays and plain numbers."""
+"""A fitted estimator on some rows: what a report shows, as arrays and plain numbers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from priornet.evaluation.features import Panel, features_of, panels
 from priornet.evaluation.numbers import json_number
 from priornet.evaluation.rows import UntrustedRow, least_trusted
 from priornet.evaluation.scores import (
-    PARTS,
     Intervals,
     Spread,
     interval_scores,
-    joint,
     ranking_scores,
     spread_of,
     target_scores,
@@ -33,14 +31,19 @@ from priornet.metrics import LEVELS, calibration_curve, crps, miscalibration_are
 
 FloatArray = NDArray[np.float64]
 
+SHOWN_LEVEL = 0.9
+"""Coverage of the intervals that charts and tables show."""
+_PACKAGES = ("torch", "numpy", "scikit-learn")
+_METHODS = ("predictive", "conformal")
+
 
 class Estimator(Protocol):
-    """What an evaluation asks of a fitted model; every estimator of priornet answers."""
+    """A fitted model as an evaluation sees it; every estimator of priornet is one."""
 
     fitted_: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Settings."""
+        """Return the settings."""
         ...
 
     def predict_all(self, X: Any) -> Any:
@@ -49,65 +52,121 @@ class Estimator(Protocol):
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """A fitted model on N rows of K targets.
+class Description:
+    """A model in words: its class, settings and training."""
 
-    Attributes:
-        name: What to call the model: its method, or a name given.
-        model: What it is.
-        target_names: Names of the K targets.
-        row_labels: Names of the N rows.
-        y: Targets, ``(N, K)``.
-        prediction: Predicted means, ``(N, K)``.
-        intervals: By method: ``"predictive"``, and ``"conformal"`` where the model has it.
-        interval: Share of the targets inside the intervals of each method at one coverage, ready
-            for JSON: ``{"coverage": 0.9, "observed": {"predictive": 0.88}}``.
-        pit: Where each target falls in its predictive, ``(N, K)``.
-        expected: Probabilities of the calibration curve, ``(101,)``.
-        observed: Observed shares there, ``(101, K)``.
-        error: Squared error of each row, ``(N,)``; over several targets in units of each target's
-            own variance, summed.
-        spread: Uncertainty of the rows.
-        spread_ood: Uncertainty of the out-of-domain rows, if any were given.
-        row_spread: Standard deviation per row by part, ``(N,)``: that of the one target, or the
-            root of the trace over several, each in units of its own standard deviation.
-        row_spread_ood: The same of the out-of-domain rows.
-        familiarity: In-domain score per row; nan where the model has no knowledge uncertainty.
-        verdict: Word per row.
-        rows: The rows to trust least, worst first.
-        panels: Uncertainty along each feature.
-        panel_part: Which uncertainty the panels show: ``"knowledge"``, or ``"total"`` where the
-            model has no knowledge uncertainty.
-        metrics: Every score, ready for JSON; None stands for what is not finite.
-    """
+    method: str
+    """Name of the method in results: ``ENSM``, ``EnD2``, ..."""
+    label: str
+    """The same for people."""
+    class_name: str
+    parameters: dict[str, str]
+    """Settings that it was built with, as text."""
+    feature_names: tuple[str, ...]
+    training: dict[str, Any]
+    """Rows, epochs, seconds and the like."""
+    versions: dict[str, str]
+    """Versions of the packages that evaluate it."""
+    seed: int | None
+
+    @property
+    def colour(self) -> str:
+        """Colour of the method, the same in every figure."""
+        return COLOURS.get(self.method, COLOURS["DD"])
+
+
+def describe(model: Any) -> Description:
+    """Read the description of a fitted estimator off it."""
+    class_name = type(model).__name__
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    objective, seed = parameters.get("objective"), parameters.get("random_state")
+    method = class_name
+    for one in TABULAR:
+        if objective == one.objective if one.needs_teacher else class_name == one.estimator:
+            method = one.key
+    return Description(
+        method=method,
+        label=LABELS.get(method, method),
+        class_name=class_name,
+        parameters={name: _short(value) for name, value in parameters.items()},
+        feature_names=tuple(
+            f"x{j}" if column.name is None else column.name
+            for j, column in enumerate(model.fitted_.preprocessor.columns_)
+        ),
+        training=dict(model.fitted_.training),
+        versions={
+            "priornet": __version__,
+            "python": platform.python_version(),
+            **{package: metadata.version(package) for package in _PACKAGES},
+        },
+        seed=int(seed) if isinstance(seed, int) else None,
+    )
+
+
+def _short(value: Any) -> str:
+    """Write a setting as text; a whole estimator by its class."""
+    text = type(value).__name__ if hasattr(value, "get_params") else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A fitted model on N rows of K targets."""
 
     name: str
+    """Name of the model: its method, or a name given."""
     model: Description
     target_names: tuple[str, ...]
     row_labels: tuple[str, ...]
     y: FloatArray
+    """Targets, ``(N, K)``."""
     prediction: FloatArray
+    """Predicted means, ``(N, K)``."""
     intervals: dict[str, Intervals]
+    """By method: ``"predictive"``, and ``"conformal"`` where the model has it."""
     interval: dict[str, Any]
+    """Share of the targets inside the intervals of each method at one coverage, ready for JSON:
+    ``{"coverage": 0.9, "observed": {"predictive": 0.88}}``."""
     pit: FloatArray
+    """Probability of each target in its predictive, ``(N, K)``."""
     expected: FloatArray
+    """Probabilities of the calibration curve, ``(101,)``."""
     observed: FloatArray
+    """Observed shares there, ``(101, K)``."""
     error: FloatArray
+    """Squared error of each row, ``(N,)``; over several targets in units of each target's own
+    variance, summed."""
     spread: Spread
+    """Uncertainty of the rows."""
     spread_ood: Spread | None
+    """Uncertainty of the out-of-domain rows, if any were given."""
     row_spread: dict[str, FloatArray]
+    """Standard deviation per row by part, ``(N,)``: that of the one target, or the root of the
+    trace over several, each in units of its own standard deviation."""
     row_spread_ood: dict[str, FloatArray] | None
     familiarity: FloatArray
+    """In-domain score per row; nan where the model has no knowledge uncertainty."""
     verdict: NDArray[np.str_]
+    """Word per row."""
     rows: tuple[UntrustedRow, ...]
+    """The rows to trust least, worst first."""
     panels: tuple[Panel, ...]
+    """Uncertainty along each feature."""
     panel_part: str
+    """Uncertainty that the panels show: ``"knowledge"``, or ``"total"`` where the model has no
+    knowledge uncertainty."""
     metrics: dict[str, Any]
+    """Every score, ready for JSON; None stands for what is not finite."""
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether the model has knowledge uncertainty at all; a single Gaussian has none."""
+        """Tell if the model has knowledge uncertainty; a single Gaussian has none."""
         return self.panel_part == "knowledge"
+
+    def ends(self, level: float = SHOWN_LEVEL) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of the predictive intervals at one level, ``(N, K)``."""
+        ends, place = self.intervals["predictive"], LEVELS.index(level)
+        return ends.lower[place], ends.upper[place]
 
 
 @torch.no_grad()
@@ -127,43 +186,30 @@ def evaluate(
         model: A fitted estimator.
         X: Rows to predict.
         y: Their targets, one or several columns, none missing.
-        X_ood: Rows from somewhere else, which the uncertainty should tell apart.
-        name: What to call the model; its method when None.
-        most_rows: How many of the least trusted rows to list.
+        X_ood: Out-of-domain rows, which the uncertainty should tell apart.
+        name: Name of the model; its method when None.
+        most_rows: Number of the least trusted rows to list.
         coverage: Coverage of the intervals whose share of targets is counted.
     """
-    from priornet.estimators.held_out import WORDS  # with scikit-learn behind it: not on import
-
-    labels = _row_labels(X, y)
-    names = tuple(model.fitted_.targets.names)
+    labels, names = _row_labels(X, y), tuple(model.fitted_.targets.names)
     targets = _targets(y, names, labels)
     deviation = targets.std(0)
     scale = np.where(deviation > 0, deviation, 1.0) if len(names) > 1 else np.ones(1)
 
     found = model.predict_all(X)
-    predictive = found.distribution
-    y_tensor = _as_target(targets, predictive)
-    prediction = _by_target(predictive.mean)
-    curve = calibration_curve(predictive, y_tensor)
-    intervals = _intervals(model, found, targets.shape)
+    prediction, y_tensor = _by_target(found.distribution.mean), _as_target(targets, found)
     spread = spread_of(found, scale)
-    spread_ood = None if X_ood is None else spread_of(model.predict_all(X_ood), scale)
-    row_spread = _row_spread(spread, scale)
-    error = (((targets - prediction) / scale) ** 2).sum(1)
-    familiarity, verdict = found.in_domain, found.verdict.astype(str)
-    unseen = found.unseen.columns
-
-    features = features_of(X, model.fitted_.preprocessor.columns_)
+    outside = None if X_ood is None else spread_of(model.predict_all(X_ood), scale)
     part = "knowledge" if (spread.knowledge > 0).any() else "total"
+    error = (((targets - prediction) / scale) ** 2).sum(1)
+    curve = calibration_curve(found.distribution, y_tensor)
+    intervals = _intervals(model, found, targets.shape)
+    preprocessor, description = model.fitted_.preprocessor, describe(model)
+    features = features_of(X, preprocessor.columns_)
 
     def along(table: Any) -> FloatArray:
-        found = spread_of(model.predict_all(table), scale, with_measures=False)
-        return _row_spread(found, scale)[part]
+        return spread_of(model.predict_all(table), scale, with_measures=False).rows[part]
 
-    per_target = target_scores(
-        names, targets, prediction, _numbers(miscalibration_area(predictive, y_tensor)), intervals
-    )
-    description = describe(model)
     return Evaluation(
         name=description.label if name is None else name,
         model=description,
@@ -173,56 +219,66 @@ def evaluate(
         prediction=prediction,
         intervals=intervals,
         interval=_observed(model, found, targets, coverage),
-        pit=_by_target(pit(predictive, y_tensor)),
+        pit=_by_target(pit(found.distribution, y_tensor)),
         expected=_numbers(curve.expected),
         observed=_by_target(curve.observed),
         error=error,
         spread=spread,
-        spread_ood=spread_ood,
-        row_spread=row_spread,
-        row_spread_ood=None if spread_ood is None else _row_spread(spread_ood, scale),
-        familiarity=familiarity,
-        verdict=verdict,
+        spread_ood=outside,
+        row_spread=spread.rows,
+        row_spread_ood=None if outside is None else outside.rows,
+        familiarity=found.in_domain,
+        verdict=found.verdict.astype(str),
         rows=least_trusted(
-            features,
-            labels,
-            verdict=verdict,
-            familiarity=familiarity,
-            total=row_spread["total"],
-            data=row_spread["data"],
-            knowledge=row_spread["knowledge"],
-            most_missing=model.fitted_.preprocessor.most_missing_,
-            most=most_rows,
+            features, labels, found, spread.rows, preprocessor.most_missing_, most_rows
         ),
-        panels=panels(features, row_spread[part], along),
+        panels=panels(features, spread.rows[part], along),
         panel_part=part,
         metrics={
             "n_rows": len(targets),
-            "n_ood_rows": 0 if spread_ood is None else len(spread_ood.total),
-            "rmse": _mean_over(per_target, "rmse"),
-            "nll": _mean(nll(predictive, y_tensor)),
-            "crps": _mean(crps(predictive, y_tensor)),
-            "miscalibration_area": _mean_over(per_target, "miscalibration_area"),
-            **interval_scores(targets, intervals),
-            **ranking_scores(
-                error, spread.measures, None if spread_ood is None else spread_ood.measures
-            ),
-            "verdicts": {word: int((verdict == word).sum()) for word in WORDS},
-            "unseen": {
-                "n_rows": int((unseen != "").sum()),
-                "columns": dict(Counter(name for row in unseen if row for name in row.split("; "))),
-            },
-            "targets": per_target,
+            "n_ood_rows": 0 if outside is None else len(outside.total),
+            **_accuracy(names, targets, found, y_tensor, intervals),
+            **ranking_scores(error, spread, outside),
+            **_counts(found),
         },
     )
 
 
-def _row_spread(spread: Spread, scale: FloatArray) -> dict[str, FloatArray]:
-    return {part: joint(getattr(spread, part), scale) for part in PARTS}
+def _accuracy(
+    names: tuple[str, ...],
+    targets: FloatArray,
+    found: Any,
+    y: Tensor,
+    intervals: dict[str, Intervals],
+) -> dict[str, Any]:
+    """Score predictions and intervals, of all targets together and of each."""
+    predictive = found.distribution
+    area = _numbers(miscalibration_area(predictive, y))
+    own = target_scores(names, targets, _by_target(predictive.mean), area, intervals)
+    return {
+        "rmse": _mean_over(own, "rmse"),
+        "nll": json_number(nll(predictive, y).double().mean()),
+        "crps": json_number(crps(predictive, y).double().mean()),
+        "miscalibration_area": _mean_over(own, "miscalibration_area"),
+        **interval_scores(targets, intervals),
+        "targets": own,
+    }
+
+
+def _counts(found: Any) -> dict[str, Any]:
+    """Count verdicts, and rows and columns with what training never had."""
+    from priornet.estimators.held_out import WORDS  # with scikit-learn behind it: not on import
+
+    unseen = found.unseen.columns
+    columns = Counter(name for row in unseen if row for name in row.split("; "))
+    return {
+        "verdicts": {word: int((found.verdict == word).sum()) for word in WORDS},
+        "unseen": {"n_rows": int((unseen != "").sum()), "columns": dict(columns)},
+    }
 
 
 def _row_labels(X: Any, y: Any) -> tuple[str, ...]:
-    """Names of the rows: the index of a frame, or their positions."""
+    """Name the rows: by the index of a frame, or by position."""
     for table in (X, y):
         index = getattr(table, "index", None)
         if index is not None and not callable(index):
@@ -231,7 +287,7 @@ def _row_labels(X: Any, y: Any) -> tuple[str, ...]:
 
 
 def _targets(y: Any, names: tuple[str, ...], labels: tuple[str, ...]) -> FloatArray:
-    """Targets ``(N, K)``, all present."""
+    """Check the targets, ``(N, K)``: all must be present."""
     values = _by_target(y).copy()  # a frame lends its own, read-only
     if values.shape[1] != len(names):
         raise ValueError(
@@ -258,7 +314,7 @@ def _intervals(model: Estimator, prediction: Any, shape: tuple[int, ...]) -> dic
     """Compute the intervals of every method and level."""
     fitted = model.fitted_
     found: dict[str, Intervals] = {}
-    for method in ("predictive", "conformal"):
+    for method in _METHODS:
         levels = [c for c in LEVELS if method == "predictive" or fitted.has_conformal(c)]
         if not levels:
             continue
@@ -275,21 +331,22 @@ def _observed(
 ) -> dict[str, Any]:
     """Compute the share of targets inside the intervals, of each method that the model has."""
     observed: dict[str, float] = {}
-    for method in ("predictive", "conformal"):
+    for method in _METHODS:
         if method == "predictive" or model.fitted_.has_conformal(coverage):
             lower, upper = map(_by_target, prediction.interval(coverage, method))
             observed[method] = float(((lower <= targets) & (targets <= upper)).mean())
     return {"coverage": coverage, "observed": observed}
 
 
-def _as_target(values: FloatArray, predictive: Distribution) -> Tensor:
-    """In the dtype, on the device and in the shape of the predictive."""
+def _as_target(values: FloatArray, found: Any) -> Tensor:
+    """Bring targets into the dtype, the device and the shape of the predictive."""
+    predictive: Distribution = found.distribution
     y = torch.as_tensor(values).to(predictive.mean)
     return y if predictive.event_shape else y[:, 0]
 
 
 def _by_target(values: Any) -> FloatArray:
-    """An array ``(N, K)``, whatever holds it."""
+    """Convert to an array ``(N, K)``."""
     array = _numbers(values) if isinstance(values, Tensor) else np.asarray(values, np.float64)
     return array.reshape(len(array), -1)
 
@@ -298,79 +355,7 @@ def _numbers(values: Tensor) -> FloatArray:
     return np.atleast_1d(values.double().numpy(force=True))
 
 
-def _mean(values: Tensor) -> float | None:
-    return json_number(values.double().mean())
-
-
 def _mean_over(per_target: dict[str, Any], key: str) -> float | None:
     """Average over targets, as scikit-learn does."""
     values = [scores[key] for scores in per_target.values()]
     return None if None in values else float(np.mean(values))
-
-
-_PACKAGES = ("torch", "numpy", "scikit-learn")
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a model is.
-
-    Attributes:
-        method: Name of the method in results: ``ENSM``, ``EnD2``, ...
-        label: The same for people.
-        class_name: Class of the estimator.
-        parameters: What it was built with, as text.
-        feature_names: Names of the columns it reads.
-        training: How it was trained: rows, epochs, seconds and the like.
-        versions: Versions of the packages that evaluate it.
-        seed: Its ``random_state``, or None.
-    """
-
-    method: str
-    label: str
-    class_name: str
-    parameters: dict[str, str]
-    feature_names: tuple[str, ...]
-    training: dict[str, Any]
-    versions: dict[str, str]
-    seed: int | None
-
-    @property
-    def colour(self) -> str:
-        """Colour of the method, the same in every figure."""
-        return COLOURS.get(self.method, COLOURS["DD"])
-
-
-def describe(model: Any) -> Description:
-    """Read what a fitted estimator says about itself."""
-    class_name = type(model).__name__
-    parameters: dict[str, Any] = model.get_params(deep=False)
-    objective = parameters.get("objective")
-    method = class_name
-    for one in TABULAR:
-        if objective == one.objective if one.needs_teacher else class_name == one.estimator:
-            method = one.key
-    seed = parameters.get("random_state")
-    return Description(
-        method=method,
-        label=LABELS.get(method, method),
-        class_name=class_name,
-        parameters={name: _short(value) for name, value in parameters.items()},
-        feature_names=tuple(
-            f"x{j}" if column.name is None else column.name
-            for j, column in enumerate(model.fitted_.preprocessor.columns_)
-        ),
-        training=dict(model.fitted_.training),
-        versions={
-            "priornet": __version__,
-            "python": platform.python_version(),
-            **{package: metadata.version(package) for package in _PACKAGES},
-        },
-        seed=int(seed) if isinstance(seed, int) else None,
-    )
-
-
-def _short(value: Any) -> str:
-    """A setting as text; a whole estimator by its class."""
-    text = type(value).__name__ if hasattr(value, "get_params") else repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,33 +21,30 @@ _MOST_BINS, _ROWS_PER_BIN = 20, 25
 _SWEEP_POINTS = 49
 _MOST_SWEPT, _ROUGH_POINTS = 200, 5  # features that are swept finely, and points of the others
 _MOST_CELLS = 1 << 22  # of a table that is measured at once
-_BEYOND = 0.5  # how far the sweep leaves the training range, in widths of that range
+_MARGIN = 0.5  # how far the sweep leaves the training range, in widths of that range
 _MOST_CATEGORIES = 12
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One raw column of the evaluated rows, beside what training knew about it.
-
-    Attributes:
-        name: Its name, or ``x0``, ``x1``, ... where it has none.
-        known: What training learnt: range, categories.
-        numbers: Values as numbers (dates as days since 1970, nan for a hole), or None.
-        labels: Values as labels (None for a hole), or None.
-    """
+    """One raw column of the evaluated rows, beside what training knew about it."""
 
     name: str
+    """Its name, or ``x0``, ``x1``, ... where it has none."""
     known: RawColumn
+    """Range and categories in training."""
     numbers: FloatArray | None
+    """Values as numbers (dates as days since 1970, nan for a missing value), or None."""
     labels: tuple[str | None, ...] | None
+    """Values as labels (None for a missing value), or None."""
 
     @property
     def is_date(self) -> bool:
-        """Whether the numbers are days since 1970."""
+        """Tell if the numbers are days since 1970."""
         return self.known.parser == "date"
 
     def is_missing(self, row: int) -> bool:
-        """Tell whether a row lacks the value."""
+        """Tell if a row lacks the value."""
         if self.numbers is not None:
             return bool(np.isnan(self.numbers[row]))
         return self.labels is not None and self.labels[row] is None
@@ -54,43 +52,47 @@ class Feature:
 
 @dataclass(frozen=True)
 class Panel:
-    """What one feature's chart shows; arrays of one length, numeric or per category.
-
-    Attributes:
-        name: Name of the feature.
-        kind: Numeric or categorical.
-        is_date: Whether ``at`` and ``sweep_at`` are days since 1970.
-        at: Middle of each bin of rows; empty for categories.
-        categories: Label of each category; empty for numbers.
-        median: Median uncertainty of the rows in the bin or category; nan without rows.
-        low: Their 10 % quantile.
-        high: Their 90 % quantile.
-        count: How many rows.
-        sweep_at: Where the feature is moved to, the others held; empty for categories.
-        sweep: Uncertainty there; for categories, one value per category.
-        train_low: Smallest value in training; nan for categories.
-        train_high: Largest value in training.
-        is_known: Per category, whether training had it.
-    """
+    """Uncertainty along one feature; arrays of one length, numeric or per category."""
 
     name: str
     kind: Literal["numeric", "categorical"]
     is_date: bool
+    """True if ``at`` and ``sweep_at`` are days since 1970."""
     at: FloatArray
+    """Middle of each bin of rows; empty for categories."""
     categories: tuple[str, ...]
+    """Label of each category; empty for numbers."""
     median: FloatArray
+    """Median uncertainty of the rows in the bin or category; nan without rows."""
     low: FloatArray
+    """Their 10 % quantile."""
     high: FloatArray
+    """Their 90 % quantile."""
     count: NDArray[np.int64]
+    """Number of rows."""
     sweep_at: FloatArray
+    """Values to which the feature is moved, the others held; empty for categories."""
     sweep: FloatArray
+    """Uncertainty there; for categories, one value per category."""
     train_low: float
+    """Smallest value in training; nan for categories."""
     train_high: float
     is_known: tuple[bool, ...]
+    """Per category, True if training had it."""
+
+    @property
+    def below(self) -> FloatArray:
+        """Distance from the median down to the 10 % quantile."""
+        return self.median - self.low
+
+    @property
+    def above(self) -> FloatArray:
+        """Distance from the median up to the 90 % quantile."""
+        return self.high - self.median
 
 
 def features_of(X: Any, columns: Sequence[RawColumn]) -> tuple[Feature, ...]:
-    """The columns that training knew, in its order, as this table holds them."""
+    """Read the columns that training knew, in its order, from a table."""
     table = read_table(X)
     return tuple(_feature(table, j, known) for j, known in enumerate(columns))
 
@@ -118,7 +120,7 @@ def panels(
     uncertainty: FloatArray,
     measure: Callable[[Any], FloatArray],
 ) -> tuple[Panel, ...]:
-    """One panel per feature, up to :data:`MAX_PANELS`: those along which the sweep moves most.
+    """Make a panel per feature, up to :data:`MAX_PANELS`: those along which the sweep moves most.
 
     Args:
         features: The evaluated columns.
@@ -161,39 +163,35 @@ def _sweeps(
 
 
 def _most_moved(sweeps: Mapping[int, FloatArray]) -> list[int]:
-    """Places of the features along which the sweep moves most, in their order."""
+    """Find the features along which the sweep moves most, in their order."""
     return sorted(sorted(sweeps, key=lambda j: -_movement(sweeps[j]))[:MAX_PANELS])
 
 
 def _movement(sweep: FloatArray) -> float:
-    """Ratio of the largest to the smallest uncertainty; nan counts as none."""
+    """Divide the largest by the smallest uncertainty; nan counts as none."""
     seen = sweep[np.isfinite(sweep) & (sweep > 0)]
     return float(seen.max() / seen.min()) if len(seen) else 0.0
 
 
 def _steps(feature: Feature, n_points: int) -> Sequence[Any]:
-    """The values that the sweep gives a feature; labels are few."""
+    """List the values that the sweep gives a feature; labels are few."""
     if feature.labels is not None:
         return _categories(feature)
     low, high = feature.known.minimum, feature.known.maximum
-    beyond = _BEYOND * (high - low) or 1.0
-    return np.linspace(low - beyond, high + beyond, n_points).tolist()
+    margin = _MARGIN * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, n_points).tolist()
 
 
 def _categories(feature: Feature) -> tuple[str, ...]:
-    """The most frequent labels of the rows; those of training that the rows lack fill up."""
-    assert feature.labels is not None
-    counts: dict[str, int] = {}
-    for label in feature.labels:
-        if label is not None:
-            counts[label] = counts.get(label, 0) + 1
+    """List the most frequent labels of the rows, then those of training that the rows lack."""
+    counts = Counter(label for label in feature.labels or () if label is not None)
     ranked = sorted(counts, key=lambda label: (-counts[label], label))
     absent = [label for label in feature.known.categories if label not in counts]
     return tuple((ranked + absent)[:_MOST_CATEGORIES])
 
 
 def _sweep_table(features: Sequence[Feature], steps: Mapping[int, Sequence[Any]]) -> Any:
-    """One block of rows per feature with steps; in it the others keep what is typical of them."""
+    """Make a block of rows per feature with steps, in which all others keep a typical value."""
     n_rows = sum(map(len, steps.values()))
     columns: list[NDArray[Any]] = []
     starts = dict(zip(steps, np.cumsum([0, *map(len, steps.values())]), strict=False))
@@ -257,7 +255,7 @@ def _panel(
 
 
 def _bins(numbers: FloatArray) -> tuple[list[NDArray[np.bool_]], FloatArray]:
-    """Rows in bins of about equal size, and the median of the feature in each."""
+    """Sort rows into bins of about equal size; return them with the feature's median in each."""
     present = numbers[np.isfinite(numbers)]
     if len(present) == 0:
         return [], np.empty(0)
@@ -270,7 +268,7 @@ def _bins(numbers: FloatArray) -> tuple[list[NDArray[np.bool_]], FloatArray]:
 
 
 def _spread(values: FloatArray) -> FloatArray:
-    """The 10, 50 and 90 % quantiles; nan without values."""
+    """Return the 10, 50 and 90 % quantiles; nan without values."""
     if len(values) == 0:
         return np.full(3, np.nan)
     # Of neighbours, not between them: the middle of infinity and a number is no number.

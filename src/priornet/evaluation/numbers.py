@@ -1,9 +1,9 @@
-"""Numbers and dates as people read them, and arrays as JSON takes them."""
+"""Numbers and dates as people read them, arrays as JSON takes them, curves as figures do."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,12 @@ _DIGITS = 7  # significant digits of an array in a page: more than any screen sh
 
 
 def shown_number(value: float | None, digits: int = 4, *, is_padded: bool = False) -> str:
-    """A number with a few significant digits, and a dash where there is none.
+    """Write a number with a few significant digits, and a dash where there is none.
 
     Args:
         value: The number.
-        digits: How many significant digits.
-        is_padded: Whether to keep zeros at the end, for columns of numbers.
+        digits: Number of significant digits.
+        is_padded: Keep zeros at the end, for columns of numbers.
 
     Example:
         >>> [shown_number(v) for v in (1234567.0, 12345.6, 12.3456, -0.5, 0.00001234, 3.0)]
@@ -36,18 +36,20 @@ def shown_number(value: float | None, digits: int = 4, *, is_padded: bool = Fals
     return padded if is_padded else f"{value:.{digits}g}"
 
 
-def shown_share(value: float | None, digits: int = 1) -> str:
-    """A share as a percentage.
+def shown_share(value: float | None, digits: int = 1, sign: str = " %") -> str:
+    """Write a share as a percentage.
 
     Example:
         >>> shown_share(0.9031)
         '90.3 %'
     """
-    return NOTHING if value is None or not math.isfinite(value) else f"{100 * value:.{digits}f} %"
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{100 * value:.{digits}f}{sign}"
 
 
 def shown_date(days: float) -> str:
-    """A day as ISO 8601.
+    """Write a day as ISO 8601.
 
     Example:
         >>> shown_date(19723.0)
@@ -57,12 +59,23 @@ def shown_date(days: float) -> str:
 
 
 def json_number(value: Any) -> float | None:
-    """A plain number; None for what JSON has no name for: nan and the infinities."""
+    """Convert to a plain number; None for what JSON has no name for: nan and the infinities."""
     number = float(value)
     return number if math.isfinite(number) else None
 
 
 def json_list(values: Iterable[Any]) -> list[float | None]:
-    """An array as plain numbers of seven significant digits, None where they are not finite."""
+    """Convert an array to plain numbers of seven digits, None where they are not finite."""
     plain = np.asarray(values, np.float64).tolist()
     return [float(f"{v:.{_DIGITS}g}") if math.isfinite(v) else None for v in plain]
+
+
+def band(mean: Sequence[float], deviation: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return two standard deviations below and above a curve."""
+    pairs = list(zip(mean, deviation, strict=True))
+    return [m - 2 * s for m, s in pairs], [m + 2 * s for m, s in pairs]
+
+
+def thinned(values: Sequence[Any], most: int) -> Sequence[Any]:
+    """Take every so-many-th value, so that about ``most`` are left."""
+    return values[:: max(1, len(values) // most)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,100 +20,73 @@ _MOST_FEATURES = 3
 
 @dataclass(frozen=True)
 class UntrustedRow:
-    """One row of the table.
-
-    Attributes:
-        position: Where the row stands among the evaluated ones, from 0.
-        label: Its name: the index of a frame, or its position.
-        verdict: ``trust``, ``noisy`` or ``unfamiliar``.
-        familiarity: In-domain score in [0, 1].
-        reason: Why, in words.
-    """
+    """One row of the table, with the reason not to trust it."""
 
     position: int
+    """Place among the evaluated rows, from 0."""
     label: str
+    """The index of a frame, or the position."""
     verdict: str
     familiarity: float
+    """In-domain score in [0, 1]."""
     reason: str
 
 
 def least_trusted(
     features: Sequence[Feature],
     labels: Sequence[str],
-    *,
-    verdict: NDArray[np.str_],
-    familiarity: FloatArray,
-    total: FloatArray,
-    data: FloatArray,
-    knowledge: FloatArray,
+    found: Any,
+    spread: Mapping[str, FloatArray],
     most_missing: int,
     most: int,
 ) -> tuple[UntrustedRow, ...]:
-    """The unfamiliar rows first, then the noisy ones, each kind by its own uncertainty.
+    """List the unfamiliar rows first, then the noisy ones, each kind by its own uncertainty.
 
     Args:
         features: The evaluated columns.
         labels: Name of each row.
-        verdict: Word per row, shape ``(N,)``.
-        familiarity: In-domain score per row.
-        total: Total uncertainty per row, as a standard deviation.
-        data: Its data part.
-        knowledge: Its knowledge part.
-        most_missing: How many values a row may lack.
-        most: How many rows at most.
+        found: The :class:`priornet.estimators.Prediction` of the rows.
+        spread: Standard deviation of each row: in total, of the data and of knowledge.
+        most_missing: Number of values that a row may lack.
+        most: Number of rows at most.
     """
-    rank = np.array([_RANK[str(word)] for word in verdict])
-    size = np.where(rank == 0, knowledge, total)
+    rank = np.array([_RANK[word] for word in found.verdict])
+    size = np.where(rank == 0, spread["knowledge"], spread["total"])
     order: list[int] = np.lexsort((-size, rank))[:most].tolist()
-    usual_data, usual_knowledge = float(np.median(data)), float(np.median(knowledge))
-    return tuple(
-        UntrustedRow(
-            position=i,
-            label=labels[i],
-            verdict=str(verdict[i]),
-            familiarity=float(familiarity[i]),
-            reason="; ".join(
-                [
-                    _part(
-                        str(verdict[i]),
-                        (float(data[i]), usual_data),
-                        (float(knowledge[i]), usual_knowledge),
-                    ),
-                    *_too_bare(features, i, most_missing),
-                    *_strange_features(features, i),
-                ]
-            ),
+    typical = {part: float(np.median(values)) for part, values in spread.items()}
+
+    def reason(i: int) -> str:
+        part = {"unfamiliar": "knowledge", "noisy": "data"}.get(found.verdict[i])
+        main = "uncertainty within the usual"
+        if part is not None:
+            main = f"{part} uncertainty {_times(float(spread[part][i]), typical[part])}"
+        return "; ".join(
+            [main, *_missing_values(features, i, most_missing), *_unseen_values(features, i)]
         )
+
+    return tuple(
+        UntrustedRow(i, labels[i], str(found.verdict[i]), float(found.in_domain[i]), reason(i))
         for i in order
     )
 
 
-def _too_bare(features: Sequence[Feature], row: int, most: int) -> list[str]:
+def _times(value: float, typical: float) -> str:
+    if not np.isfinite(value):
+        return "without bound"
+    if typical > 0 and np.isfinite(typical):
+        return f"{value / typical:.1f} times the usual"
+    return f"of {shown_number(value)}"
+
+
+def _missing_values(features: Sequence[Feature], row: int, most: int) -> list[str]:
     """Say that a row lacks too many of the values that training lacked too, where it does."""
     lacking = sum(feature.known.has_missing and feature.is_missing(row) for feature in features)
     return [f"{lacking} of {len(features)} values are missing"] if lacking > most else []
 
 
-def _part(verdict: str, data: tuple[float, float], knowledge: tuple[float, float]) -> str:
-    """Which uncertainty it is, from the value and the usual value of both kinds."""
-    if verdict == "unfamiliar":
-        return f"knowledge uncertainty {_times(*knowledge)}"
-    if verdict == "noisy":
-        return f"data uncertainty {_times(*data)}"
-    return "uncertainty within the usual"
-
-
-def _times(value: float, usual: float) -> str:
-    if not np.isfinite(value):
-        return "without bound"
-    if usual > 0 and np.isfinite(usual):
-        return f"{value / usual:.1f} times the usual"
-    return f"of {shown_number(value)}"
-
-
-def _strange_features(features: Sequence[Feature], row: int) -> list[str]:
-    """What about this row training had not seen, feature by feature; the furthest first."""
-    found = [found for feature in features if (found := _strange(feature, row)) is not None]
+def _unseen_values(features: Sequence[Feature], row: int) -> list[str]:
+    """List the values of a row that training had not seen; the furthest first."""
+    found = [found for feature in features if (found := _unseen(feature, row)) is not None]
     found.sort(key=lambda pair: -pair[0])
     said = [text for _, text in found[:_MOST_FEATURES]]
     if len(found) > _MOST_FEATURES:
@@ -120,25 +94,23 @@ def _strange_features(features: Sequence[Feature], row: int) -> list[str]:
     return said
 
 
-def _strange(feature: Feature, row: int) -> tuple[float, str] | None:
-    """How strange a value is, and what to say about it; None for an ordinary one."""
+def _unseen(feature: Feature, row: int) -> tuple[float, str] | None:
+    """Return the distance of a value from training, and words for it; None for an ordinary one."""
     known = feature.known
+    if feature.is_missing(row):
+        return None if known.has_missing else (1.0, f"{feature.name} is missing")
     if feature.labels is not None:
         label = feature.labels[row]
-        if label is None:
-            return None if known.has_missing else (1.0, f"{feature.name} is missing")
         if label in known.categories or known.has_other:
             return None
         return np.inf, f"{feature.name} = {label} did not occur in training"
     assert feature.numbers is not None
     value = float(feature.numbers[row])
-    if np.isnan(value):
-        return None if known.has_missing else (1.0, f"{feature.name} is missing")
     show = shown_date if feature.is_date else shown_number
-    beyond = max(known.minimum - value, value - known.maximum)
-    if beyond <= 0:
+    distance = max(known.minimum - value, value - known.maximum)
+    if distance <= 0:
         return None
     side = "above" if value > known.maximum else "below"
     reach = f"{show(known.minimum)} to {show(known.maximum)}"
     text = f"{feature.name} = {show(value)} is {side} its training range, {reach}"
-    return beyond / known.scale, text
+    return distance / known.scale, text

@@ -1,156 +1,103 @@
-"""The charts of a report about one model: an evaluation in, Plotly specifications out."""
+"""Charts of a report as Plotly specifications: plain dictionaries, numbers taken as they come.
+
+A colour that starts with ``@`` stands for one of the page's own (``@ink``, ``@muted``, ``@faint``,
+``@shade``): the page fills it in, and again when it turns dark or is printed. Text that comes from
+data must pass :func:`text`, for Plotly reads tags in it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import html
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
+from priornet.evaluation.chart_data import (
+    Dots,
+    category_range,
+    log_ticks,
+    panel_ticks,
+    predictions,
+    rejection_lines,
+    shares,
+)
 from priornet.evaluation.evaluate_model import Evaluation
 from priornet.evaluation.features import Panel
-from priornet.evaluation.numbers import json_list, shown_number
-from priornet.metrics import LEVELS, rejection_curve
-from priornet.report.traces import (
-    Chart,
-    chart,
-    dates,
-    line,
-    log_ticks,
-    share_axis,
-    text,
-    translucent,
-)
+from priornet.evaluation.numbers import json_list, shown_date, shown_number
 
-FloatArray = NDArray[np.float64]
+Chart = dict[str, Any]
+"""``data`` and ``layout``, as Plotly takes them."""
 
-SHOWN_LEVEL = 0.9
-"""Coverage of the intervals that charts and tables show."""
-_MOST_POINTS, _MOST_STEPS, _BINS = 2000, 400, 30
 _DASHES = ("solid", "dot", "dashdot", "longdash")
-
-
-def shown_points(n_rows: int) -> NDArray[np.int64]:
-    """Rows to draw: all of them, or a sample that is the same every time."""
-    if n_rows <= _MOST_POINTS:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).choice(n_rows, _MOST_POINTS, replace=False))
-
-
-def unit(evaluation: Evaluation) -> str:
-    """What standard deviations of a whole row are measured in, short enough for a small chart."""
-    first, *others = evaluation.target_names
-    return "standardised sd" if others else f"sd of {text(first, 20)}"
+_MOST_LETTERS = 24  # of all category names, side by side
 
 
 def predicted_against_actual(evaluation: Evaluation, target: int) -> Chart:
-    """Each row's prediction with its interval, over the actual value."""
-    rows = shown_points(len(evaluation.y))
-    ends, level = evaluation.intervals["predictive"], LEVELS.index(SHOWN_LEVEL)
-    y, mean = evaluation.y[rows, target], evaluation.prediction[rows, target]
-    lower, upper = ends.lower[level, rows, target], ends.upper[level, rows, target]
-    inside = (lower <= y) & (y <= upper)
-    colour = evaluation.model.colour
-    diagonal = [min(y.min(), mean.min()), max(y.max(), mean.max())]
-    traces = [line(diagonal, diagonal, "prediction = actual", "@muted", dash="dash")]
-    for group, name, shade, bar, symbol in (
-        (inside, "actual inside interval", colour, translucent(colour, 0.3), "circle"),
-        (~inside, "outside", "@ink", "@faint", "x"),
-    ):
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": f"{name} ({int(group.sum())})",
-                "x": json_list(y[group]),
-                "y": json_list(mean[group]),
-                "text": [text(evaluation.row_labels[i]) for i in rows[group]],
-                "error_y": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": json_list((upper - mean)[group]),
-                    "arrayminus": json_list((mean - lower)[group]),
-                    "thickness": 1,
-                    "width": 0,
-                    "color": bar,
-                },
-                "marker": {"color": shade, "symbol": symbol, "size": 5},
-                "hovertemplate": "row %{text}<br>actual %{x:.4~g}<br>"
-                "predicted %{y:.4~g}<extra></extra>",
-            }
-        )
-    name = text(evaluation.target_names[target], 32)
-    # The axes go by the values, not by the bars: one endless interval must not hide the rest.
+    """Draw each row's prediction with its interval, over the actual value."""
+    found = predictions(evaluation, target)
+    colour, name = evaluation.model.colour, text(evaluation.target_names[target], 32)
+    inside = {"color": colour, "symbol": "circle", "size": 5}
+    outside = {"color": "@ink", "symbol": "x", "size": 5}
     return chart(
-        traces,
-        x={"title": f"actual {name}", "range": _around(y)},
-        y={"title": f"predicted {name}", "range": _around(np.concatenate([y, mean]))},
+        [
+            line(found.diagonal, found.diagonal, "prediction = actual", "@muted", dash="dash"),
+            _dots(found.inside, "actual inside interval", inside, translucent(colour, 0.3)),
+            _dots(found.outside, "outside", outside, "@faint"),
+        ],
+        x={"title": f"actual {name}", "range": json_list(found.actual_range)},
+        y={"title": f"predicted {name}", "range": json_list(found.predicted_range)},
     )
 
 
-def _around(values: FloatArray) -> list[float | None]:
-    """A range a little wider than the values."""
-    low, high = float(values.min()), float(values.max())
-    pad = 0.05 * (high - low) or 1.0
-    return json_list([low - pad, high + pad])
+def _dots(dots: Dots, name: str, marker: dict[str, Any], bar: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"{name} ({len(dots.actual)})",
+        "x": json_list(dots.actual),
+        "y": json_list(dots.predicted),
+        "text": [text(label) for label in dots.labels],
+        "error_y": _bars(dots.below, dots.above, bar, 1),
+        "marker": marker,
+        "hovertemplate": "row %{text}<br>actual %{x:.4~g}<br>predicted %{y:.4~g}<extra></extra>",
+    }
+
+
+def _bars(
+    below: Iterable[float], above: Iterable[float], colour: str, thickness: int
+) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": json_list(above),
+        "arrayminus": json_list(below),
+        "thickness": thickness,
+        "width": 0,
+        "color": colour,
+    }
 
 
 def calibration(evaluation: Evaluation) -> Chart:
-    """Observed against expected probability, a line per target, beside the diagonal."""
+    """Draw observed against expected probability, a line per target, beside the diagonal."""
     colour, several = evaluation.model.colour, len(evaluation.target_names) > 1
     traces = [line([0, 1], [0, 1], "perfect", "@muted", dash="dash")]
-    for k, target in enumerate(evaluation.target_names):
+    for k, (target, dash) in enumerate(zip(evaluation.target_names, cycle(_DASHES))):
         area = shown_number(evaluation.metrics["targets"][target]["miscalibration_area"], 3)
-        name = text(target if several else evaluation.name, 24)
-        curve = line(
-            evaluation.expected,
-            evaluation.observed[:, k],
-            f"{name}, area {area}",
-            colour,
-            dash=_DASHES[k % len(_DASHES)],
-            width=2.5,
-        )
+        label = f"{text(target if several else evaluation.name, 24)}, area {area}"
+        x, y = evaluation.expected, evaluation.observed[:, k]
+        curve = line(x, y, label, colour, dash=dash, width=2.5)
         if not several:
             curve |= {"fill": "tonexty", "fillcolor": translucent(colour, 0.15)}
         traces.append(curve)
     return chart(traces, x=share_axis("expected share"), y=share_axis("observed share"))
 
 
-@dataclass(frozen=True)
-class RejectionLines:
-    """Rejection curves thinned to what a screen can show; ``by`` holds one per measure."""
-
-    fraction: FloatArray
-    random: FloatArray
-    oracle: FloatArray
-    by: dict[str, FloatArray]
-
-
-def rejection_lines(evaluation: Evaluation, measures: list[str]) -> RejectionLines:
-    """Error left by share rejected, for chance, the oracle and each measure."""
-    error = torch.from_numpy(evaluation.error)
-    steps = np.linspace(0, len(error), min(len(error), _MOST_STEPS) + 1).round().astype(int)
-    curves = {
-        name: rejection_curve(error, torch.from_numpy(evaluation.spread.measures[name]))
-        for name in measures
-    }
-    first = next(iter(curves.values()))
-    return RejectionLines(
-        fraction=first.fraction.numpy()[steps],
-        random=first.random.numpy()[steps],
-        oracle=first.oracle.numpy()[steps],
-        by={name: curve.uncertainty.numpy()[steps] for name, curve in curves.items()},
-    )
-
-
 def rejection(evaluation: Evaluation) -> Chart:
-    """Error left after handing the most uncertain rows to an expert."""
+    """Draw the error left after handing the most uncertain rows to an expert."""
     measures = {"total_variance": ("total", "solid")}
     if evaluation.has_knowledge:
         measures["variance_of_mean"] = ("knowledge", "dashdot")
-    lines = rejection_lines(evaluation, list(measures))
+    lines = rejection_lines(evaluation, measures)
     traces = [
         line(lines.fraction, lines.random, "random", "@muted", dash="dot"),
         line(lines.fraction, lines.oracle, "oracle", "@muted", dash="dash"),
@@ -164,61 +111,41 @@ def rejection(evaluation: Evaluation) -> Chart:
 
 
 def error_axis(evaluation: Evaluation) -> dict[str, Any]:
-    """The axis of the error that is left."""
+    """Make the axis of the error that is left."""
     kind = "standardised" if len(evaluation.target_names) > 1 else "mean"
     return {"title": f"{kind} squared error left", "rangemode": "tozero"}
 
 
+def unit(evaluation: Evaluation) -> str:
+    """Name the unit of standard deviations of a whole row, short enough for a small chart."""
+    first, *others = evaluation.target_names
+    return "standardised sd" if others else f"sd of {text(first, 20)}"
+
+
 def histogram(evaluation: Evaluation, part: str) -> Chart:
-    """How large one kind of uncertainty is, in and out of the domain."""
-    groups = {"evaluated rows": evaluation.row_spread[part]}
-    if evaluation.row_spread_ood is not None:
-        groups["out-of-domain rows"] = evaluation.row_spread_ood[part]
-    edges = _log_edges(np.concatenate(list(groups.values())))
-    traces: list[dict[str, Any]] = []
-    for name, values in groups.items():
-        counts, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges)
-        is_own = name == "evaluated rows"
-        colour, dash = (evaluation.model.colour, "solid") if is_own else ("@ink", "dash")
-        # A staircase keeps its steps on a logarithmic axis, where bars would not.
-        stairs = line(edges, [*(counts / len(values)), 0.0], name, colour, dash=dash)
+    """Draw the sizes of one kind of uncertainty, in and out of the domain."""
+    colour, outside = evaluation.model.colour, evaluation.row_spread_ood
+    groups = [evaluation.row_spread[part], *([] if outside is None else [outside[part]])]
+    edges, (own, *others) = shares(groups)
+    # A staircase keeps its steps on a logarithmic axis, where bars would not.
+    area: dict[str, Any] = {"fill": "tozeroy", "fillcolor": translucent(colour, 0.25)}
+    traces = [line(edges, own, "evaluated rows", colour) | area]
+    traces += [line(edges, other, "out-of-domain rows", "@ink", dash="dash") for other in others]
+    for stairs in traces:
         stairs["line"]["shape"] = "hv"
         stairs["hovertemplate"] = "from %{x:.3~g}: %{y:.1%}<extra></extra>"
-        if is_own:
-            stairs |= {"fill": "tozeroy", "fillcolor": translucent(colour, 0.25)}
-        traces.append(stairs)
     return chart(
         traces,
-        x={"title": unit(evaluation), **log_ticks(edges)},
+        x={"title": unit(evaluation), **log_axis(log_ticks(edges))},
         y={"title": "share of rows", "tickformat": ".0%", "rangemode": "tozero"},
     )
 
 
-def _log_edges(values: FloatArray) -> FloatArray:
-    """Edges of bins of equal width on a logarithmic scale; zeros and infinities go to the ends."""
-    usual = values[np.isfinite(values) & (values > 0)]
-    if len(usual) == 0:
-        return np.geomspace(0.1, 10.0, _BINS + 1)
-    low, high = float(usual.min()), float(usual.max())
-    if high < 1.5 * low:
-        low, high = low / 1.25, high * 1.25
-    return np.geomspace(low * (1 - 1e-9), high * (1 + 1e-9), _BINS + 1)
-
-
-_LOG_FROM = 20.0  # an axis is logarithmic where its largest value exceeds the smallest so much
-
-_MOST_LETTERS = 24  # of all category names, side by side
-
-
 def feature(evaluation: Evaluation, panel: Panel) -> Chart:
-    """Uncertainty along one feature."""
-    values = np.concatenate([panel.low, panel.high, panel.median, panel.sweep])
-    seen = values[np.isfinite(values) & (values > 0)]
-    axis: dict[str, Any] = {"title": f"{evaluation.panel_part} sd"}
-    if len(seen) and seen.max() > _LOG_FROM * seen.min():
-        axis |= log_ticks(seen)
-    else:
-        axis["rangemode"] = "tozero"
+    """Draw the uncertainty along one feature: over the rows, and with all others held."""
+    ticks = panel_ticks(panel)
+    axis = {"title": f"{evaluation.panel_part} sd"}
+    axis |= log_axis(ticks) if ticks else {"rangemode": "tozero"}
     draw = _numeric if panel.kind == "numeric" else _categorical
     drawn = draw(panel, evaluation.model.colour, axis)
     drawn["layout"]["showlegend"] = False  # one key above all panels says what is what
@@ -226,8 +153,10 @@ def feature(evaluation: Evaluation, panel: Panel) -> Chart:
 
 
 def _numeric(panel: Panel, colour: str, axis: dict[str, Any]) -> Chart:
-    place = dates if panel.is_date else json_list
-    at, reach = place(panel.at), panel.sweep_at[[0, -1]]
+    def place(values: Iterable[float]) -> list[Any]:
+        return [shown_date(day) for day in values] if panel.is_date else json_list(values)
+
+    at = place(panel.at)
     top = line(at, panel.high, "", colour, width=0)
     top |= {"showlegend": False, "hoverinfo": "skip"}
     bottom = line(at, panel.low, "middle 80 % of rows", colour, width=0)
@@ -235,16 +164,11 @@ def _numeric(panel: Panel, colour: str, axis: dict[str, Any]) -> Chart:
     median = line(at, panel.median, "median of rows", colour, width=2.5)
     median |= {"mode": "lines+markers", "marker": {"size": 4, "color": colour}}
     sweep = line(place(panel.sweep_at), panel.sweep, "other features held", "@ink", dash="dash")
-    start, low, high, stop = place([reach[0], panel.train_low, panel.train_high, reach[1]])
-    drawn = chart(
-        [top, bottom, median, sweep],
-        x={
-            "title": text(panel.name, 32),
-            "range": [start, stop],
-            "type": "date" if panel.is_date else "linear",
-        },
-        y=axis,
-    )
+    ends = (panel.sweep_at[0], panel.train_low, panel.train_high, panel.sweep_at[-1])
+    start, low, high, stop = place(ends)
+    kind = "date" if panel.is_date else "linear"
+    x = {"title": text(panel.name, 32), "range": [start, stop], "type": kind}
+    drawn = chart([top, bottom, median, sweep], x=x, y=axis)
     outside = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "fillcolor": "@shade"}
     outside |= {"line": {"width": 0}, "layer": "below"}
     edges = ((start, low), (high, stop))
@@ -254,36 +178,24 @@ def _numeric(panel: Panel, colour: str, axis: dict[str, Any]) -> Chart:
 
 def _categorical(panel: Panel, colour: str, axis: dict[str, Any]) -> Chart:
     places = list(range(len(panel.categories)))
+    labels = [text(name) for name in panel.categories]
+    markers = {"type": "scatter", "mode": "markers", "x": places}
     rows = {
-        "type": "scatter",
-        "mode": "markers",
+        **markers,
         "name": "median and middle 80 % of rows",
-        "x": places,
         "y": json_list(panel.median),
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": json_list(panel.high - panel.median),
-            "arrayminus": json_list(panel.median - panel.low),
-            "thickness": 6,
-            "width": 0,
-            "color": translucent(colour, 0.3),
-        },
+        "error_y": _bars(panel.below, panel.above, translucent(colour, 0.3), 6),
         "marker": {"size": 9, "color": colour},
-        "text": [
-            f"{text(name)}: {n} rows" for name, n in zip(panel.categories, panel.count, strict=True)
-        ],
+        "text": [f"{name}: {n} rows" for name, n in zip(labels, panel.count, strict=True)],
         "hovertemplate": "%{text}<br>median %{y:.3~g}<extra></extra>",
     }
     ink = {"width": 2, "color": "@ink"}
     held = {
-        "type": "scatter",
-        "mode": "markers",
+        **markers,
         "name": "other features held",
-        "x": places,
         "y": json_list(panel.sweep),
         "marker": {"size": 14, "color": "@ink", "symbol": "line-ew", "line": ink},
-        "text": [text(name) for name in panel.categories],
+        "text": labels,
         "hovertemplate": "%{text}<br>other features held %{y:.3~g}<extra></extra>",
     }
     names = [
@@ -295,8 +207,88 @@ def _categorical(panel: Panel, colour: str, axis: dict[str, Any]) -> Chart:
         "tickmode": "array",
         "tickvals": places,
         "ticktext": names,
-        "range": [-0.5, max(len(places), 1) - 0.5],
+        "range": category_range(panel),
         # Leaning to the left: what leans to the right leaves the chart and is hidden.
-        "tickangle": -35 if sum(map(len, names)) > _MOST_LETTERS else 0,
+        "tickangle": -35 if len("".join(names)) > _MOST_LETTERS else 0,
     }
     return chart([rows, held], x=categories, y=axis)
+
+
+# -- building blocks ------------------------------------------------------------------------------
+
+
+def text(value: object, most: int = 60) -> str:
+    """Escape text that comes from data, so that Plotly shows it as it is; cut it where it is long.
+
+    Args:
+        value: The text.
+        most: Letters to keep.
+    """
+    plain = " ".join(str(value).split())
+    plain = plain if len(plain) <= most else f"{plain[: most - 1]}…"
+    return html.escape(plain, quote=False)
+
+
+def translucent(colour: str, alpha: float) -> str:
+    """Let the ground shine through a ``#rrggbb`` colour.
+
+    Example:
+        >>> translucent("#0072B2", 0.25)
+        'rgba(0,114,178,0.25)'
+    """
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return f"rgba({red},{green},{blue},{alpha})"
+
+
+def line(
+    x: Iterable[Any],
+    y: Iterable[float],
+    name: str,
+    colour: str,
+    *,
+    dash: str = "solid",
+    width: float = 2.0,
+) -> dict[str, Any]:
+    """Make one line; ``x`` may be dates."""
+    places = list(x)
+    is_text = bool(places) and isinstance(places[0], str)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": places if is_text else json_list(places),
+        "y": json_list(y),
+        "line": {"color": colour, "dash": dash, "width": width},
+        "hovertemplate": "%{x:.3~g}, %{y:.3~g}" if not is_text else "%{x}, %{y:.3~g}",
+    }
+
+
+def share_axis(title: str) -> dict[str, Any]:
+    """Make an axis from 0 to 100 %."""
+    return {"title": title, "range": [0, 1], "tickformat": ".0%", "dtick": 0.25}
+
+
+def log_axis(ticks: Sequence[float]) -> dict[str, Any]:
+    """Make a logarithmic axis with ticks at given numbers."""
+    shown = [shown_number(tick) for tick in ticks]
+    return {"type": "log", "tickmode": "array", "tickvals": ticks, "ticktext": shown}
+
+
+def chart(traces: list[dict[str, Any]], *, x: dict[str, Any], y: dict[str, Any]) -> Chart:
+    """Make a chart in the page's style; the axes' titles may be plain strings."""
+    named = [trace for trace in traces if trace.get("showlegend", True)]
+    layout = {"xaxis": _axis(x), "yaxis": _axis(y), "showlegend": len(named) > 1}
+    return {"data": traces, "layout": layout}
+
+
+def _axis(settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "zeroline": False,
+        "showline": True,
+        "automargin": True,
+        "gridcolor": "@grid",
+        "linecolor": "@faint",
+        **settings,
+        # No larger than the ticks: a title that is longer than its axis would be cut.
+        "title": {"text": settings.get("title", ""), "standoff": 8, "font": {"size": 12}},
+    }

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from priornet.evaluation.chart_data import closest, mean_calibration, rejection_lines
 from priornet.evaluation.evaluate_model import Evaluation
 from priornet.evaluation.numbers import shown_number, shown_share
-from priornet.report.charts import error_axis, rejection_lines
-from priornet.report.page import Cell, cell, chart_box, page, table, tag, write_page
-from priornet.report.traces import Chart, chart, line, share_axis, text
+from priornet.report.charts import Chart, chart, error_axis, line, share_axis, text
+from priornet.report.page import Cell, card, cell, chart_box, page, table, tag, write_page
 
 
 class Figure(NamedTuple):
@@ -24,12 +24,20 @@ class Figure(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """One metric of the table: where to find it, and how far it is from perfect."""
+    """One score of the table, and its best value; None where lower is always better."""
 
     title: str
-    value: Callable[[dict[str, Any]], float | None]
-    distance: Callable[[float], float]
+    places: tuple[str, ...]
+    """Names on the way to the score in an evaluation's metrics."""
+    perfect: float | None
     shown: Callable[[float | None], str] = shown_number
+
+    def value(self, evaluation: Evaluation) -> float | None:
+        """Look up the score of a model; None if it has none."""
+        found: Any = evaluation.metrics
+        for place in self.places:
+            found = found and found.get(place)
+        return found
 
 
 def _three(value: float | None) -> str:
@@ -37,25 +45,16 @@ def _three(value: float | None) -> str:
 
 
 _COLUMNS = (
-    _Column("RMSE", lambda m: m["rmse"], lambda v: v),
-    _Column("NLL", lambda m: m["nll"], lambda v: v),
-    _Column("CRPS", lambda m: m["crps"], lambda v: v),
-    _Column(
-        "90 % interval holds",
-        lambda m: m["coverage"]["predictive"]["0.9"]["share"],
-        lambda v: abs(v - 0.9),
-        shown_share,
-    ),
-    _Column("Miscalibration", lambda m: m["miscalibration_area"], lambda v: v, _three),
-    _Column("PRR, total", lambda m: m["prr"]["total_variance"], lambda v: -v, _three),
-    _Column("PRR, knowledge", lambda m: m["prr"]["variance_of_mean"], lambda v: -v, _three),
-    _Column("OOD AUC, total", lambda m: _foreign(m, "total_variance"), lambda v: -v, _three),
-    _Column("OOD AUC, knowledge", lambda m: _foreign(m, "variance_of_mean"), lambda v: -v, _three),
+    _Column("RMSE", ("rmse",), 0),
+    _Column("NLL", ("nll",), None),
+    _Column("CRPS", ("crps",), 0),
+    _Column("90 % interval holds", ("coverage", "predictive", "0.9", "share"), 0.9, shown_share),
+    _Column("Miscalibration", ("miscalibration_area",), 0, _three),
+    _Column("PRR, total", ("prr", "total_variance"), 1, _three),
+    _Column("PRR, knowledge", ("prr", "variance_of_mean"), 1, _three),
+    _Column("OOD AUC, total", ("ood_auc", "total_variance"), 1, _three),
+    _Column("OOD AUC, knowledge", ("ood_auc", "variance_of_mean"), 1, _three),
 )
-
-
-def _foreign(metrics: dict[str, Any], measure: str) -> float | None:
-    return metrics["ood_auc"][measure] if "ood_auc" in metrics else None
 
 
 def write_comparison(
@@ -86,7 +85,7 @@ def render_comparison(
     lede: str = "",
     figures: Sequence[Figure] = (),
 ) -> str:
-    """The same as one HTML document."""
+    """Make the page as one HTML document."""
     _check(evaluations)
     first = evaluations[0]
     lede = lede or (
@@ -119,39 +118,37 @@ def _check(evaluations: Sequence[Evaluation]) -> None:
 
 
 def _scores(evaluations: Sequence[Evaluation]) -> str:
-    columns = [c for c in _COLUMNS if any(c.value(e.metrics) is not None for e in evaluations)]
-    cells: list[list[Cell]] = []
-    best = {column.title: _best(evaluations, column) for column in columns}
-    for evaluation in evaluations:
-        colour = f'<span class="swatch" style="--method:{evaluation.model.colour}"></span>'
-        name, attributes = cell(evaluation.name, "name")
-        line_cells: list[Cell] = [(colour + name, attributes)]
-        for column in columns:
-            value = column.value(evaluation.metrics)
-            is_best = value is not None and column.distance(value) == best[column.title]
-            line_cells.append(cell(column.shown(value), "number best" if is_best else "number"))
-        cells.append(line_cells)
-    head = ["Model", *(column.title for column in columns)]
+    cells = [[_model_name(evaluation)] for evaluation in evaluations]
+    head = ["Model"]
+    for column in _COLUMNS:
+        values = [column.value(evaluation) for evaluation in evaluations]
+        best = closest(values, column.perfect)
+        if best is None:
+            continue
+        head.append(column.title)
+        for line_cells, value in zip(cells, values, strict=True):
+            css = "number best" if value == best else "number"
+            line_cells.append(cell(column.shown(value), css))
     how = (
         "Lower is better for RMSE, NLL, CRPS and miscalibration, higher for PRR and OOD AUC; "
         "intervals should hold 90 %. The best of each column is bold."
     )
-    made = table(head, cells, numbers=range(1, len(head)))
-    return f'<section class="card">{tag("h3", "Scores")}{tag("p", how, "how")}{made}</section>'
+    return card("Scores", how, table(head, cells, numbers=range(1, len(head))))
 
 
-def _best(evaluations: Sequence[Evaluation], column: _Column) -> float | None:
-    values = [column.value(evaluation.metrics) for evaluation in evaluations]
-    return min((column.distance(value) for value in values if value is not None), default=None)
+def _model_name(evaluation: Evaluation) -> Cell:
+    name, attributes = cell(evaluation.name, "name")
+    swatch = f'<span class="swatch" style="--method:{evaluation.model.colour}"></span>'
+    return swatch + name, attributes
 
 
 def _calibration(evaluations: Sequence[Evaluation]) -> Chart:
-    """Averaged over targets, where there are several."""
+    """Draw a curve for each model, averaged over targets."""
     traces = [line([0, 1], [0, 1], "perfect", "@muted", dash="dash")]
     for evaluation in evaluations:
         area = _three(evaluation.metrics["miscalibration_area"])
         name = f"{text(evaluation.name, 24)}, area {area}"
-        observed = evaluation.observed.mean(1)
+        observed = mean_calibration(evaluation)
         traces.append(line(evaluation.expected, observed, name, evaluation.model.colour))
     return chart(traces, x=share_axis("expected share"), y=share_axis("observed share"))
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from priornet.evaluation.numbers import band, thinned
 from priornet.methods import COLOURS, LABELS, TRUTH
 from priornet.report.figures import TEXT, tidy
 
@@ -122,9 +123,7 @@ def plot_prediction(results: dict[str, Any], method: str, *, ax: Axes | None = N
     _mark_training(results, ax)
     _scatter(results, ax)
     for part, alpha in (("total", 0.18), ("data", 0.32)):
-        spread = curve[f"{part}_std"]
-        low = [m - 2 * s for m, s in zip(curve["mean"], spread, strict=True)]
-        high = [m + 2 * s for m, s in zip(curve["mean"], spread, strict=True)]
+        low, high = band(curve["mean"], curve[f"{part}_std"])
         ax.fill_between(x, low, high, color=colour, alpha=alpha, lw=0)
     ax.plot(x, curves["truth"]["mean"], **_TRUTH_LINE)
     ax.plot(x, curve["mean"], color=colour, lw=1.8)
@@ -163,9 +162,8 @@ def plot_uncertainty(
 
 
 def _scatter(results: dict[str, Any], ax: Axes) -> None:
-    train = results["train"]
-    thin = max(1, len(train["x"]) // _SHOWN_POINTS)
-    ax.scatter(train["x"][::thin], train["y"][::thin], s=4, color=_DOTS, lw=0)
+    x, y = (thinned(results["train"][name], _SHOWN_POINTS) for name in ("x", "y"))
+    ax.scatter(x, y, s=4, color=_DOTS, lw=0)
 
 
 def _mark_training(results: dict[str, Any], ax: Axes) -> None:

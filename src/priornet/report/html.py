@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from priornet.evaluation.chart_data import n_shown
 from priornet.evaluation.evaluate_model import Evaluation
 from priornet.evaluation.scores import PARTS
 from priornet.report import charts, tables
-from priornet.report.charts import feature
+from priornet.report.charts import Chart
 from priornet.report.page import chart_box, page, tag, write_page
-from priornet.report.tables import row_table
-from priornet.report.traces import Chart
 
 _MEANING = {
     "total": "Everything the model is unsure about.",
@@ -31,7 +30,7 @@ def write_report(evaluation: Evaluation, path: str | os.PathLike[str]) -> Path:
 
 
 def render_report(evaluation: Evaluation) -> str:
-    """The report as one HTML document."""
+    """Make the report as one HTML document."""
     drawn: dict[str, Chart] = {}
     sections = [
         tables.header(evaluation),
@@ -40,7 +39,7 @@ def render_report(evaluation: Evaluation) -> str:
         tables.about(evaluation),
         _quality(evaluation, drawn),
         _uncertainty(evaluation, drawn),
-        row_table(evaluation),
+        tables.row_table(evaluation),
         _features(evaluation, drawn),
         tag("footer", "Made with priornet. This page holds everything it shows and loads nothing."),
     ]
@@ -50,8 +49,8 @@ def render_report(evaluation: Evaluation) -> str:
 
 def _quality(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
     predicted: list[str] = []
-    n_rows, n_shown = len(evaluation.y), len(charts.shown_points(len(evaluation.y)))
-    sample = "" if n_shown == n_rows else f" A random {n_shown:,} of {n_rows:,} rows are drawn."
+    n_rows, n_drawn = len(evaluation.y), n_shown(len(evaluation.y))
+    sample = "" if n_drawn == n_rows else f" A random {n_drawn:,} of {n_rows:,} rows are drawn."
     for k, target in enumerate(evaluation.target_names):
         identifier = f"predicted-{k}"
         drawn[identifier] = charts.predicted_against_actual(evaluation, k)
@@ -88,12 +87,11 @@ def _quality(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
 
 def _uncertainty(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
     boxes: list[str] = []
-    foreign = evaluation.spread_ood is not None
     for part in PARTS if evaluation.has_knowledge else PARTS[:1]:
         identifier = f"histogram-{part}"
         drawn[identifier] = charts.histogram(evaluation, part)
         how = f"{_MEANING[part]} Further right is less certain."
-        if foreign:
+        if evaluation.spread_ood is not None:
             how = f"{_MEANING[part]} The dashed rows are out of domain: further right is better."
             if part == "data":
                 how = f"{_MEANING[part]} It need not tell the dashed, out-of-domain rows apart."
@@ -115,7 +113,7 @@ def _features(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
     boxes: list[str] = []
     for j, panel in enumerate(evaluation.panels):
         identifier = f"feature-{j}"
-        drawn[identifier] = feature(evaluation, panel)
+        drawn[identifier] = charts.feature(evaluation, panel)
         how = (
             "Where training saw nothing, the dashed line should rise."
             if panel.kind == "numeric"
@@ -145,7 +143,7 @@ def _features(evaluation: Evaluation, drawn: dict[str, Chart]) -> str:
 
 
 def _key(colour: str) -> str:
-    """What the lines of all panels mean, once."""
+    """Explain the lines of all panels, once."""
     signs = {
         "median of the rows": '<path d="M0 6h26" stroke="currentColor" stroke-width="2.5"/>',
         "middle 80 % of the rows": '<rect width="26" height="12" fill="currentColor" '

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from priornet._version import __version__
-from priornet.report.traces import Chart
+from priornet.report.charts import Chart
 from priornet.writing import write_bytes
 
 Cell = tuple[str, str]
@@ -25,19 +25,19 @@ Cell = tuple[str, str]
 
 
 def tag(name: str, content: object, css: str = "") -> str:
-    """An element around plain text, which is escaped."""
+    """Make an element around plain text, which is escaped."""
     attribute = f' class="{html.escape(css)}"' if css else ""
     return f"<{name}{attribute}>{html.escape(str(content))}</{name}>"
 
 
 def facts(pairs: Mapping[str, object], css: str = "facts") -> str:
-    """Terms and what they are; both are escaped."""
+    """List terms with their meaning; both are escaped."""
     rows = "".join(tag("dt", term) + tag("dd", value) for term, value in pairs.items())
     return f'<dl class="{css}">{rows}</dl>'
 
 
 def cell(content: object, css: str = "", value: float | None = None) -> Cell:
-    """Plain text for a table, escaped; ``value`` is what the column sorts by."""
+    """Make a cell of plain text, escaped; ``value`` is what the column sorts by."""
     attributes = f' class="{html.escape(css)}"' if css else ""
     if value is not None:
         attributes += f' data-value="{value!r}"'
@@ -45,7 +45,7 @@ def cell(content: object, css: str = "", value: float | None = None) -> Cell:
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[Cell]], *, numbers: Iterable[int]) -> str:
-    """A table whose first column names its rows; ``numbers`` are the columns of numbers."""
+    """Make a table whose first column names its rows; ``numbers`` are columns of numbers."""
     right = set(numbers)
     headers = "".join(
         tag("th", title, "number") if i in right else tag("th", title)
@@ -62,15 +62,17 @@ def table(head: Sequence[str], body: Iterable[Sequence[Cell]], *, numbers: Itera
 
 
 def chart_box(identifier: str, title: str, how: str) -> str:
-    """A card with a chart and one sentence that says how to read it."""
-    return (
-        f'<section class="card">{tag("h3", title)}{tag("p", how, "how")}'
-        f'<div class="chart" id="{html.escape(identifier)}"></div></section>'
-    )
+    """Make a card with a chart and one sentence that says how to read it."""
+    return card(title, how, f'<div class="chart" id="{html.escape(identifier)}"></div>')
+
+
+def card(title: str, how: str, content: str) -> str:
+    """Make a titled card with a sentence; the content is safe already."""
+    return f'<section class="card">{tag("h3", title)}{tag("p", how, "how")}{content}</section>'
 
 
 def page(title: str, body: str, charts: Mapping[str, Chart]) -> str:
-    """The whole document.
+    """Make the whole document.
 
     Args:
         title: Title of the window, plain text.
@@ -108,12 +110,12 @@ def _resource(name: str) -> str:
 
 
 def _digest(script: str) -> str:
-    """Hash of a script as the browser counts it: line ends are plain newlines there."""
+    """Hash a script as the browser does: line ends are plain newlines there."""
     plain = script.replace("\r\n", "\n").replace("\r", "\n")
     return base64.b64encode(hashlib.sha256(plain.encode()).digest()).decode()
 
 
 def _inline_json(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """Write JSON that cannot end the element around it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

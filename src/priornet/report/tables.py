@@ -1,17 +1,16 @@
-"""The first page of a report: what the model is and how good, in words, tiles and tables."""
+"""Words, tiles and tables of a report: the model, its scores, and the rows to trust least."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain, repeat
 from typing import Any
 
-from priornet.evaluation.evaluate_model import Evaluation
+from priornet.evaluation.evaluate_model import SHOWN_LEVEL, Evaluation
 from priornet.evaluation.numbers import NOTHING, shown_number, shown_share
 from priornet.evaluation.rows import UntrustedRow
-from priornet.evaluation.scores import MEASURES, level_name
-from priornet.metrics import LEVELS
-from priornet.report.charts import SHOWN_LEVEL
-from priornet.report.page import Cell, cell, facts, table, tag
+from priornet.evaluation.scores import LEVEL_NAMES, MEASURES
+from priornet.report.page import Cell, card, cell, facts, table, tag
 
 _MOST_NAMES = 40
 _NAMES = {
@@ -27,7 +26,7 @@ _NAMES = {
 
 
 def header(evaluation: Evaluation) -> str:
-    """What is predicted, on how many rows, and how many of them to trust."""
+    """Name the model, its targets, and how many rows to trust."""
     metrics, targets = evaluation.metrics, ", ".join(evaluation.target_names)
     words = metrics["verdicts"]
     lede = (
@@ -42,7 +41,7 @@ def header(evaluation: Evaluation) -> str:
 
 
 def tiles(evaluation: Evaluation) -> str:
-    """The few numbers to look at first."""
+    """Show the few numbers to look at first."""
     scores, several = evaluation.metrics, len(evaluation.target_names) > 1
     covered = scores["coverage"]["predictive"]["0.9"]
     averaged = "average over targets" if several else "in units of the target"
@@ -64,7 +63,7 @@ def tiles(evaluation: Evaluation) -> str:
         part = "knowledge" if evaluation.has_knowledge else "total"
         tiles["OOD AUC"] = (
             shown_number(scores["ood_auc"][measure], 3),
-            f"{part} uncertainty finds foreign rows: 1 perfect, 0.5 chance",
+            f"{part} uncertainty finds out-of-domain rows: 1 perfect, 0.5 chance",
         )
     boxes = "".join(
         f'<div class="card tile">{tag("dt", name)}'
@@ -75,7 +74,7 @@ def tiles(evaluation: Evaluation) -> str:
 
 
 def tables(evaluation: Evaluation) -> str:
-    """Coverage, measures of uncertainty and, where there are several, targets."""
+    """Show coverage, measures of uncertainty and, where there are several, targets."""
     boxes = [_coverage_table(evaluation), _measure_table(evaluation)]
     if len(evaluation.target_names) > 1:
         boxes.append(_target_table(evaluation))
@@ -87,14 +86,16 @@ def _coverage_table(evaluation: Evaluation) -> str:
     methods = list(scores["coverage"])
     head = ["Interval", *(f"{m}: {what}" for m in methods for what in ("holds, %", "width"))]
     body = []
-    for level in map(level_name, LEVELS):
+    for level in LEVEL_NAMES:
         line = [cell(shown_share(float(level), 0))]
         for method in methods:
             covered = scores["coverage"][method].get(level)
             shown = NOTHING
             if covered is not None:
-                share, spread = 100 * covered["share"], 100 * covered["standard_error"]
-                shown = f"{share:.1f} ± {spread:.1f}"
+                share, spread = (
+                    shown_share(covered[name], sign="") for name in ("share", "standard_error")
+                )
+                shown = f"{share} ± {spread}"
             width = scores["interval_width"][method].get(level)
             line += [cell(shown, "number"), cell(shown_number(width), "number")]
         body.append(line)
@@ -102,26 +103,26 @@ def _coverage_table(evaluation: Evaluation) -> str:
         "An interval should hold as many targets as it says; among those that do, narrow is better."
     )
     made = table(head, body, numbers=range(1, len(head)))
-    return _card("Coverage of intervals", how, made)
+    return card("Coverage of intervals", how, made)
 
 
 def _measure_table(evaluation: Evaluation) -> str:
     scores = evaluation.metrics
-    foreign = scores.get("ood_auc")
-    head = ["Measure of uncertainty", "PRR", *(["OOD AUC"] if foreign else [])]
+    outside = scores.get("ood_auc")
+    head = ["Measure of uncertainty", "PRR", *(["OOD AUC"] if outside else [])]
     body = [
         [
             cell(MEASURES[name]),
             cell(shown_number(prr, 3), "number"),
-            *([cell(shown_number(foreign[name], 3), "number")] if foreign else []),
+            *([cell(shown_number(outside[name], 3), "number")] if outside else []),
         ]
         for name, prr in scores["prr"].items()
     ]
     how = "PRR: does it find the errors? 1 is perfect, 0 is chance."
-    if foreign:
-        how += " OOD AUC: does it find foreign rows? 1 is perfect, 0.5 is chance."
+    if outside:
+        how += " OOD AUC: does it find out-of-domain rows? 1 is perfect, 0.5 is chance."
     made = table(head, body, numbers=range(1, len(head)))
-    return _card("Measures of uncertainty", how, made)
+    return card("Measures of uncertainty", how, made)
 
 
 def _target_table(evaluation: Evaluation) -> str:
@@ -138,16 +139,11 @@ def _target_table(evaluation: Evaluation) -> str:
     head = ["Target", "RMSE", "90 % interval holds", "its width", "miscalibration area"]
     made = table(head, body, numbers=range(1, 5))
     how = "Each target by itself, in its own units; NLL and CRPS above are of all together."
-    return _card("Targets", how, made)
-
-
-def _card(title: str, how: str, content: str) -> str:
-    """A titled card; the content is safe already."""
-    return f'<section class="card">{tag("h3", title)}{tag("p", how, "how")}{content}</section>'
+    return card("Targets", how, made)
 
 
 def about(evaluation: Evaluation) -> str:
-    """What the model is: class, features, training, parameters, versions."""
+    """Describe the model: class, features, training, parameters, versions."""
     model = evaluation.model
     features = model.feature_names
     named = ", ".join(features[:_MOST_NAMES])
@@ -170,7 +166,7 @@ def about(evaluation: Evaluation) -> str:
 
 
 def _trained(training: Mapping[str, Any]) -> dict[str, str]:
-    """How it was trained, an entry a line, without the empty ones.
+    """List the entries of the training, without the empty ones.
 
     The rows of a student are inputs at which it asked its teacher, and the table is the teacher's.
     """
@@ -189,7 +185,7 @@ def _trained(training: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _plain(value: object) -> str:
-    """An entry of the training summary in a line."""
+    """Write an entry of the training summary in a line."""
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
@@ -201,22 +197,16 @@ def _plain(value: object) -> str:
 
 
 def row_table(evaluation: Evaluation) -> str:
-    """Section with the table; several targets share a row, one after another."""
-    columns: list[tuple[str, str]] = [
-        ("Row", "text"),
-        ("Verdict", "text"),
-        ("Why", "text"),
-        *(
-            (f"{what}{suffix}", "number")
-            for suffix in _suffixes(evaluation)
-            for what in ("Predicted", "Low", "High", "Actual")
-        ),
-        *((title, "number") for title in _uncertainties(evaluation)),
-    ]
+    """Show the rows to trust least, in a table that sorts when a header is clicked."""
+    columns = ["Row", "Verdict", "Why"]
+    for name in evaluation.target_names:
+        suffix = f" {name}" if len(evaluation.target_names) > 1 else ""
+        columns += [f"{what}{suffix}" for what in ("Predicted", "Low", "High", "Actual")]
+    columns += _uncertainties(evaluation)
     head = "".join(
         f'<th scope="col" data-kind="{kind}"{" class=number" if kind == "number" else ""}>'
         f'<button type="button">{tag("span", title)}</button></th>'
-        for title, kind in columns
+        for title, kind in zip(columns, chain(repeat("text", 3), repeat("number")), strict=False)
     )
     body = "".join(
         "<tr>"
@@ -232,13 +222,8 @@ def row_table(evaluation: Evaluation) -> str:
 
 
 def _uncertainties(evaluation: Evaluation) -> tuple[str, ...]:
-    """A model without knowledge uncertainty has no familiarity either."""
+    """Name the columns; a model without knowledge uncertainty has no familiarity either."""
     return ("Data sd", "Knowledge sd", "Familiarity")[: 3 if evaluation.has_knowledge else 1]
-
-
-def _suffixes(evaluation: Evaluation) -> list[str]:
-    names = evaluation.target_names
-    return [""] if len(names) == 1 else [f" {name}" for name in names]
 
 
 def _how(evaluation: Evaluation) -> str:
@@ -252,18 +237,11 @@ def _how(evaluation: Evaluation) -> str:
 
 
 def _line(evaluation: Evaluation, row: UntrustedRow) -> list[Cell]:
-    i, level = row.position, LEVELS.index(SHOWN_LEVEL)
-    ends = evaluation.intervals["predictive"]
+    i, (lower, upper) = row.position, evaluation.ends(SHOWN_LEVEL)
     verdict = (tag("span", row.verdict, f"verdict {row.verdict}"), "")
     cells = [cell(row.label), verdict, cell(row.reason, "reason")]
-    for k in range(len(evaluation.target_names)):
-        values = (
-            evaluation.prediction[i, k],
-            ends.lower[level, i, k],
-            ends.upper[level, i, k],
-            evaluation.y[i, k],
-        )
-        cells += [_number(value) for value in values]
+    for values in zip(evaluation.prediction[i], lower[i], upper[i], evaluation.y[i], strict=True):
+        cells += map(_number, values)
     own = {
         "Data sd": _number(evaluation.row_spread["data"][i]),
         "Knowledge sd": _number(evaluation.row_spread["knowledge"][i]),
