@@ -22,7 +22,7 @@ from typer.main import get_command
 from priornet._version import __version__
 from priornet.messages import Failure, InputError, one_line, printable
 
-_COMMANDS = {
+COMMANDS = {
     "fit": "Train a model on a table, evaluate it on held-out rows, save it.",
     "predict": "Add predictions and their uncertainty to every row of a table.",
     "evaluate": "Score a saved model on a table with known targets.",
@@ -174,7 +174,7 @@ def _options(
     pass
 
 
-for command, first_line in _COMMANDS.items():
+for command, first_line in COMMANDS.items():
     add_lazily(app, command, f"priornet.cli.{command}:{command}", first_line)
 for point in sorted(entry_points(group=_POINTS), key=lambda point: point.name):
     add_lazily(app, point.name, point.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,17 +56,14 @@ def _compare_network(path: Path, exported: Path, data: str) -> dict[str, Any]:
 
 def _as_json(summary: dict[str, Any]) -> str:
     """Write infinite numbers and nan as null: JSON has none."""
+    from priornet.evaluation.numbers import json_number
 
     def plain(place: dict[str, Any]) -> dict[str, Any]:
-        return {k: None if _is_odd(v) else v for k, v in place.items()}
+        return {k: json_number(v) if isinstance(v, float) else v for k, v in place.items()}
 
     outputs = [plain(place) for place in summary["outputs"]]
     whole = summary | {"worst": plain(summary["worst"]), "outputs": outputs}
     return json.dumps(whole, allow_nan=False)
-
-
-def _is_odd(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _sentence(summary: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from priornet.distill import (
 )
 from priornet.estimators import DistilledRegressor
 from priornet.estimators.distilled import checked_teacher
-from priornet.evaluation.labelled_files import Tell
+from priornet.evaluation.labelled_files import Tell, named_columns, say_nothing
 from priornet.messages import InputError, blamed_on, called, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
 from priornet.tables.preprocessing import TablePreprocessor
@@ -48,53 +48,59 @@ _SHOWN = 12  # columns that a sentence names
 
 @dataclass(frozen=True)
 class TeacherRows:
-    """Rows of a file, around which a teacher is asked.
-
-    Attributes:
-        path: The file.
-        labelled: The rows; their targets have no columns if none are known.
-        takes_all: True if all columns are inputs, because nothing named them.
-        preprocessor: That of the teacher, or fitted to the rows.
-        columns: How each column is read; empty if the teacher had learnt that.
-        messages: Columns that may be meant otherwise, in rows of the file.
-    """
+    """Rows of a file, around which a teacher is asked."""
 
     path: str
     labelled: Labelled
+    """The rows; their targets have no columns if none are known."""
     takes_all: bool
+    """True if all columns are inputs, because nothing named them."""
     preprocessor: TablePreprocessor
+    """The teacher's, or one fitted to the rows."""
     columns: Sequence[ColumnSummary]
+    """Each column as it is read; empty if the teacher had learnt that."""
     messages: list[str]
+    """Columns that may be meant otherwise, in rows of the file."""
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
         """Take inputs and known targets of some rows.
 
-        They are numbered from 0: a teacher may join what it computes to the rows.
+        They are numbered from 0: a teacher may join its answers to the rows.
         """
         taken = self.labelled.take(rows)
         y = taken.y.reset_index(drop=True) if taken.targets.shape[1] else None
         return taken.features.reset_index(drop=True), y
 
+    @contextmanager
+    def located(self, taken: NDArray[np.int64]) -> Generator[None]:
+        """Raise errors about the teacher as they are, and others with the rows of the file."""
+        failed: TeacherError | None = None
+        index = self.labelled.features.index[taken]
+        with blamed_on(self.path, index), located(self.path, index):
+            try:
+                yield
+            except TeacherError as error:
+                failed = error
+            except TypeError as error:
+                failed = TeacherError(str(error))
+        if failed is not None:
+            raise failed
+
 
 @dataclass(frozen=True)
 class FileDistillation:
-    """A student distilled around the rows of a file, beside its teacher.
-
-    Attributes:
-        student: The estimator.
-        faithfulness: Comparison of the two on held-out rows, or on all if they are few.
-        rows: The rows of the file.
-        n_training: Rows around which the teacher was asked.
-        seconds: Duration of reading and training.
-        warnings: Messages about columns and training.
-    """
+    """A student distilled around the rows of a file, beside its teacher."""
 
     student: DistilledRegressor
     faithfulness: Faithfulness
+    """Comparison of the two on held-out rows, or on all if they are few."""
     rows: TeacherRows
     n_training: int
+    """Number of rows around which the teacher was asked."""
     seconds: float
+    """Duration of reading and training."""
     warnings: tuple[str, ...]
+    """Messages about columns and training."""
 
     @property
     def problems(self) -> list[str]:
@@ -144,7 +150,7 @@ def distil_file(
     unlabelled: str | Path | None = None,
     holdout: float = 0.15,
     seed: int = 0,
-    tell: Tell | None = None,
+    tell: Tell = say_nothing,
 ) -> FileDistillation:
     """Distil a student's teacher around the rows of a table file, and compare the two.
 
@@ -162,7 +168,6 @@ def distil_file(
         tell: Called before the training with how columns are read and messages about them, and
             after it with further messages.
     """
-    tell = tell or (lambda columns, messages: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         start = time.perf_counter()
@@ -170,12 +175,14 @@ def distil_file(
         more = None if unlabelled is None else _read_more(rows, str(unlabelled))
         tell(rows.columns, rows.messages)
         train, held = _split(len(rows.labelled.features), holdout, seed)
-        with _located(rows, train):
+        with rows.located(train):
             student.fit(*rows.take(train), unlabelled=more)
         seconds = time.perf_counter() - start
-        with _located(rows, held):
+        with rows.located(held):
             found = student.faithfulness(*rows.take(held), seed=seed)
-    heard = _messages(caught)
+    known = (FaithfulnessWarning, ColumnWarning)
+    texts = [one_line(str(w.message)) for w in caught if not issubclass(w.category, known)]
+    heard = list(dict.fromkeys(texts))
     tell((), heard)
     if out is not None:
         student.save(out)
@@ -193,9 +200,7 @@ def _read(teacher: Any, source: str, targets: Sequence[str], ignore: Sequence[st
         names = teacher.feature_names
     else:
         model = teacher.fitted_.preprocessor
-        names, known = model.feature_names_in_, model.columns_
-        if names is None:
-            raise InputError("the model was trained on an array, whose columns have no names.")
+        names, known = named_columns(teacher), model.columns_
     if targets:
         rows = read_labelled(source, targets, names, ignore, known)
     else:
@@ -251,26 +256,3 @@ def _split(n_rows: int, holdout: float, seed: int) -> tuple[Any, Any]:
     if n_held < _FEWEST:
         return np.sort(order), np.sort(order)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
-
-
-@contextmanager
-def _located(rows: TeacherRows, taken: NDArray[np.int64]) -> Generator[None]:
-    """Raise errors about the teacher as they are, and others with the rows of the file."""
-    failed: TeacherError | None = None
-    index = rows.labelled.features.index[taken]
-    with blamed_on(rows.path, index), located(rows.path, index):
-        try:
-            yield
-        except TeacherError as error:
-            failed = error
-        except TypeError as error:
-            failed = TeacherError(str(error))
-    if failed is not None:
-        raise failed
-
-
-def _messages(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """List each warning once, without those about columns and faithfulness."""
-    known = (FaithfulnessWarning, ColumnWarning)
-    heard = [one_line(str(w.message)) for w in caught if not issubclass(w.category, known)]
-    return list(dict.fromkeys(heard))

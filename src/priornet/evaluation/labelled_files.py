@@ -24,50 +24,46 @@ Tell = Callable[[Sequence[ColumnSummary], Sequence[str]], object]
 """Called with how columns are read, and with messages about them."""
 
 
+def say_nothing(columns: Sequence[ColumnSummary], messages: Sequence[str]) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True)
 class FileEvaluation:
-    """Scores of a model on the rows of a file.
-
-    Attributes:
-        evaluation: The scores.
-        rows: The rows of the file that have targets.
-        notes: Sentences about rows that were left out.
-    """
+    """Scores of a model on the rows of a file."""
 
     evaluation: Evaluation
     rows: Labelled
-    notes: tuple[str, ...]
+    """The rows of the file that have targets."""
+
+    @property
+    def notes(self) -> list[str]:
+        """List sentences about rows that were left out."""
+        return self.rows.notes
 
     def to_json(self) -> dict[str, Any]:
         """Return counts and scores, ready for JSON."""
-        return {
-            **_counts(self.rows),
-            "scores": self.evaluation.metrics,
-            "interval": self.evaluation.interval,
-        }
+        found = self.evaluation
+        return {**_counts(self.rows), "scores": found.metrics, "interval": found.interval}
 
 
 @dataclass(frozen=True)
 class FileFit:
-    """A model fitted to a file, and its scores on rows that it has not seen.
-
-    Attributes:
-        model: The estimator.
-        evaluation: Scores on the held-out rows; None with too few of them.
-        rows: The rows of the file that have targets.
-        n_training: How many of them the model learnt from.
-        columns: How each column was read.
-        warnings: Messages about columns and training.
-        notes: Sentences about rows and columns that were left out.
-    """
+    """A model fitted to a file, and its scores on rows that it has not seen."""
 
     model: BaseRegressor
     evaluation: Evaluation | None
+    """Scores on the held-out rows; None with too few of them."""
     rows: Labelled
+    """The rows of the file that have targets."""
     n_training: int
+    """Number of them that the model learnt from."""
     columns: tuple[ColumnSummary, ...]
+    """Each column as it was read."""
     warnings: tuple[str, ...]
+    """Messages about columns and training."""
     notes: tuple[str, ...]
+    """Sentences about rows and columns that were left out."""
 
     def to_json(self) -> dict[str, Any]:
         """Return counts, columns, messages and scores, ready for JSON."""
@@ -100,7 +96,7 @@ def fit_file(
     holdout: float = 0.15,
     coverage: float = 0.9,
     seed: int = 0,
-    tell: Tell | None = None,
+    tell: Tell = say_nothing,
 ) -> FileFit:
     """Fit an estimator to a table file, and evaluate it on rows held out.
 
@@ -117,27 +113,23 @@ def fit_file(
             after it with further messages.
     """
     rows = read_labelled(str(source), targets, None, ignore)
-    columns = _checked_columns(called(source), rows)
-    heard = _messages(rows, columns)
-    if tell is not None:
-        tell(columns, heard)
+    columns, heard = _read_columns(called(source), rows)
+    tell(columns, heard)
     training, held = _split(rows, holdout, seed)
     with blamed_on(source):
         more = _fit(model, training)
-    if tell is not None:
-        tell((), more)
+    tell((), more)
     evaluation = None
+    notes = rows.notes
     if held is not None:
         with blamed_on(source, held.features.index):
             evaluation = evaluate(model, held.features, held.y, coverage=coverage)
-    notes = rows.notes
-    if held is None and holdout > 0:
+    elif holdout > 0:
         few = counted(len(rows.targets))  # two or more
         notes.append(f"{few} are too few to hold some out: no evaluation.")
     if out is not None:
         model.save(out)
-    messages = (*heard, *more)
-    n_training = len(training.targets)
+    messages, n_training = (*heard, *more), len(training.targets)
     return FileFit(model, evaluation, rows, n_training, columns, messages, tuple(notes))
 
 
@@ -156,31 +148,34 @@ def evaluate_file(
         ood: File of out-of-domain rows, which uncertainty should tell apart.
         coverage: Coverage of the intervals to check.
     """
-    known = model.fitted_.preprocessor.columns_
-    columns = model.fitted_.preprocessor.feature_names_in_
-    if columns is None:
-        raise InputError("the model was trained on an array, whose columns have no names.")
-    rows = read_labelled(str(source), model.fitted_.targets.names, columns, known=known)
+    path, known, names = called(source), model.fitted_.preprocessor.columns_, named_columns(model)
+    rows = read_labelled(str(source), model.fitted_.targets.names, names, known=known)
     if len(rows.targets) < 2:
-        raise InputError(
-            f"{called(source)}: one row with a target is not enough for an evaluation."
-        )
+        raise InputError(f"{path}: one row with a target is not enough for an evaluation.")
     others = None
     if ood is not None:
-        others = read_features(str(ood), columns, known)
+        others = read_features(str(ood), names, known)
         with blamed_on(ood), located(called(ood)):  # its values, before those of the first table
             model.predict(others)
     index = rows.features.index
-    with blamed_on(source, index), located(called(source), index):
+    with blamed_on(source, index), located(path, index):
         evaluation = evaluate(model, rows.features, rows.y, others, coverage=coverage)
-    return FileEvaluation(evaluation, rows, tuple(rows.notes))
+    return FileEvaluation(evaluation, rows)
 
 
-def _checked_columns(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
+def named_columns(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model reads from a file."""
+    names = model.fitted_.preprocessor.feature_names_in_
+    if names is None:
+        raise InputError("the model was trained on an array, whose columns have no names.")
+    return names
+
+
+def _read_columns(path: str, rows: Labelled) -> tuple[tuple[ColumnSummary, ...], list[str]]:
     """Refuse rows that an estimator would refuse too, in row numbers of the file.
 
     Returns:
-        How each column is read.
+        Each column as it is read; messages on columns and targets that may be meant otherwise.
     """
     if len(rows.targets) < 2:
         raise InputError(f"{path}: one row with a target is not enough to learn from.")
@@ -191,19 +186,12 @@ def _checked_columns(path: str, rows: Labelled) -> tuple[ColumnSummary, ...]:
                 f'{path}: the target "{name}" is constant, {values[0]:g} in every row; '
                 "there is nothing to learn."
             )
-    with blamed_on(path), located(path, rows.features.index):
-        return TablePreprocessor().fit(rows.features).summaries_
-
-
-def _messages(rows: Labelled, columns: Sequence[ColumnSummary]) -> list[str]:
-    """List columns and targets that may be meant otherwise, in row numbers of the file."""
-
-    def row(place: int) -> object:
-        return rows.features.index[place]
-
+    index = rows.features.index
+    with blamed_on(path), located(path, index):
+        columns = TablePreprocessor().fit(rows.features).summaries_
     names = tuple(map(str, rows.targets.columns))
-    notes = target_notes(rows.targets.to_numpy(), names, row)
-    return [*notes, *column_notes(columns, row)]
+    notes = target_notes(rows.targets.to_numpy(), names, index.__getitem__)
+    return columns, [*notes, *column_notes(columns, index.__getitem__)]
 
 
 def _fit(model: BaseRegressor, training: Labelled) -> list[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from priornet.estimators import BaseRegressor, PredictionError
 from priornet.estimators.held_out import WORDS
 from priornet.estimators.prediction import added_names
+from priornet.evaluation.labelled_files import named_columns
 from priornet.tables.encoding import Tally
 from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 from priornet.tables.write import TableWriter
@@ -113,9 +114,7 @@ class _Scorer:
     ) -> None:
         self._fitted, self._path = model.fitted_, reader.path
         self._intervals, self._entropies = intervals, entropies
-        names = self._fitted.preprocessor.feature_names_in_
-        if names is None:
-            raise ValueError("the model was trained on an array, whose columns have no names.")
+        names = named_columns(model)
         check_columns(reader.path, names, reader.names)
         self.columns: tuple[str, ...] = names
         self.targets: tuple[str, ...] = self._fitted.targets.names

@@ -50,6 +50,6 @@ def write_figure(figure: Figure, folder: Path, name: str) -> dict[str, Path]:
         The paths, by ending.
     """
     return {
-        ending: write_bytes(folder / f"{name}.{ending}", figure_bytes(figure, ending))
+        ending: write_bytes(folder.joinpath(f"{name}.{ending}"), figure_bytes(figure, ending))
         for ending in ("png", "svg")
     }
