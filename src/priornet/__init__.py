@@ -64,30 +64,14 @@ __all__ = [
     "uncertainty",
 ]
 
+_ROOMS = (
+    *("depth", "distill", "distributions", "estimators", "evaluation", "export", "losses"),
+    *("metrics", "nn", "priors", "report", "special", "tables", "training", "uncertainty"),
+)
 _HOMES = {
-    "DeepEnsembleRegressor": "estimators",
-    "DistilledRegressor": "estimators",
-    "EvidentialRegressor": "estimators",
-    "GaussianEnsemble": "distributions",
-    "GaussianRegressor": "estimators",
-    "MultivariateStudentT": "distributions",
-    "NormalWishart": "distributions",
-    "PriorNetRegressor": "estimators",
-    "depth": "depth",
-    "distill": "distill",
-    "distributions": "distributions",
-    "estimators": "estimators",
-    "evaluation": "evaluation",
-    "export": "export",
+    **dict.fromkeys((name for name in __all__ if "Regressor" in name), "estimators"),
+    **dict.fromkeys(("GaussianEnsemble", "MultivariateStudentT", "NormalWishart"), "distributions"),
+    **{room: room for room in _ROOMS},
     "load": "estimators",
-    "losses": "losses",
-    "metrics": "metrics",
-    "nn": "nn",
-    "priors": "priors",
-    "report": "report",
-    "special": "special",
-    "tables": "tables",
-    "training": "training",
-    "uncertainty": "uncertainty",
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 __all__ = [
     "COLOURS",
@@ -20,10 +20,10 @@ __all__ = [
 ]
 
 HeadKind = Literal["gaussian", "normal-wishart", "mixture"]
-"""What a network predicts: a Gaussian, a Normal-Wishart, or one Gaussian per member."""
+"""Output of a network: a Gaussian, a Normal-Wishart, or one Gaussian per member."""
 
 Objective = Literal["endd", "end", "md-end"]
-"""What a student learns; these are also the names of the students on the command line."""
+"""Objectives of students, which are also their names on the command line."""
 
 
 @dataclass(frozen=True)
@@ -34,25 +34,31 @@ class Method:
     """Name in results."""
     label: str
     """Name for people, in figures and reports."""
-    paper: str
-    """Name in the paper, as LaTeX."""
     spelling: str
-    """Name on the command line."""
+    """Name on the command line; of a student, its objective."""
     colour: str
     """Colour in every figure, from Okabe and Ito's palette: safe for the colour-blind."""
     head: HeadKind | None
-    """What its networks predict; None for a bare number."""
+    """Output of its networks; None for a bare number."""
     estimator: str | None
     """Class of the estimator; None for a method that only learns depth."""
     has_knowledge: bool
     """Tells knowledge uncertainty from data uncertainty."""
-    objective: Objective | None = None
-    """What a student learns; None for a method that learns from targets."""
+
+    @property
+    def paper(self) -> str:
+        """Return the name in the paper, as LaTeX."""
+        return self.key.replace("2", "$^2$")
+
+    @property
+    def objective(self) -> Objective | None:
+        """Return what a student learns; None for a method that learns from targets."""
+        return cast(Objective, self.spelling) if self.needs_teacher else None
 
     @property
     def needs_teacher(self) -> bool:
         """Tell if the method learns from an ensemble, not from targets."""
-        return self.objective is not None
+        return self.estimator == "DistilledRegressor"
 
     @property
     def is_likelihood(self) -> bool:
@@ -61,89 +67,14 @@ class Method:
 
 
 _TABLE = (
-    Method(
-        key="DD",
-        label="DD",
-        paper="DD",
-        spelling="dd",
-        colour="#777777",
-        head=None,
-        estimator=None,
-        has_knowledge=False,
-    ),
-    Method(
-        key="Single",
-        label="Single",
-        paper="Single",
-        spelling="single",
-        colour="#56B4E9",
-        head="gaussian",
-        estimator="GaussianRegressor",
-        has_knowledge=False,
-    ),
-    Method(
-        key="ENSM",
-        label="Ensemble",
-        paper="ENSM",
-        spelling="ensemble",
-        colour="#0072B2",
-        head="gaussian",
-        estimator="DeepEnsembleRegressor",
-        has_knowledge=True,
-    ),
-    Method(
-        key="EnD2",
-        label="EnD²",
-        paper="EnD$^2$",
-        spelling="endd",
-        colour="#D55E00",
-        head="normal-wishart",
-        estimator="DistilledRegressor",
-        has_knowledge=True,
-        objective="endd",
-    ),
-    Method(
-        key="NWPN",
-        label="NWPN",
-        paper="NWPN",
-        spelling="rkl",
-        colour="#009E73",
-        head="normal-wishart",
-        estimator="PriorNetRegressor",
-        has_knowledge=True,
-    ),
-    Method(
-        key="DER",
-        label="DER",
-        paper="DER",
-        spelling="der",
-        colour="#8C6D1F",
-        head="normal-wishart",
-        estimator="EvidentialRegressor",
-        has_knowledge=True,
-    ),
-    Method(
-        key="EnD",
-        label="EnD",
-        paper="EnD",
-        spelling="end",
-        colour="#E69F00",
-        head="gaussian",
-        estimator="DistilledRegressor",
-        has_knowledge=False,
-        objective="end",
-    ),
-    Method(
-        key="MD-EnD",
-        label="MD-EnD",
-        paper="MD-EnD",
-        spelling="md-end",
-        colour="#CC79A7",
-        head="mixture",
-        estimator="DistilledRegressor",
-        has_knowledge=True,
-        objective="md-end",
-    ),
+    Method("DD", "DD", "dd", "#777777", None, None, False),
+    Method("Single", "Single", "single", "#56B4E9", "gaussian", "GaussianRegressor", False),
+    Method("ENSM", "Ensemble", "ensemble", "#0072B2", "gaussian", "DeepEnsembleRegressor", True),
+    Method("EnD2", "EnD²", "endd", "#D55E00", "normal-wishart", "DistilledRegressor", True),
+    Method("NWPN", "NWPN", "rkl", "#009E73", "normal-wishart", "PriorNetRegressor", True),
+    Method("DER", "DER", "der", "#8C6D1F", "normal-wishart", "EvidentialRegressor", True),
+    Method("EnD", "EnD", "end", "#E69F00", "gaussian", "DistilledRegressor", False),
+    Method("MD-EnD", "MD-EnD", "md-end", "#CC79A7", "mixture", "DistilledRegressor", True),
 )
 
 METHODS: Mapping[str, Method] = {method.key: method for method in _TABLE}

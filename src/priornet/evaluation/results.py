@@ -16,19 +16,20 @@ from typing import Any, cast
 from priornet._version import __version__
 from priornet.writing import write_bytes
 
+_SIGNATURE = ("device", "versions", "processor", "commit", "dirty")
 _KINDS = {"family": "cpu family", "model": "model"}
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NUMBERS = re.compile(r'\[[^][{}"]*\]')  # arrays without strings: each goes on one line
 
 
 def preset_of(config: Any, presets: Mapping[str, Any]) -> str:
-    """Name of the preset that a config is, whatever its seed; ``"custom"`` where it is none."""
+    """Name the preset that equals a config but for its seed; ``"custom"`` if there is none."""
     same = (name for name, p in presets.items() if replace(p, seed=config.seed) == config)
     return next(same, "custom")
 
 
 def provenance() -> dict[str, Any]:
-    """Versions of what ran, the commit of the source if it is a git checkout, and the processor.
+    """Collect the versions that run, the commit of a git checkout, and the processor.
 
     Processors round differently, and training carries that far.
     """
@@ -47,7 +48,7 @@ def provenance() -> dict[str, Any]:
 
 
 def provenance_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of results put together from signed parts; all commits, where there are several."""
+    """Combine the provenance of signed parts of results; several commits are all named."""
     return {
         "versions": parts[0]["versions"],
         "processor": _all_of("processor", parts),
@@ -57,19 +58,19 @@ def provenance_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _all_of(name: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
-    """What parts say under a name, each thing once; None where none says anything."""
+    """Join the entries of parts under a name, each once; None if there are none."""
     found = {one for part in parts for one in (part.get(name) or "").split(", ") if one}
     return ", ".join(sorted(found)) or None
 
 
 def _is_dirty(parts: Iterable[Mapping[str, Any]]) -> bool | None:
-    """Whether any part ran with changed files; None where one does not know."""
+    """Tell if any part ran with changed files; None if that is unknown of one."""
     found = [part["dirty"] for part in parts]
     return None if None in found else any(found)
 
 
 def _processor() -> str | None:
-    """The name that the system gives it, with family and model: hosts of virtual ones hide more."""
+    """Name the processor, with family and model: hosts of virtual machines hide more."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -84,7 +85,7 @@ def _processor() -> str | None:
 
 
 def _commit() -> tuple[str | None, bool | None]:
-    """The checked-out commit, and whether tracked files differ from it."""
+    """Return the checked-out commit, and True if tracked files differ from it."""
     root = _PACKAGE.parents[1]
     if not (root / "pyproject.toml").is_file() or _git(root, "rev-parse", "--show-prefix") != "":
         return None, None  # installed somewhere: a repository around it would not be ours
@@ -94,7 +95,7 @@ def _commit() -> tuple[str | None, bool | None]:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """Output of a git command, or None when it fails or there is no git."""
+    """Run a git command; return its output, or None if it fails or there is no git."""
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments],
@@ -120,11 +121,8 @@ def read_results(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-_SIGNATURE = ("device", "versions", "processor", "commit", "dirty")
-
-
 def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Mean, standard deviation and standard error over folds or seeds, with the raw values.
+    """Summarise folds or seeds: mean, standard deviation, standard error, the raw values.
 
     With a single value the two spreads are unknown: None. A value that is not finite becomes None
     as well, for JSON has no name for it, and takes the mean with it.
@@ -149,7 +147,7 @@ def check_summaries(found: Any, n_values: int | None = None, where: str = "") ->
 
     Args:
         found: What :func:`summary` made, or dictionaries and lists that hold such things.
-        n_values: How many values each must have.
+        n_values: Number of values that each must have.
         where: Name of what is checked, for the message.
 
     Raises:
@@ -170,13 +168,13 @@ def check_summaries(found: Any, n_values: int | None = None, where: str = "") ->
 def check_scores(
     method: Any, names: Iterable[str], groups: Iterable[str] = (), n_values: int | None = None
 ) -> None:
-    """Refuse results of a method that lacks one of its scores, or is not whole elsewhere.
+    """Refuse results of a method that lacks one of its scores, or holds a broken summary.
 
     Args:
         method: All that is known of it.
         names: Scores that it must have, each made by :func:`summary`.
         groups: Groups of scores that it must have.
-        n_values: How many values each must have.
+        n_values: Number of values that each must have.
 
     Raises:
         ValueError: The first one that is missing or not whole.
@@ -193,7 +191,7 @@ def check_scores(
 
 
 def signature_of(results: Mapping[str, Any], method: Mapping[str, Any]) -> dict[str, Any]:
-    """Origin of one method in a results file: its own signature, or the file's where it has none.
+    """Find the origin of one method in a results file: its own signature, or the file's.
 
     Of a signed method the file tells device and versions, which all of its methods share, but not
     the processor, which may be that of others.
