@@ -59,8 +59,8 @@ HOMES = {
     "typer": ("priornet.cli", "priornet_paper"),
     "rich": ("priornet.cli", "priornet.training.stack_training", "priornet_paper"),
     "pandas": (
-        *("priornet.tables", "priornet.estimators", "priornet.evaluation", "priornet.report"),
-        *("priornet.cli", "priornet_paper"),
+        *("priornet.tables", "priornet.estimators", "priornet.evaluation"),
+        "priornet_paper",
     ),
     "pyarrow": (
         *("priornet.tables", "priornet.evaluation", "priornet.depth.photographs"),

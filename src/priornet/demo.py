@@ -6,7 +6,7 @@
 * DER, deep evidential regression, and Single, one Gaussian network: on the table only.
 
 The curve is the paper's: a rising sine whose noise fades away from the origin (section 4 and its
-appendix, arXiv:2006.11590v2). Out-of-domain inputs lie beyond the training region.
+appendix, arXiv:2006.11590v2). Out-of-domain inputs lie outside the training region.
 
 The table is the diabetes set that comes with scikit-learn. A fifth of the rows is held out. Its
 out-of-domain rows are the held-out ones with one measurement each, drawn at random, moved six
@@ -31,6 +31,7 @@ from priornet import metrics
 from priornet.estimators import make_estimator
 from priornet.evaluation.evaluate_model import Evaluation, evaluate
 from priornet.evaluation.results import preset_of, provenance, summary, write_results
+from priornet.evaluation.scores import PARTS
 from priornet.methods import STUDENTS
 from priornet.report.comparison import Figure, write_comparison
 from priornet.report.curves import draw
@@ -222,18 +223,12 @@ def _write_comparison(path: Path, table: Study, picture: bytes) -> Path:
     )
 
 
-# -- the curve ------------------------------------------------------------------------------------
-
-
 def study_curve(config: CurveConfig, *, verbose: bool = False) -> Study:
     """Train three methods on the paper's curve, and measure them against its known noise.
 
     Args:
-        config: Settings; see :data:`CURVE_PRESETS`.
+        config: Settings; see :data:`CURVE_PRESETS`. One seed gives one set of numbers.
         verbose: Show a progress bar for each training.
-
-    Returns:
-        One seed gives one set of numbers on one processor.
     """
     started = time.perf_counter()
     rng = np.random.default_rng(config.seed)
@@ -251,18 +246,14 @@ def study_curve(config: CurveConfig, *, verbose: bool = False) -> Study:
     for name, evaluation in evaluations.items():
         off = np.abs(evaluation.spread.data / noise - 1)
         methods[name]["data_std_error"] = _one(float(off.mean()))
-    results = {
-        "dataset": "synthetic",
-        "preset": preset_of(config, CURVE_PRESETS),
-        "config": asdict(config),
+    content = {
         "methods": methods,
         "truth": _truth(rows),
         "curves": _curves(config, models),
         "train": {"x": _numbers(x), "y": _numbers(rows.y)},
-        "seconds": round(time.perf_counter() - started, 2),
-        **_origin(),
     }
-    return Study(results, evaluations)
+    preset = preset_of(config, CURVE_PRESETS)
+    return Study(_results("synthetic", preset, config, content, started), evaluations)
 
 
 def _true_mean(x: FloatArray) -> FloatArray:
@@ -296,7 +287,7 @@ def _truth(rows: _Rows) -> dict[str, Any]:
 
 
 def _curves(config: CurveConfig, models: Mapping[str, Any]) -> dict[str, Any]:
-    """Trace prediction and uncertainty over a grid that reaches beyond the data."""
+    """Trace prediction and uncertainty over a grid that is wider than the data."""
     x = np.linspace(-config.curve_edge, config.curve_edge, config.n_curve)[:, None]
     curves: dict[str, Any] = {
         "x": _numbers(x),
@@ -304,11 +295,10 @@ def _curves(config: CurveConfig, models: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name, model in models.items():
         known = model.predict_uncertainty(x)
-        parts = {
-            part: getattr(known, f"{part}_variance") for part in ("total", "data", "knowledge")
-        }
         curves[name] = {"mean": _numbers(model.predict(x))}
-        curves[name] |= {f"{part}_std": _numbers(np.sqrt(v)) for part, v in parts.items()}
+        for part in PARTS:
+            variance = getattr(known, f"{part}_variance")
+            curves[name][f"{part}_std"] = _numbers(np.sqrt(variance))
     return curves
 
 
@@ -317,33 +307,33 @@ def _numbers(values: FloatArray) -> list[float]:
     return [float(f"{value:.6g}") for value in values.ravel().tolist()]
 
 
-# -- the table ------------------------------------------------------------------------------------
-
-
 def study_table(config: TableConfig, *, verbose: bool = False) -> Study:
     """Train five methods on the diabetes table, and measure them on held-out rows.
 
     Args:
-        config: Settings; see :data:`TABLE_PRESETS`.
+        config: Settings; see :data:`TABLE_PRESETS`. One seed gives one set of numbers.
         verbose: Show a progress bar for each training.
-
-    Returns:
-        One seed gives one set of numbers on one processor.
     """
     started = time.perf_counter()
     rows = _split(config)
     methods, evaluations, _ = _compare(_ON_TABLE, config, rows, verbose)
-    results = {
-        "dataset": "diabetes",
-        "preset": preset_of(config, TABLE_PRESETS),
+    content = {"n_train": len(rows.y), "n_test": len(rows.y_test), "methods": methods}
+    preset = preset_of(config, TABLE_PRESETS)
+    return Study(_results("diabetes", preset, config, content, started), evaluations)
+
+
+def _results(
+    dataset: str, preset: str, config: Training, content: dict[str, Any], started: float
+) -> dict[str, Any]:
+    """Put the results of a study together, ready for JSON."""
+    return {
+        "dataset": dataset,
+        "preset": preset,
         "config": asdict(config),
-        "n_train": len(rows.y),
-        "n_test": len(rows.y_test),
-        "methods": methods,
+        **content,
         "seconds": round(time.perf_counter() - started, 2),
         **_origin(),
     }
-    return Study(results, evaluations)
 
 
 def _split(config: TableConfig) -> _Rows:
@@ -368,9 +358,6 @@ def _moved(X: Any, deviation: Any, shift: float, rng: np.random.Generator) -> An
     return moved
 
 
-# -- both -----------------------------------------------------------------------------------------
-
-
 class _Rows(NamedTuple):
     """Rows to learn from, held-out rows, and rows out of domain."""
 
@@ -388,11 +375,7 @@ def _compare(
     verbose: bool,
     for_prior_net: Mapping[str, Any] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Evaluation], dict[str, Any]]:
-    """Train methods one after another, and measure them.
-
-    Returns:
-        Scores, evaluations and fitted models by the method's name.
-    """
+    """Train and measure methods in turn: scores, evaluations and models by the method's name."""
     methods: dict[str, Any] = {}
     evaluations: dict[str, Evaluation] = {}
     models: dict[str, Any] = {}

@@ -43,7 +43,7 @@ def test_reason_says_which_uncertainty_and_how_much(evaluation):
         part = {"unfamiliar": "knowledge", "noisy": "data"}.get(found.verdict)
         if part is not None:
             times = evaluation.row_spread[part][found.position] / usual[part]
-            assert found.reason.startswith(f"{part} uncertainty {times:.1f} times the usual")
+            assert found.reason.startswith(f"{part} uncertainty {times:.1f} times the median")
 
 
 def test_unknown_category_is_named(ensemble):

@@ -36,34 +36,38 @@ class Preset(StrEnum):
     SMOKE = "smoke"
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the report, figure and results.")] = Path(
-        "priornet-demo"
+_Out = Annotated[Path, typer.Option(help="Folder for the report, figure and results.")]
+_Preset = Annotated[
+    Preset,
+    typer.Option(
+        help="demo: under two minutes. paper: the synthetic set as long as in the paper, some "
+        "minutes. smoke: seconds, too short to learn."
     ),
-    preset: Annotated[
-        Preset,
-        typer.Option(
-            help="demo: under two minutes. paper: the synthetic set as long as in the paper, some "
-            "minutes. smoke: seconds, too short to learn."
-        ),
-    ] = Preset.DEMO,
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data and training.")
-    ] = None,
+]
+_Seed = Annotated[
+    int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of data and training.")
+]
+_DEFAULT = Path("priornet-demo")
+
+
+def demo(
+    out: _Out = _DEFAULT,
+    preset: _Preset = Preset.DEMO,
+    seed: _Seed = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the methods side by side on two data sets, and write a report.
 
-    On the paper's synthetic curve an ensemble of ten networks, one network
-    distilled from it (EnD2) and one prior network (NWPN): where there was
-    data, data uncertainty should match the noise; where there was none,
-    knowledge uncertainty should grow. Then the same, deep evidential
-    regression (DER) and a single network on a table of 442 patients, a fifth
-    of them held out.
+    On the paper's synthetic curve an ensemble of ten networks, one network distilled from it (EnD2)
+    and one prior network (NWPN): where there was data, data uncertainty should match the noise;
+    where there was none, knowledge uncertainty should grow. Then the same, deep evidential
+    regression (DER) and a single network on a table of 442 patients, a fifth of them held out.
     """
     check_outputs(((out / name, kind) for name, kind in _FILES.items()), overwrite=overwrite)
     make_folder(out)
+
+    from rich.console import Console
 
     from priornet.demo import run
 
@@ -73,22 +77,11 @@ def demo(
         studies = {"synthetic": found.curve.results, "diabetes": found.table.results}
         typer.echo(json.dumps({**studies, **{name: str(path) for name, path in paths.items()}}))
         return
-    _print_tables(found.curve, found.table)
-    print_lines(
-        [
-            f"{found.seconds:.0f} s. Figure: {found.figure}",
-            f"EnD2 on the table: {found.student_report}",
-            f"Report: {found.report}",
-        ]
-    )
-
-
-def _print_tables(curve: Study, patients: Study) -> None:
-    from rich.console import Console
-
     console = Console()
-    console.print(_curve_table(curve))
-    console.print(_patient_table(patients))
+    console.print(_curve_table(found.curve))
+    console.print(_patient_table(found.table))
+    places = (f"EnD2 on the table: {found.student_report}", f"Report: {found.report}")
+    print_lines([f"{found.seconds:.0f} s. Figure: {found.figure}", *places])
 
 
 def _curve_table(study: Study) -> Table:
@@ -101,15 +94,9 @@ def _curve_table(study: Study) -> Table:
     truth = study.results["truth"]
     table.add_row("Truth", *(f"{truth[name]['mean']:.3f}" for name in ("rmse", "nll")), "0%")
     for name, line in study.lines.items():
-        table.add_row(
-            coloured(name),
-            f"{line.rmse:.3f}",
-            f"{line.nll:.3f}",
-            f"{line.share:.0%}",
-            f"{line.inside:.3f}",
-            f"{line.outside:.1f}",
-            f"{line.auc:.3f}",
-        )
+        scores = (f"{line.rmse:.3f}", f"{line.nll:.3f}", f"{line.share:.0%}")
+        knowledge = (f"{line.inside:.3f}", f"{line.outside:.1f}", f"{line.auc:.3f}")
+        table.add_row(coloured(name), *scores, *knowledge)
     return table
 
 

@@ -57,7 +57,7 @@ def least_trusted(
 
     def reason(i: int) -> str:
         part = {"unfamiliar": "knowledge", "noisy": "data"}.get(found.verdict[i])
-        main = "uncertainty within the usual"
+        main = "uncertainty within the typical range"
         if part is not None:
             main = f"{part} uncertainty {_times(float(spread[part][i]), typical[part])}"
         return "; ".join(
@@ -74,7 +74,7 @@ def _times(value: float, typical: float) -> str:
     if not np.isfinite(value):
         return "without bound"
     if typical > 0 and np.isfinite(typical):
-        return f"{value / typical:.1f} times the usual"
+        return f"{value / typical:.1f} times the median"
     return f"of {shown_number(value)}"
 
 

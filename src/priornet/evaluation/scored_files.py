@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from priornet.estimators import BaseRegressor, PredictionError
+from priornet.estimators import BaseRegressor, Prediction, PredictionError
 from priornet.estimators.held_out import WORDS
 from priornet.estimators.prediction import added_names
 from priornet.evaluation.labelled_files import named_columns
@@ -61,18 +59,17 @@ def score_file(
     Returns:
         Counts of rows, verdicts and values that training never had, ready for JSON.
     """
-    tally, verdicts = Tally(), dict.fromkeys(WORDS, 0)
+    tally, verdicts = Tally(), Counter(dict.fromkeys(WORDS, 0))
     with TableReader(source) as reader, TableWriter(out) as writer:
         intervals = {"coverage": coverage, "method": method}
         scorer = _Scorer(model, reader, intervals, entropies, writer.has_types)
         start = time.perf_counter()
-        for scored in in_parallel(scorer.score, reader):
-            writer.write(scored.rows)
-            tally.merge(scored.tally)
-            for word in WORDS:
-                verdicts[word] += int((scored.verdict == word).sum())
+        for rows, found in in_parallel(scorer.score, reader):
+            writer.write(rows)
+            tally.count(found.unseen)
+            verdicts.update(found.verdict.tolist())
             if progress is not None:
-                progress(scored.rows.num_rows, reader.n_rows)
+                progress(rows.num_rows, reader.n_rows)
     seconds = time.perf_counter() - start
     known = {*scorer.columns, *scorer.targets}
     return {
@@ -83,22 +80,13 @@ def score_file(
         "rows_per_second": round(tally.n_rows / seconds),
         "added_columns": list(scorer.names),
         "ignored_columns": [name for name in reader.names if name not in known],
-        "verdicts": verdicts,
+        "verdicts": dict(verdicts),
         "unknown_labels": tally.unknown,
         "unexpected_holes": tally.imputed,
         "far_numbers": tally.far,
         "n_bare": tally.bare,
         "n_unseen": tally.unseen,
     }
-
-
-@dataclass(frozen=True)
-class _Scored:
-    """A block with the added columns, its verdicts, and counts of what training never had."""
-
-    rows: pa.RecordBatch
-    verdict: NDArray[np.object_]
-    tally: Tally
 
 
 class _Scorer:
@@ -124,13 +112,8 @@ class _Scorer:
         is_converted = reader.is_text and has_types
         self._converted = [str(c.name) for c in known if c.is_plain] if is_converted else []
 
-    def score(self, batch: pa.RecordBatch, first_row: int) -> _Scored:
-        """Score a block.
-
-        Args:
-            batch: Some rows of the file.
-            first_row: How many rows come before them.
-        """
+    def score(self, batch: pa.RecordBatch, first_row: int) -> tuple[pa.RecordBatch, Prediction]:
+        """Predict a block that has ``first_row`` rows before it; add the model's columns to it."""
         import pyarrow as pa
 
         known = self._fitted.preprocessor.columns_
@@ -140,8 +123,6 @@ class _Scorer:
                 found = self._fitted.predict(rows, dtype=np.float32, **self._intervals)
         except PredictionError as error:
             raise PredictionError(first_row + error.row, error.n_wrong) from error
-        tally = Tally()
-        tally.count(found.unseen)
         for name in self._converted:
             batch = batch.set_column(batch.schema.get_field_index(name), name, rows.column(name))
         schema, added = batch.schema, found.columns(entropies=self._entropies)
@@ -149,7 +130,7 @@ class _Scorer:
         for name, values in zip(self.names, added, strict=True):
             columns.append(_as_arrow(name, values, len(batch)))
             schema = schema.append(pa.field(name, columns[-1].type))
-        return _Scored(pa.RecordBatch.from_arrays(columns, schema=schema), found.verdict, tally)
+        return pa.RecordBatch.from_arrays(columns, schema=schema), found
 
 
 def _as_arrow(name: str, values: Any, n_rows: int) -> pa.Array:
