@@ -21,7 +21,8 @@ from priornet.distill import (
 )
 from priornet.estimators import DistilledRegressor
 from priornet.estimators.distilled import checked_teacher
-from priornet.evaluation.labelled_files import Tell, named_columns, say_nothing
+from priornet.evaluation.labelled_files import Tell, say_nothing
+from priornet.evaluation.scored_files import named_columns
 from priornet.messages import InputError, blamed_on, called, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
 from priornet.tables.preprocessing import TablePreprocessor

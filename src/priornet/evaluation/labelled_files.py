@@ -12,6 +12,7 @@ import numpy as np
 
 from priornet.estimators import BaseRegressor
 from priornet.evaluation.evaluate_model import Evaluation, evaluate
+from priornet.evaluation.scored_files import named_columns
 from priornet.messages import InputError, blamed_on, called, counted, one_line
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, column_notes
 from priornet.tables.learning import target_notes
@@ -161,14 +162,6 @@ def evaluate_file(
     with blamed_on(source, index), located(path, index):
         evaluation = evaluate(model, rows.features, rows.y, others, coverage=coverage)
     return FileEvaluation(evaluation, rows)
-
-
-def named_columns(model: Any) -> tuple[str, ...]:
-    """Return the names of the columns that a model reads from a file."""
-    names = model.fitted_.preprocessor.feature_names_in_
-    if names is None:
-        raise InputError("the model was trained on an array, whose columns have no names.")
-    return names
 
 
 def _read_columns(path: str, rows: Labelled) -> tuple[tuple[ColumnSummary, ...], list[str]]:

@@ -15,7 +15,7 @@ import torch
 from priornet.estimators import BaseRegressor, Prediction, PredictionError
 from priornet.estimators.held_out import WORDS
 from priornet.estimators.prediction import added_names
-from priornet.evaluation.labelled_files import named_columns
+from priornet.messages import InputError
 from priornet.tables.encoding import Tally
 from priornet.tables.read import TableReader, check_columns, convert_known_numbers, located
 from priornet.tables.write import TableWriter
@@ -30,6 +30,14 @@ Progress = Callable[[int, int | None], None]
 """Called after each block with its rows, and with the rows of the file where they are known."""
 
 _MOST_WORKERS = 4  # each holds a block in memory
+
+
+def named_columns(model: Any) -> tuple[str, ...]:
+    """Return the names of the columns that a model reads from a file."""
+    names = model.fitted_.preprocessor.feature_names_in_
+    if names is None:
+        raise InputError("the model was trained on an array, whose columns have no names.")
+    return names
 
 
 def score_file(
