@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from priornet_paper.depth.options import OptionError, Options, run_options
+from priornet_paper.depth.options import OptionError, Options, prepare
 
 if TYPE_CHECKING:
     from priornet_paper.depth.tasks import Event
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parse(arguments)
     try:
-        found = run_options(options, _reporter())
+        found = prepare(options)(_reporter())
     except KeyboardInterrupt:
         sys.stderr.write(f"{options.unfinished('Interrupted.')}\n")
         return _INTERRUPTED

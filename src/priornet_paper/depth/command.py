@@ -29,7 +29,7 @@ from priornet.cli import (
     print_lines,
 )
 from priornet_paper.depth.config import DATASETS, file_name
-from priornet_paper.depth.options import OptionError, Options, run_options
+from priornet_paper.depth.options import OptionError, Options, prepare
 from priornet_paper.runs.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
@@ -84,8 +84,9 @@ def depth(
     inputs = (options.split, options.test)
     check_outputs([(options.path, RESULTS)], inputs, overwrite=overwrite, quiet=True)
     try:
+        start = prepare(options)
         with progress_bars(quiet=quiet) as bars:
-            results = run_options(options, partial(_show, bars))
+            results = start(partial(_show, bars))
     except OptionError as error:
         raise InputError(str(error)) from error
     except (KeyboardInterrupt, Terminated) as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -128,28 +129,36 @@ class Options:
         return f"{reason} What is finished is kept; {same} goes on."
 
 
-def run_options(options: Options, report: Callable[[Event], object]) -> dict[str, Any] | None:
-    """Run the experiment that the options describe, as :func:`priornet_paper.depth.run.run`.
+def prepare(options: Options) -> Callable[[Callable[[Event], object]], dict[str, Any] | None]:
+    """Return a function that runs the experiment, as :func:`priornet_paper.depth.run.run`.
 
     Raises:
-        OptionError: It cannot be run; the message is one line.
+        OptionError: It cannot be run, now or later; the message is one line.
     """
-    from priornet_paper.depth.machine import NotEnoughMemory, check_device
+    from priornet_paper.depth.machine import check_device
     from priornet_paper.depth.run import run
 
-    try:
+    with _in_one_line():
         names = _names_in_results(options.methods)
         check_device(options.device, options.devices, options.nodes, options.workers)
         plan = _plan(options)
-        return run(
-            plan,
-            variants(plan.config, names, options.ablation),
-            options.preset,
-            options.path,
-            workers=options.workers,
-            report=report,
-            again=options.again,
-        )
+        wanted = variants(plan.config, names, options.ablation)
+
+    def start(report: Callable[[Event], object]) -> dict[str, Any] | None:
+        more: dict[str, Any] = {"workers": options.workers, "again": options.again}
+        with _in_one_line():
+            return run(plan, wanted, options.preset, options.path, report=report, **more)
+
+    return start
+
+
+@contextmanager
+def _in_one_line() -> Generator[None]:
+    """Raise errors about the options, the images and the machine as one line."""
+    from priornet_paper.depth.machine import NotEnoughMemory
+
+    try:
+        yield
     except (ValueError, NotEnoughMemory, FloatingPointError, ImportError) as error:
         raise OptionError(in_options(" ".join(str(error).split()))) from error
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -166,6 +168,16 @@ def test_bad_options(smoke, options, message):
     done = smoke(*options)
     assert done.exit_code == 2, done.output
     assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_bad_option_opens_no_progress_bar(sets):
+    """Run the command in a process of its own: an empty bar would leave an empty line."""
+    code = "from priornet.cli import app; app()"
+    given = ["reproduce", "depth", "--data", str(sets), "--methods", "bagging"]
+    done = subprocess.run([sys.executable, "-c", code, *given], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith('Error: unknown method "bagging"')
     assert done.stderr.count("\n") == 1
 
 
