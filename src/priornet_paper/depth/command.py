@@ -202,17 +202,15 @@ def depth_maps(
     weights and trains nothing. Figures show prediction, error, total variance
     and EPKL side by side, for images of the models' own set and of others,
     and the measures against predicted depth. A set without maps is left out.
-    Photographs have owners: figures that show them go to a folder of their
-    own.
+    Photographs have owners: figures that show them have their own folder.
     """
     from priornet_paper.depth.data import named_paths
     from priornet_paper.depth.maps import NoMaps
 
-    files = [results / file_name(name, preset) for name in DATASETS]
-    found = [path for path in files if path.exists()]
+    names = [file_name(name, preset) for name in DATASETS]
+    found = [results / name for name in names if (results / name).exists()]
     if not found:
-        names = " or ".join(path.name for path in files)
-        raise InputError(f"{results}: no {names} there; run `reproduce depth`.")
+        raise InputError(f"{results}: no {' or '.join(names)} there; run `reproduce depth`.")
     try:
         others = named_paths(ood or [])
     except ValueError as error:

@@ -220,11 +220,7 @@ class Sets:
         self._digests: dict[str, str] = {}
 
     def check(
-        self,
-        ood: bool,
-        message: Callable[[str], object] = lambda _: None,
-        *,
-        trained: bool = False,
+        self, ood: bool, message: Callable[[str], object] = lambda _: None, trained: bool = False
     ) -> None:
         """Refuse missing or damaged images now, not after hours of work.
 
