@@ -83,7 +83,7 @@ def fit(
         optimizer: Optimiser of ``stack.weights``.
         epochs: Most passes through the rows.
         validation: Loss per network after an epoch.
-        patience: Epochs without a better validation loss after which a network stops; None for all.
+        patience: Epochs without a better loss after which a network stops; None for never.
         average: Epochs over which the weights that are validated and kept are averaged; 0 for none.
         schedule: From the share of training done to the factor of the learning rates.
         progress: Called after every epoch.

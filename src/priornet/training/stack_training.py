@@ -88,7 +88,7 @@ def make_plan(
 
 def network_seeds(rng: np.random.RandomState, n: int) -> list[int]:
     """Draw a seed for each network."""
-    return [int(seed) for seed in rng.randint(0, 2**31 - 1, size=n)]
+    return rng.randint(0, 2**31 - 1, size=n).tolist()
 
 
 def validation_split(

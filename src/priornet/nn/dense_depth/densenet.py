@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -152,8 +153,5 @@ class DenseNet169(nn.Module):
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Load a file of weights with torchvision's names, current or old."""
-
-        def rename(name: str) -> str:
-            return _OLD_NAME.sub(r"\1\2", name)
-
-        load_weights(self, path, ignore=("classifier.",), rename=rename)
+        current = partial(_OLD_NAME.sub, r"\1\2")
+        load_weights(self, path, ignore=("classifier.",), rename=current)
