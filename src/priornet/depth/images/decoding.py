@@ -250,9 +250,9 @@ def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     return resize_picture(image, size, crop=True)
 
 
-def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArray[np.uint8]:
+def resize_picture(image: NDArray[np.uint8], size: Size | None, *, crop: bool) -> NDArray[np.uint8]:
     """Resize a picture ``(H, W, 3)``; pixels are averaged where it shrinks."""
-    if image.shape[:2] == size:
+    if size is None or image.shape[:2] == size:
         return image
     pillow = need("PIL.Image", "rescale pictures")
     scaled = pillow.fromarray(np.ascontiguousarray(image)).resize(
@@ -261,9 +261,9 @@ def resize_picture(image: NDArray[np.uint8], size: Size, *, crop: bool) -> NDArr
     return np.array(scaled)
 
 
-def resize_depth(depth: NDArray[Any], size: Size, *, crop: bool) -> NDArray[Any]:
+def resize_depth(depth: NDArray[Any], size: Size | None, *, crop: bool) -> NDArray[Any]:
     """Resize a depth map to the nearest pixels: the average of two depths may be of no object."""
-    if depth.shape == size:
+    if size is None or depth.shape == size:
         return depth
     left, top, right, bottom = _window(depth.shape, size, crop)
     rows = top + (np.arange(size[0]) + 0.5) * (bottom - top) / size[0]

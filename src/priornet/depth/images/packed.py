@@ -119,14 +119,12 @@ def _press(
     pixels = picture.decode(has_depth=depth is not None)
     data = picture.data
     if not isinstance(data, bytes) or quality is not None or size is not None:
-        resized = pixels if size is None else resize_picture(pixels, size, crop=False)
-        data = _encoded(resized, quality)
+        data = _encoded(resize_picture(pixels, size, crop=False), quality)
     if depth is None:
         return data, None, None
     values, encoding = depth.raw()
     check_shapes(pixels, depth, values)
-    if size is not None:
-        values = resize_depth(values, size, crop=False)
+    values = resize_depth(values, size, crop=False)
     if step is not None:
         values, encoding = _rounded(metres(values, encoding), step, depth.where)
     if encoding is None:

@@ -133,10 +133,8 @@ def decode_pair(encoded: EncodedPair, *, size: Size | None, crop: bool) -> Pair:
     if stored is not None:
         depth = stored.decode()
         check_shapes(image, stored, depth)
-    if size is not None:
-        image = resize_picture(image, size, crop=crop)
-        depth = None if depth is None else resize_depth(depth, size, crop=crop)
-    return image, depth
+        depth = resize_depth(depth, size, crop=crop)
+    return resize_picture(image, size, crop=crop), depth
 
 
 def stack(

@@ -142,9 +142,10 @@ class Graph:
     def add(
         self, kind: str, *inputs: Value, dtype: Any, domain: str = "", **attributes: Any
     ) -> Value:
-        """Add a node with one output."""
-        (name,) = self._add(kind, inputs, 1, domain=domain, **attributes)
-        return Value(self, name, dtype)
+        """Add a node with one output, inside a loop if an input is of its body."""
+        graph = next((value.graph for value in inputs if value.graph is not self._root), self)
+        (name,) = graph._add(kind, inputs, 1, domain=domain, **attributes)
+        return Value(graph, name, dtype)
 
     def _add(
         self, kind: str, inputs: Sequence[Value], n_outputs: int, **attributes: Any
@@ -167,8 +168,7 @@ class Graph:
         """Add a loop that ends after ``most`` steps, or when its step returns false.
 
         The step gets values like ``start``, in the graph of the loop's body. It returns a boolean
-        value, true to go on, and the values of the next step. In its arithmetic, values from
-        outside of the loop stand on the right of those inside.
+        value, true to go on, and the values of the next step.
         """
         body, number = Graph(self), self._root._count
         body.input(f"{self._own}step_{number}", np.int64, [])
