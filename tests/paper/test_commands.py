@@ -51,7 +51,7 @@ def test_json_goes_to_stdout_alone_and_equals_the_file(short, call, tmp_path):
     assert (found["preset"], found["config"]["seed"]) == ("smoke", 5)
 
 
-def test_figures_may_go_elsewhere(call, tmp_path):
+def test_figures_may_have_a_folder_of_their_own(call, tmp_path):
     done = call("reproduce", "behaviours", "--out", tmp_path / "a", "--figures", tmp_path / "b")
     assert done.exit_code == 0, done.output
     assert files(tmp_path / "a") == {"behaviours.json"}

@@ -164,7 +164,7 @@ CLAIMS = (
         _errors_by_total,
     ),
     Claim(
-        "foreign-by-knowledge",
+        "ood-by-knowledge",
         "Knowledge uncertainty detects out-of-domain rows",
         _ood_by_knowledge,
     ),

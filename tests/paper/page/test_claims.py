@@ -123,7 +123,7 @@ def test_total_uncertainty_detects_errors_and_knowledge_does_not(total, knowledg
 )
 def test_knowledge_detects_ood_rows(total, knowledge, expected):
     found = by_measure("ood_auc", total, knowledge)
-    assert verdict(RULES["foreign-by-knowledge"](found)) == expected
+    assert verdict(RULES["ood-by-knowledge"](found)) == expected
 
 
 def test_nothing_is_measured_without_numbers():
