@@ -20,7 +20,6 @@ from torch.distributions import Distribution
 
 __all__ = [
     "broadcast_batch",
-    "check_batch",
     "check_finite",
     "check_greater",
     "check_mask",
@@ -32,12 +31,14 @@ __all__ = [
     "check_tril",
     "check_values",
     "check_weight",
+    "checked_target",
     "common_tensors",
     "hidden",
     "is_fusing",
     "lifted",
     "masked",
     "prepare_target",
+    "target_mean",
     "values_visible",
     "wants_check",
 ]
@@ -120,19 +121,6 @@ def broadcast_batch(**shapes: Size) -> Size:
             "give them one shape, or expand them yourself if you want their outer product."
         )
     return common
-
-
-def check_batch(name: str, value: Tensor, batch: Size, event: Sequence[int]) -> None:
-    """Check a target of a loss: exactly one event per batch element."""
-    expected = (*batch, *event)
-    if tuple(value.shape) != expected:
-        hint = ""
-        if tuple(value.shape) == tuple(batch) and tuple(event) == (1,):
-            hint = f" One-dimensional targets keep their last axis: pass `{name}.unsqueeze(-1)`."
-        raise ValueError(
-            f"`{name}` must have shape {expected} (batch {tuple(batch)}, target "
-            f"{tuple(event)}); got {tuple(value.shape)}.{hint}"
-        )
 
 
 def values_visible(*tensors: Tensor) -> bool:
@@ -317,6 +305,36 @@ def check_weight(name: str, value: Tensor | float, batch: Size, like: Tensor) ->
         check_values(name, value, (value >= 0) & torch.isfinite(value), "finite and not negative")
 
 
+def target_mean(distribution: Distribution) -> Tensor:
+    """Return the mean of a distribution over targets; refuse one over Gaussians."""
+    if not isinstance(distribution.mean, Tensor):
+        raise TypeError(
+            f"`distribution` must be over targets; got {type(distribution).__name__}, which is "
+            "over Gaussians: pass its `.predictive()`."
+        )
+    return distribution.mean
+
+
+def checked_target(
+    distribution: Distribution, y: Tensor, like: Tensor, name: str = "the distribution"
+) -> Tensor:
+    """Check a target's kind and shape against its distribution; lift it from half precision."""
+    if not isinstance(y, Tensor):
+        raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
+    y = lifted(y)
+    check_same_kind("y", y, name, like)
+    expected = (*distribution.batch_shape, *distribution.event_shape)
+    if tuple(y.shape) != expected:
+        batch, event, hint = tuple(distribution.batch_shape), tuple(distribution.event_shape), ""
+        if tuple(y.shape) == batch and event == (1,):
+            hint = " One-dimensional targets keep their last axis: pass `y.unsqueeze(-1)`."
+        raise ValueError(
+            f"`y` must have shape {expected} (batch {batch}, target {event}); got "
+            f"{tuple(y.shape)}.{hint}"
+        )
+    return y
+
+
 def prepare_target(
     distribution: Distribution, like: Tensor, y: Tensor, mask: Tensor | None
 ) -> Tensor:
@@ -325,13 +343,9 @@ def prepare_target(
     Values are looked at only on the CPU and outside of transforms: on an accelerator it would force
     a synchronisation in every step.
     """
-    if not isinstance(y, Tensor):
-        raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
-    y = lifted(y)
-    check_same_kind("y", y, "the prediction", like)
-    check_batch("y", y, distribution.batch_shape, distribution.event_shape)
+    y = checked_target(distribution, y, like, "the prediction")
+    check_mask(mask, distribution.batch_shape)
     if mask is not None:
-        check_mask(mask, distribution.batch_shape)
         y = torch.where(mask.unsqueeze(-1), y, torch.zeros_like(y))
     # A sum is finite only if every value is (or it overflowed): one cheap look is mostly enough.
     if y.device.type == "cpu" and values_visible(y, like) and not math.isfinite(y.sum().item()):

@@ -112,7 +112,10 @@ def precision_averages(
         if scalar:
             parts.append(_scalar_piece(means[:, at], matrices[:, at], kept, kernel))
         else:
-            tril = matrices[:, at] if by_tril else _tempered_tril(matrices[:, at], kept)
+            tril = matrices[:, at]
+            if not by_tril:
+                covariances = triangular.in_planes(_pulled(tril, kept))
+                tril = triangular.precision_cholesky(covariances)
             parts.append(_matrix_piece(means[:, at], tril, kept, kernel))
     return PrecisionAverages(*(_join(columns, batch) for columns in zip(*parts, strict=True)))
 
@@ -153,9 +156,7 @@ def scalar_averages(
     # Flat, so that sums over members round alike whatever the batch shape.
     means, variances = means.reshape(n_members, -1), variances.reshape(n_members, -1)
     offsets = means - means[0]  # differences first: exact between nearby numbers
-    if isinstance(keep, Tensor) or keep != 1:
-        offsets = torch.lerp(offsets.mean(0), offsets, keep)
-        variances = torch.lerp(variances.mean(0), variances, keep)
+    offsets, variances = _pulled(offsets, keep), _pulled(variances, keep)
     precisions = variances.reciprocal()
     mean_precision = precisions.sum(0).div_(n_members)
     shift = (precisions * offsets).sum(0).div_(n_members).div_(mean_precision)
@@ -182,22 +183,19 @@ def _scalar_piece(
     )
 
 
-def _tempered_tril(covariances: Tensor, keep: Tensor | float) -> Tensor:
+def _pulled(members: Tensor, keep: Tensor | float) -> Tensor:
+    """Pull members towards their average, Eq. (16); ``keep`` is a number, or one per input."""
     if isinstance(keep, Tensor):
-        covariances = torch.lerp(_average(covariances), covariances, keep[:, None, None])
-    elif keep != 1:
-        covariances = torch.lerp(_average(covariances), covariances, keep)
-    return triangular.precision_cholesky(triangular.in_planes(covariances))
+        keep = keep.reshape(-1, *(1,) * (members.dim() - 2))
+    elif keep == 1:
+        return members
+    return torch.lerp(_average(members), members, keep)
 
 
 def _matrix_piece(
     means: Tensor, tril: Tensor, keep: Tensor | float, kernel: Kernel
 ) -> PrecisionAverages:
-    offsets = means - means[0]
-    if isinstance(keep, Tensor):
-        offsets = torch.lerp(_average(offsets), offsets, keep.unsqueeze(-1))
-    elif keep != 1:
-        offsets = torch.lerp(_average(offsets), offsets, keep)
+    offsets = _pulled(means - means[0], keep)
     mean_tril = triangular.cholesky(_average(triangular.outer(tril)))
     weighted = _average(triangular.matvec(tril, triangular.transpose_matvec(tril, offsets)))
     shift = triangular.transpose_solve(mean_tril, triangular.solve(mean_tril, weighted))

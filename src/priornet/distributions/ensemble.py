@@ -12,13 +12,12 @@ from torch import Generator, Size, Tensor
 from torch.distributions import Distribution
 
 from priornet.checks import (
-    check_batch,
     check_finite,
-    check_same_kind,
-    check_tril,
+    check_parameters,
+    check_shape,
     check_values,
+    checked_target,
     common_tensors,
-    lifted,
     wants_check,
 )
 from priornet.distributions.base import (
@@ -97,18 +96,18 @@ class GaussianEnsemble(Distribution):
         cls, means: Tensor, precision_tril: Tensor, validate_args: bool | None = None
     ) -> Self:
         """Build it from Cholesky factors of the member precisions, ``(M, *batch, K, K)``."""
-        means, precision_tril = common_tensors(means=means, precision_tril=precision_tril)
-        shape = _member_shape(means)
-        if tuple(precision_tril.shape) != (*shape, shape[-1]):
-            raise ValueError(
-                f"`precision_tril` must have shape {(*shape, shape[-1])} to go with `means` "
-                f"{tuple(shape)}; got {tuple(precision_tril.shape)}."
-            )
-        if wants_check(validate_args, means, precision_tril):
-            check_finite("means", means)
-            check_tril("precision_tril", precision_tril)
+        means, tril = check_parameters(
+            validate_args, vectors={"means": means}, trils={"precision_tril": precision_tril}
+        )
+        check_shape("precision_tril", tril, (*_member_shape(means), means.shape[-1]))
+        return cls._made(means, None, tril, means.shape[-1] == 1)
+
+    @classmethod
+    def _made(
+        cls, means: Tensor, covariances: Tensor | None, tril: Tensor | None, diagonal: bool
+    ) -> Self:
         new = cls.__new__(cls)
-        new._init(means, None, precision_tril, means.shape[-1] == 1)
+        new._init(means, covariances, tril, diagonal)
         return new
 
     def _init(
@@ -128,14 +127,12 @@ class GaussianEnsemble(Distribution):
             shape = (value.shape[0], *(1,) * missing, *value.shape[1:])
             return value.reshape(shape).expand(lead + event)
 
-        new = type(self).__new__(type(self))
-        new._init(
+        return self._made(
             stretch(self.means, (k_dim,)),
             None if self._covariances is None else stretch(self._covariances, (k_dim, k_dim)),
             None if self._tril is None else stretch(self._tril, (k_dim, k_dim)),
             self.is_diagonal,
         )
-        return new
 
     def __repr__(self) -> str:
         shapes = f"batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)}"
@@ -157,8 +154,7 @@ class GaussianEnsemble(Distribution):
         if self._covariances is not None:
             return self._covariances
         covariances = triangular.inverse_outer(self.precision_tril)
-        if _may_keep():
-            self._covariances = covariances
+        self._covariances = covariances if _may_keep() else None
         return covariances
 
     @property
@@ -167,8 +163,7 @@ class GaussianEnsemble(Distribution):
         if self._tril is not None:
             return self._tril
         tril = triangular.precision_cholesky(self.covariances)
-        if _may_keep():
-            self._tril = tril
+        self._tril = tril if _may_keep() else None
         return tril
 
     @property
@@ -215,14 +210,6 @@ class GaussianEnsemble(Distribution):
             _means=self.means.movedim(0, -2), _tril=self.precision_tril.movedim(0, -3)
         )
 
-    def _target(self, y: Tensor) -> Tensor:
-        if not isinstance(y, Tensor):
-            raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
-        y = lifted(y)
-        check_same_kind("y", y, "the distribution", self.means)
-        check_batch("y", y, self.batch_shape, self.event_shape)
-        return y
-
     def affine(self, shift: Tensor | float, scale: Tensor | float) -> Self:
         """Return the belief about ``shift + scale * y`` per coordinate: the target in other units.
 
@@ -233,18 +220,16 @@ class GaussianEnsemble(Distribution):
         shift, scale, batch = affine_map(shift, scale, self.means, self.batch_shape)
         given = self if batch == self.batch_shape else self.expand(batch)
         squares = scale.unsqueeze(-1) * scale.unsqueeze(-2)
-        new = type(self).__new__(type(self))
-        new._init(
+        return self._made(
             shift + scale * given.means,
             None if given._covariances is None else given._covariances * squares,
             None if given._tril is None else given._tril / scale.unsqueeze(-1),
             self.is_diagonal,
         )
-        return new
 
     def expected_log_prob(self, y: Tensor) -> Tensor:
         """Average log-likelihood of a target under the members."""
-        y = self._target(y)
+        y = checked_target(self, y, self.means)
         return self.members.log_prob(y.unsqueeze(0).expand_as(self.means)).mean(0)
 
     # -- measures of uncertainty ------------------------------------------------------------------
@@ -353,16 +338,15 @@ class GaussianEnsemble(Distribution):
     def moment_matched(self) -> Gaussian:
         """Return the Gaussian with the mixture's moments: the optimum of EnD, Eq. (12)."""
         tril = triangular.precision_cholesky(self.total_covariance())
-        return Gaussian(self.means.mean(0), precision_tril=tril, validate_args=False)
+        return Gaussian.from_factor(self.means.mean(0), Factor(tril, of_precision=True))
 
     def moment_matched_log_prob(self, y: Tensor) -> Tensor:
         """Log-likelihood of a target under :meth:`moment_matched`, without rounding its mean."""
-        y = self._target(y)
+        y = checked_target(self, y, self.means)
         tril = triangular.precision_cholesky(self.total_covariance())
         off = (y - self.means).mean(0)
-        return Gaussian(torch.zeros_like(off), precision_tril=tril, validate_args=False).log_prob(
-            off
-        )
+        centred = Gaussian.from_factor(torch.zeros_like(off), Factor(tril, of_precision=True))
+        return centred.log_prob(off)
 
 
 def _may_keep() -> bool:
@@ -413,16 +397,10 @@ def ensemble_information(ensemble: GaussianEnsemble) -> NDArray[np.float64]:
         ensemble: Batch shape ``(N,)``.
     """
     measure = _integrated if ensemble.event_shape[0] == 1 else _sampled
-    n_rows = ensemble.batch_shape[0]
+    means, tril = ensemble.means, ensemble.precision_tril
     pieces = [
-        measure(
-            GaussianEnsemble.from_precision_tril(
-                ensemble.means[:, start : start + _ROWS_AT_ONCE],
-                ensemble.precision_tril[:, start : start + _ROWS_AT_ONCE],
-                validate_args=False,
-            )
-        )
-        for start in range(0, n_rows, _ROWS_AT_ONCE)
+        measure(GaussianEnsemble.from_precision_tril(*rows, validate_args=False))
+        for rows in zip(means.split(_ROWS_AT_ONCE, 1), tril.split(_ROWS_AT_ONCE, 1), strict=True)
     ]
     return torch.cat(pieces).double().numpy(force=True)
 
@@ -433,23 +411,14 @@ def _integrated(ensemble: GaussianEnsemble) -> Tensor:
     cuts = mean.new_tensor(_CUTS)[:, None, None]
     edges = (mean + cuts / precision).flatten(0, 1).sort(0).values  # (cuts M, N)
     width = edges.diff(dim=0)
+    log_constant = math.log(len(mean)) + 0.5 * math.log(2 * math.pi)
     total = torch.zeros_like(mean[0])
-    for node, weight in zip(*_rule(), strict=True):
-        y = edges[:-1] + node * width
+    for node, weight in zip(*np.polynomial.legendre.leggauss(_NODES), strict=True):
+        y = edges[:-1] + (0.5 + 0.5 * float(node)) * width
         z = (y.unsqueeze(1) - mean) * precision  # (pieces, M, N)
-        log_p = (torch.log(precision) - 0.5 * z * z).logsumexp(1) - _log_constant(len(mean))
-        total = total - weight * (width * log_p * torch.exp(log_p)).sum(0)
+        log_p = (torch.log(precision) - 0.5 * z * z).logsumexp(1) - log_constant
+        total = total - 0.5 * float(weight) * (width * log_p * torch.exp(log_p)).sum(0)
     return total - ensemble.expected_entropy()
-
-
-def _log_constant(n_members: int) -> float:
-    return math.log(n_members) + 0.5 * math.log(2 * math.pi)
-
-
-def _rule() -> tuple[list[float], list[float]]:
-    """Return Gauss-Legendre nodes and weights on (0, 1)."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (0.5 + 0.5 * nodes).tolist(), (0.5 * weights).tolist()
 
 
 def _sampled(ensemble: GaussianEnsemble) -> Tensor:

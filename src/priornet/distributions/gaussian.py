@@ -169,10 +169,7 @@ class Gaussian(MarginalQuantiles[Normal]):
         """Return the mean."""
         return self.loc
 
-    @property
-    def mode(self) -> Tensor:
-        """Return the mode."""
-        return self.loc
+    mode = mean
 
     @property
     def variance(self) -> Tensor:
@@ -221,29 +218,23 @@ class Gaussian(MarginalQuantiles[Normal]):
         """Log-likelihood of a target."""
         return self.log_prob(y)
 
-    def predictive_entropy(self) -> Tensor:
-        """Compute total uncertainty: the entropy."""
+    def expected_entropy(self) -> Tensor:
+        """Compute data uncertainty, which is all of it: the entropy."""
         return self.entropy()
 
-    def expected_entropy(self) -> Tensor:
-        """Compute data uncertainty: the entropy."""
-        return self.entropy()
+    predictive_entropy = expected_entropy
 
     def mutual_information(self) -> Tensor:
         """Return knowledge uncertainty: zero."""
         return torch.zeros_like(self.loc[..., 0])
 
-    def expected_pairwise_kl(self) -> Tensor:
-        """Return knowledge uncertainty: zero."""
-        return torch.zeros_like(self.loc[..., 0])
+    expected_pairwise_kl = mutual_information
 
     def data_covariance(self) -> Tensor:
-        """Return the covariance."""
+        """Return the covariance, which is total and data uncertainty."""
         return self.covariance_matrix
 
-    def total_covariance(self) -> Tensor:
-        """Return the covariance."""
-        return self.covariance_matrix
+    total_covariance = data_covariance
 
     def knowledge_covariance(self) -> Tensor:
         """Return zero."""

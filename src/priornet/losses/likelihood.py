@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.distributions import Distribution
 
-from priornet.checks import check_weight, masked, prepare_target
+from priornet.checks import check_weight, masked, prepare_target, target_mean
 from priornet.distributions import Gaussian, NormalWishart
 from priornet.losses import _kernels
 from priornet.losses._closed_form import closed_form
@@ -30,13 +30,7 @@ def gaussian_nll(distribution: Distribution, y: Tensor, mask: Tensor | None = No
         >>> gaussian_nll(prediction, torch.zeros(3, 1))
         tensor([0.9189, 0.9189, 0.9189])
     """
-    mean = distribution.mean
-    if not isinstance(mean, Tensor):
-        raise TypeError(
-            f"`distribution` must be over targets; got {type(distribution).__name__}, which is "
-            "over Gaussians: pass its `.predictive()`."
-        )
-    y = prepare_target(distribution, mean, y, mask)
+    y = prepare_target(distribution, target_mean(distribution), y, mask)
     if isinstance(distribution, Gaussian) and distribution.event_shape[0] == 1:
         loss = closed_form(
             _kernels.gaussian_nll, distribution, (y.squeeze(-1),), lambda same: -same.log_prob(y)

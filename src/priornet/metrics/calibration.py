@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from priornet.checks import check_shape, check_values, common_tensors
-from priornet.metrics.scoring import checked_target, coordinates
+from priornet.metrics.scoring import coordinates, scored_target
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 """The coverages at which intervals are judged."""
@@ -55,7 +55,7 @@ def pit(distribution: Distribution, y: Tensor) -> Tensor:
         >>> pit(torch.distributions.Normal(torch.zeros(3), 1.0), torch.tensor([-9.0, 0.0, 9.0]))
         tensor([0.0000, 0.5000, 1.0000])
     """
-    y = checked_target(distribution, y)
+    y = scored_target(distribution, y)
     return coordinates(distribution).cdf(y)
 
 
@@ -162,7 +162,7 @@ def _ordered_pit(distribution: Distribution, y: Tensor) -> Tensor:
             "`distribution` must have one batch axis, one predictive per target, and one or more; "
             f"got batch {tuple(distribution.batch_shape)}."
         )
-    y = checked_target(distribution, y)
+    y = scored_target(distribution, y)
     check_values("y", y, ~y.isnan(), "free of NaN (leave out what is missing)")
     values = pit(distribution, y)
     check_values("pit", values, ~values.isnan(), "free of NaN: the predictive has failed")

@@ -9,14 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Normal
 from torch.distributions import StudentT as TorchStudentT
 
-from priornet.checks import (
-    check_batch,
-    check_same_kind,
-    check_shape,
-    check_values,
-    common_tensors,
-    lifted,
-)
+from priornet.checks import check_shape, check_values, checked_target, common_tensors, target_mean
 from priornet.distributions import NormalMixture, StudentT, as_gaussian
 from priornet.special.elementwise import horner
 from priornet.special.gamma import log_gamma_gap
@@ -98,7 +91,7 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
         >>> crps(Normal(torch.zeros(2), 1.0), torch.tensor([0.0, 3.0]))
         tensor([0.2337, 2.4366])
     """
-    y = checked_target(distribution, y)
+    y = scored_target(distribution, y)
     single = coordinates(distribution)
     if isinstance(single, Normal):
         score = single.scale * _standard_normal_crps((y - single.loc) / single.scale)
@@ -135,7 +128,7 @@ def nll(distribution: Distribution, y: Tensor) -> Tensor:
         >>> nll(Normal(torch.zeros(2), 1.0), torch.tensor([0.0, 3.0]))
         tensor([0.9189, 5.4189])
     """
-    y = checked_target(distribution, y)
+    y = scored_target(distribution, y)
     return -distribution.log_prob(y)
 
 
@@ -204,21 +197,11 @@ def coordinates(distribution: Distribution) -> Distribution:
     return as_gaussian(distribution).marginals()
 
 
-def checked_target(distribution: Distribution, y: Tensor) -> Tensor:
-    """Check that the targets fit the distribution."""
+def scored_target(distribution: Distribution, y: Tensor) -> Tensor:
+    """Check for a distribution over targets, and for targets that fit it."""
     if not isinstance(distribution, Distribution):
         raise TypeError(f"`distribution` must be one; got {type(distribution).__name__}.")
-    if not isinstance(y, Tensor):
-        raise TypeError(f"`y` must be a tensor; got {type(y).__name__}.")
-    if not isinstance(distribution.mean, Tensor):
-        raise TypeError(
-            f"`distribution` must be over targets; got {type(distribution).__name__}, which is "
-            "over Gaussians: pass its `.predictive()`."
-        )
-    y = lifted(y)
-    check_same_kind("y", y, "the distribution", distribution.mean)
-    check_batch("y", y, distribution.batch_shape, distribution.event_shape)
-    return y
+    return checked_target(distribution, y, target_mean(distribution))
 
 
 def _standard_normal_crps(z: Tensor) -> Tensor:
