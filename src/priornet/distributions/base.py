@@ -69,29 +69,30 @@ class BatchDistribution(Distribution):
             if shape != batch:
                 value = value.expand(batch + value.shape[len(shape) :])
             setattr(self, name, value)
-        event = self._first.shape[len(batch) + self._n_leading :]
+        event = self.first.shape[len(batch) + self._n_leading :]
         Distribution.__init__(self, batch, event, validate_args=False)
 
     @property
     def dtype(self) -> torch.dtype:
         """Return the floating type of the parameters."""
-        return self._first.dtype
+        return self.first.dtype
 
     @property
     def device(self) -> torch.device:
         """Return the device of the parameters."""
-        return self._first.device
+        return self.first.device
 
     @property
-    def _first(self) -> Tensor:
+    def first(self) -> Tensor:
+        """Return the first parameter, whose dtype and device are those of all."""
         return getattr(self, next(iter(self._event_dims)))
 
     def checked_value(self, name: str, value: Tensor, event: Shape) -> Tensor:
         """Check the shape of a value to evaluate at, and lift it from half precision."""
         if not isinstance(value, Tensor):
             raise TypeError(f"`{name}` must be a tensor; got {type(value).__name__}.")
-        value = lifted(value)
-        check_same_kind(name, value, "the distribution", self._first)
+        like, value = self.first, lifted(value)
+        check_same_kind(name, value, "the distribution", like)
         split = value.dim() - len(event)
         if split < 0 or tuple(value.shape[split:]) != tuple(event):
             raise ValueError(

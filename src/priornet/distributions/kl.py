@@ -10,6 +10,7 @@ from torch.distributions import Distribution, Independent, MultivariateNormal, N
 from torch.distributions.kl import register_kl
 
 from priornet.checks import broadcast_batch, check_same_kind
+from priornet.distributions.base import BatchDistribution
 from priornet.distributions.gaussian import Gaussian
 from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.product import ProductNormalWishart
@@ -18,11 +19,12 @@ from priornet.special import triangular
 from priornet.special.elementwise import phi
 from priornet.special.gamma import stirling_bregman
 
-D = TypeVar("D", bound=Distribution)
+D = TypeVar("D", bound=BatchDistribution)
 
 
 def _common(p: D, q: D) -> tuple[D, D]:
-    """Expand both to one batch shape; refuse events or batches that do not fit."""
+    """Expand both to one batch shape; refuse kinds, events or batches that do not fit."""
+    check_same_kind("p", p.first, "q", q.first)
     if p.event_shape != q.event_shape:
         raise ValueError(
             f"the two distributions must have one event shape; got {tuple(p.event_shape)} and "
@@ -35,9 +37,9 @@ def _common(p: D, q: D) -> tuple[D, D]:
 
 def _wishart_kl(p: Wishart | NormalWishart, q: Wishart | NormalWishart) -> Tensor:
     """Compute Eq. (28): the divergence of the means, weighted by q's df, plus that of the df."""
-    k_dim = p.event_shape[0]
+    k_dim, half_df = p.event_shape[0], 0.5 * q.df
     from_mean = triangular.logdet_divergence(p.precision_tril, q.precision_tril)
-    return 0.5 * q.df * from_mean + stirling_bregman(q.excess, p.excess, k_dim)
+    return half_df * from_mean + stirling_bregman(q.excess, p.excess, k_dim)
 
 
 @register_kl(Wishart, Wishart)
@@ -46,7 +48,6 @@ def kl_wishart(p: Wishart, q: Wishart) -> Tensor:
 
     .. math:: \tfrac{\nu_0}{2}\left[\mathrm{tr}(P_0^{-1}P) - K - \ln|P_0^{-1}P|\right] + B_F(n_0, n)
     """
-    check_same_kind("p", p.excess, "q", q.excess)
     p, q = _common(p, q)
     return _wishart_kl(p, q)
 
@@ -60,17 +61,16 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
 
     Four terms, none negative: means, beliefs, expected precisions, degrees of freedom.
     """
-    check_same_kind("p", p.belief, "q", q.belief)
     p, q = _common(p, q)
+    wishart = _wishart_kl(p, q)
     off = triangular.sum_of_squares(triangular.transpose_matvec(p.precision_tril, p.loc - q.loc))
-    normal = q.belief * off + p.k_dim * phi(q.belief, p.belief)
-    return 0.5 * normal + _wishart_kl(p, q)
+    normal = q.belief * off + p.event_shape[0] * phi(q.belief, p.belief)
+    return 0.5 * normal + wishart
 
 
 @register_kl(ProductNormalWishart, ProductNormalWishart)
 def kl_product_normal_wishart(p: ProductNormalWishart, q: ProductNormalWishart) -> Tensor:
     """Sum the KL over the coordinates of two products."""
-    check_same_kind("p", p.belief, "q", q.belief)
     p, q = _common(p, q)
     return kl_normal_wishart(p.factors, q.factors).sum(-1)
 
@@ -82,7 +82,6 @@ def kl_gaussian(p: Gaussian, q: Gaussian) -> Tensor:
     .. math:: \tfrac12[\mathrm{tr}(\Lambda_q\Sigma_p) - K - \ln|\Lambda_q\Sigma_p|
         + (\mu_p-\mu_q)^\top\Lambda_q(\mu_p-\mu_q)]
     """
-    check_same_kind("p", p.loc, "q", q.loc)
     p, q = _common(p, q)
     tril = q.precision_tril
     off = triangular.sum_of_squares(triangular.transpose_matvec(tril, p.loc - q.loc))

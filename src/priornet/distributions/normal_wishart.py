@@ -243,12 +243,13 @@ class NormalWishart(BatchDistribution):
         .. math:: E[\ln p(y \mid \mu, \Lambda)] = -\tfrac12\left[(y-m)^\top P (y-m) + K/\kappa
             + K\ln 2\pi - E\ln|\Lambda|\right]
         """
+        k_dim = self.k_dim
         y = self.checked_value("y", y, self.event_shape)
         off = triangular.sum_of_squares(
             triangular.transpose_matvec(self.precision_tril, y - self.loc)
         )
-        spread = self.k_dim * (self.belief.reciprocal() + math.log(2 * math.pi))
-        logdet = triangular.logdet(self.precision_tril) + digamma_gap(self.excess, self.k_dim)
+        spread = k_dim * (self.belief.reciprocal() + math.log(2 * math.pi))
+        logdet = triangular.logdet(self.precision_tril) + digamma_gap(self.excess, k_dim)
         return -0.5 * (off + (spread - logdet))
 
     def posterior(self, y: Tensor, beta: Tensor | float = 1.0) -> NormalWishart:

@@ -78,7 +78,7 @@ def endd(
         teacher = teacher.coordinates() if isinstance(teacher, GaussianEnsemble) else teacher
         t = t.unsqueeze(-1) if isinstance(t, Tensor) and t.dim() else t
     assert isinstance(student, NormalWishart)
-    if isinstance(teacher, GaussianEnsemble) and (mask is not None or student.k_dim != 1):
+    if isinstance(teacher, GaussianEnsemble) and (mask is not None or student.loc.shape[-1] != 1):
         teacher = precision_averages(teacher, t)
     if isinstance(teacher, PrecisionAverages):
         teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
@@ -99,7 +99,7 @@ def _endd(
             return _tempered(nw, precision_averages(teacher, t), t, tempering)
         return _tempered(nw, teacher, t, tempering)
 
-    if nw.k_dim != 1:
+    if nw.loc.shape[-1] != 1:
         return formula(nw)
     if isinstance(teacher, GaussianEnsemble):
         constants = teacher.means.squeeze(-1), teacher.covariances.squeeze((-2, -1))
@@ -113,7 +113,7 @@ def _tempered(
     nw: NormalWishart, averages: PrecisionAverages, t: Tensor | float, tempering: Tempering
 ) -> Tensor:
     """Compute Eq. (17) from the averages, for any K."""
-    k_dim = nw.k_dim
+    k_dim = nw.loc.shape[-1]
     if not isinstance(t, Tensor) and t == 1:
         return _likelihood(nw.loc, nw.precision_tril, nw.belief, nw.excess, averages)
     # nu_T - K - 1, written in the excess so that a small one keeps its digits.

@@ -46,7 +46,7 @@ def _check_prior(nw: Explicit, prior: Explicit) -> None:
 
 def divergence(nw: NormalWishart, prior: NormalWishart) -> Tensor:
     """Compute the KL from one belief to another, Eqs. (27) and (28)."""
-    if nw.k_dim != 1 or (prior.batch_shape, prior.event_shape) != (nw.batch_shape, nw.event_shape):
+    if nw.loc.shape[-1] != 1 or prior.loc.shape != nw.loc.shape:
         return kl_divergence(nw, prior)
     check_same_kind("teacher", prior.belief, "the prediction", nw.belief)
     return _reverse_kl(nw, prior, None, 0.0)
@@ -59,7 +59,9 @@ def _reverse_kl(nw: Explicit, prior: Explicit, y: Tensor | None, beta: Tensor | 
         to_prior = kl_divergence(nw, prior)
         return to_prior if y is None else to_prior - beta * nw.expected_log_prob(y)
 
-    if not isinstance(nw, NormalWishart) or not isinstance(prior, NormalWishart) or nw.k_dim != 1:
+    if not isinstance(nw, NormalWishart) or not isinstance(prior, NormalWishart):
+        return formula(nw)
+    if nw.loc.shape[-1] != 1:
         return formula(nw)
     target = () if y is None else (y.squeeze(-1), beta)
     return closed_form(_kernels.reverse_kl, nw, (*columns(prior), *target), formula)
@@ -95,11 +97,10 @@ def reverse_kl(
         >>> reverse_kl(prior.expand((2,)), None, prior, beta=0.0)
         tensor([0., 0.])
     """
-    check_weight("beta", beta, nw.batch_shape, nw.loc)
     _check_prior(nw, prior)
+    check_weight("beta", beta, nw.batch_shape, nw.loc)
     if not isinstance(beta, Tensor) and beta == 0:
-        if mask is not None:
-            check_mask(mask, nw.batch_shape)
+        check_mask(mask, nw.batch_shape)
         y = None
     elif y is None:
         raise ValueError("`y` is needed unless `beta` is 0 (out-of-domain inputs have no target).")

@@ -11,6 +11,7 @@ precision.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -307,7 +308,6 @@ def logdet_divergence(
         return 2 * kernel(*diagonals).sum(-1) + x.square().sum((-2, -1))
     rows, rows0 = _planes(c), _planes(c0)
     x_rows: list[list[Tensor]] = []
-    total = None
     for i in range(k_dim):
         entries: list[Tensor] = []
         for j in range(i + 1):  # forward substitution, column j of C - C0
@@ -316,7 +316,6 @@ def logdet_divergence(
                 rest = rest - _dot(rows0[i][j:i], [x_rows[k][j] for k in range(j, i)])
             entries.append(rest / rows0[i][i])
         x_rows.append(entries)
-        term = 2 * kernel(rows[i][i], rows0[i][i]) + _dot(entries, entries)
-        total = term if total is None else total + term
-    assert total is not None
-    return total
+    squares = [_dot(entries, entries) for entries in x_rows]
+    terms = [2 * kernel(rows[i][i], rows0[i][i]) + squares[i] for i in range(k_dim)]
+    return functools.reduce(torch.add, terms)
