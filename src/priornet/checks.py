@@ -53,25 +53,21 @@ def common_tensors(**named: Tensor | float) -> list[Tensor]:
     Plain numbers follow the tensors. Tensors that disagree are refused, not converted: a silent
     float64 loses speed, a silent float32 loses digits.
     """
-    tensors: dict[str, Tensor] = {}
+    tensors = {name: lifted(v) for name, v in named.items() if isinstance(v, Tensor)}
     for name, value in named.items():
-        if isinstance(value, Tensor):
-            value = lifted(value)
-            if value.dtype not in _FULL:
-                raise TypeError(f"`{name}` must hold floating-point numbers; got {value.dtype}.")
-            tensors[name] = value
-        elif not isinstance(value, (int, float)):
+        if name not in tensors and not isinstance(value, (int, float)):
             raise TypeError(f"`{name}` must be a tensor or a number; got {type(value).__name__}.")
     if not tensors:
         listing = ", ".join(f"`{name}`" for name in named)
         raise TypeError(f"at least one of {listing} must be a tensor.")
     first_name, first = next(iter(tensors.items()))
     for name, value in tensors.items():
+        if value.dtype not in _FULL:
+            raise TypeError(f"`{name}` must hold floating-point numbers; got {value.dtype}.")
         check_same_kind(name, value, first_name, first)
-    return [
-        tensors[name] if name in tensors else first.new_tensor(value)
-        for name, value in named.items()
-    ]
+    if len(tensors) == len(named):
+        return list(tensors.values())
+    return [tensors[n] if n in tensors else first.new_tensor(v) for n, v in named.items()]
 
 
 def lifted(value: Tensor) -> Tensor:
@@ -81,16 +77,17 @@ def lifted(value: Tensor) -> Tensor:
 
 def check_same_kind(name: str, value: Tensor, other_name: str, other: Tensor) -> None:
     """Check that two tensors share dtype and device; the error says which of the two differs."""
+    if value.dtype == other.dtype and value.device == other.device:
+        return
     other_name = other_name if " " in other_name else f"`{other_name}`"
     if value.dtype != other.dtype:
         raise TypeError(
             f"`{name}` is {value.dtype} but {other_name} is {other.dtype}; convert one of them."
         )
-    if value.device != other.device:
-        raise ValueError(
-            f"`{name}` is on {value.device} but {other_name} is on {other.device}; "
-            "move one of them with `.to(...)`."
-        )
+    raise ValueError(
+        f"`{name}` is on {value.device} but {other_name} is on {other.device}; "
+        "move one of them with `.to(...)`."
+    )
 
 
 def check_shape(name: str, value: Tensor, expected: Sequence[int], hint: str = "") -> None:
@@ -240,47 +237,47 @@ def check_parameters(
     Returns:
         Tensors in the order of vectors, factors and numbers, not broadcast.
     """
-    vectors, trils, numbers = vectors or {}, trils or {}, numbers or {}
-    given = {**vectors, **trils, **numbers}
-    named = dict(zip(given, common_tensors(**given), strict=True))
-    axes = {name: 1 if name in vectors else 2 if name in trils else 0 for name in named}
-    k_dim = _check_dimension(named, axes)
-    broadcast_batch(**{name: v.shape[: v.dim() - axes[name]] for name, v in named.items()})
-    if wants_check(validate_args, *named.values()):
+    given = {**(vectors or {}), **(trils or {}), **(numbers or {})}
+    axes = [1] * len(vectors or ()) + [2] * len(trils or ()) + [0] * len(numbers or ())
+    tensors = common_tensors(**given)
+    named = dict(zip(given, tensors, strict=True))
+    _check_dimension(named, axes)
+    batches = [v.shape[: v.dim() - n] for v, n in zip(tensors, axes, strict=True)]
+    if not all(batch == batches[0] for batch in batches):
+        broadcast_batch(**dict(zip(named, batches, strict=True)))
+    if wants_check(validate_args, *tensors):
         lowest = {"excess": (-2.0, "-2, which is df = K - 1, so that it is proper")}
         if of_wishart:
-            says = f"K - 1 = {k_dim - 1} so that the distribution is proper"
-            lowest["df"] = (k_dim - 1, says)
+            bound = tensors[0].shape[-1] - 1
+            lowest["df"] = bound, f"K - 1 = {bound} so that the distribution is proper"
         for name, value in named.items():
-            if name in trils:
+            if trils and name in trils:
                 check_tril(name, value)
             elif name in ("loc", "means"):
                 check_finite(name, value)
             else:
                 check_greater(name, value, *lowest.get(name, (0.0, "")))
-    return list(named.values())
+    return tensors
 
 
-def _check_dimension(named: Mapping[str, Tensor], axes: Mapping[str, int]) -> int:
-    """Check that vectors and matrices have one dimension, that of the first; return it."""
-    first_name, first = next(iter(named.items()))
-    if not axes[first_name]:  # all are numbers
-        return 1
+def _check_dimension(named: Mapping[str, Tensor], axes: Sequence[int]) -> None:
+    """Check that vectors and matrices have one dimension K, that of the first."""
+    (first_name, first), *_ = named.items()
     k_dim = first.shape[-1] if first.dim() else 0
-    event = "K" if axes[first_name] == 1 else "K, K"
-    if tuple(first.shape[-axes[first_name] :]) != (k_dim,) * axes[first_name] or k_dim < 1:
-        raise ValueError(
-            f"`{first_name}` must have shape (*batch, {event}) with K >= 1; got "
-            f"{tuple(first.shape)}."
-        )
-    for name, value in named.items():
-        if axes[name] and tuple(value.shape[-axes[name] :]) != (k_dim,) * axes[name]:
-            event = f"{k_dim}" if axes[name] == 1 else f"{k_dim}, {k_dim}"
+    for (name, value), n in zip(named.items(), axes, strict=True):
+        shape = value.shape
+        if not n or (len(shape) >= n and shape[-1] == k_dim >= 1 and shape[-n] == k_dim):
+            continue
+        if value is first:
+            event = "K" if n == 1 else "K, K"
             raise ValueError(
-                f"`{name}` must have shape (*batch, {event}) to go with `{first_name}` "
-                f"{tuple(first.shape)}; got {tuple(value.shape)}."
+                f"`{name}` must have shape (*batch, {event}) with K >= 1; got {tuple(shape)}."
             )
-    return k_dim
+        event = f"{k_dim}" if n == 1 else f"{k_dim}, {k_dim}"
+        raise ValueError(
+            f"`{name}` must have shape (*batch, {event}) to go with `{first_name}` "
+            f"{tuple(first.shape)}; got {tuple(shape)}."
+        )
 
 
 def check_mask(mask: Tensor | None, batch: Size) -> None:

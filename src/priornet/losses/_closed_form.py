@@ -37,31 +37,31 @@ class _ClosedForm(torch.autograd.Function):
         kernel: Kernel,
         formula: Callable[[Any], Tensor],
         prediction: NormalWishart | Gaussian,
-        constants: Constants,
+        tensors: Constants,
+        numbers: Constants,
         *parameters: Tensor,
     ) -> Tensor:
-        loss, ctx.gradients = _evaluate(kernel, parameters, constants)
-        tensors, ctx.numbers = _split(constants)
+        loss, ctx.gradients = _evaluate(kernel, parameters, tensors, numbers)
         ctx.save_for_backward(*parameters, *tensors)
         ctx.kernel, ctx.formula, ctx.count = kernel, formula, len(parameters)
-        ctx.prediction = prediction
+        ctx.prediction, ctx.numbers = prediction, numbers
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[4:]
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[5:]
         parameters = saved[: ctx.count]
         if torch.is_grad_enabled():  # a second derivative is wanted: differentiate the formula
             wanted = [p for p, n in zip(parameters, needed, strict=True) if n]
             loss = ctx.formula(_rebuilt(ctx.prediction, *parameters))
             found = iter(torch.autograd.grad(loss, wanted, grad, create_graph=True))
-            return None, None, None, None, *(next(found) if n else None for n in needed)
+            return *[None] * 5, *(next(found) if n else None for n in needed)
         # The gradients are scaled where they lie and given away; a retained graph asks again.
         gradients, ctx.gradients = ctx.gradients, None
         if gradients is None:
-            _, gradients = _evaluate(ctx.kernel, parameters, (*saved[ctx.count :], *ctx.numbers))
+            _, gradients = _evaluate(ctx.kernel, parameters, saved[ctx.count :], ctx.numbers)
         scaled = (g if n else None for g, n in zip(gradients.mul_(grad), needed, strict=True))
-        return None, None, None, None, *scaled
+        return *[None] * 5, *scaled
 
 
 def columns(prediction: NormalWishart | Gaussian) -> tuple[Tensor, ...]:
@@ -83,14 +83,8 @@ def _rebuilt(
     return NormalWishart.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
 
-def _split(constants: Constants) -> tuple[tuple[Tensor, ...], Constants]:
-    """Separate the tensors from the number that may follow them."""
-    n = len(constants) - (not isinstance(constants[-1], Tensor))
-    return constants[:n], constants[n:]
-
-
 def _evaluate(
-    kernel: Kernel, parameters: Sequence[Tensor], constants: Constants
+    kernel: Kernel, parameters: Sequence[Tensor], tensors: Constants, numbers: Constants
 ) -> tuple[Tensor, Tensor]:
     """Compute a loss and its gradients ``(n, *batch)``, one cache-sized piece after the other."""
     first = parameters[0]
@@ -98,10 +92,9 @@ def _evaluate(
     gradients = loss.new_empty((len(parameters), *loss.shape))
     pieces = list(cache_pieces(first.numel(), _ALIVE, first.device))
     if len(pieces) == 1:
-        kernel(parameters, constants, loss, gradients.unbind())
+        kernel(parameters, (*tensors, *numbers), loss, gradients.unbind())
         return loss, gradients
     flat = [p.reshape(-1) for p in parameters]
-    tensors, numbers = _split(constants)
     rows = [_flat(c, first) for c in tensors]
     flat_loss, flat_gradients = loss.reshape(-1), gradients.flatten(1)
     for at in pieces:
@@ -137,12 +130,13 @@ def closed_form(
             most one number.
         formula: The same loss as a differentiable function of the prediction.
     """
-    parameters, (tensors, _) = columns(prediction), _split(constants)
+    parameters, n = columns(prediction), len(constants) - (not isinstance(constants[-1], Tensor))
+    tensors, numbers = constants[:n], constants[n:]
     if not values_visible(*parameters, *tensors) or (
         torch.is_grad_enabled() and any(c.requires_grad for c in tensors)
     ):
         return formula(prediction)
-    return _ClosedForm.apply(kernel, formula, prediction, constants, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
+    return _ClosedForm.apply(kernel, formula, prediction, tensors, numbers, *parameters)  # pyright: ignore[reportReturnType] (untyped in torch)
 
 
 def kernel_gradient(loss: Tensor, prediction: Distribution) -> Tensor | None:
