@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from priornet.checks import is_fusing, lifted
 from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart, ProductNormalWishart
+from priornet.distributions.factors import Factor
 from priornet.losses._closed_form import Leaf
 
 Covariance = Literal["full", "diagonal"]
@@ -264,7 +265,7 @@ class GaussianHead(Head):
             self._columns = BoundedExps(self._inverse_scale)
 
     def _from_columns(self, loc: Tensor, columns: Tensor) -> Gaussian:
-        return Gaussian(loc, precision_tril=columns.unsqueeze(-1), validate_args=False)
+        return Gaussian.from_factor(loc, Factor(columns.unsqueeze(-1), of_precision=True))
 
     def distribution(self, raw: Tensor) -> Gaussian:
         """Make a Gaussian per element from unconstrained outputs ``(*batch, n)``."""
@@ -272,7 +273,7 @@ class GaussianHead(Head):
             loc, rest = raw.split(1, -1)
             return self._from_columns(loc, self._columns(rest))
         loc, tril = split_gaussian(raw, self.n_targets, self.covariance, self._inverse_scale)
-        return Gaussian(loc, precision_tril=tril, validate_args=False)
+        return Gaussian.from_factor(loc, Factor(tril, of_precision=True))
 
 
 @dataclass(eq=False, repr=False)
@@ -340,7 +341,7 @@ class NormalWishartHead(Head):
     def _from_columns(self, loc: Tensor, columns: Tensor) -> NormalWishart:
         root, belief, excess = columns.unbind(-1)
         tril = root[..., None, None]
-        return NormalWishart.from_excess(loc, tril, belief, excess, validate_args=False)
+        return NormalWishart.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
     def distribution(self, raw: Tensor) -> NormalWishart | ProductNormalWishart:
         """Make a Normal-Wishart per element from unconstrained outputs ``(*batch, n)``."""
@@ -356,11 +357,12 @@ class NormalWishartHead(Head):
         if self.covariance == "diagonal":
             loc, scales = gaussian.split(self.n_targets, -1)
             precision = torch.exp(2 * self._inverse_scale.log(scales))
-            return ProductNormalWishart(loc, precision, belief, excess, validate_args=False)
+            return ProductNormalWishart.unchecked(
+                loc=loc, precision=precision, belief=belief, excess=excess
+            )
         loc, tril = split_gaussian(gaussian, self.n_targets, "full", self._inverse_scale)
-        return NormalWishart.from_excess(
-            loc, tril, belief.squeeze(-1), excess.squeeze(-1), validate_args=False
-        )
+        belief, excess = belief.squeeze(-1), excess.squeeze(-1)
+        return NormalWishart.unchecked(loc=loc, precision_tril=tril, belief=belief, excess=excess)
 
 
 @dataclass(eq=False, repr=False)
