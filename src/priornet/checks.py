@@ -224,11 +224,11 @@ def check_parameters(
 ) -> list[Tensor]:
     """Check the parameters of a distribution; convert them to tensors of one dtype and device.
 
-    Values are looked at as torch does by default, where they can be read: locations must be finite,
-    factors lower triangular with a positive diagonal, everything else above its bound.
+    Locations must be finite, factors lower triangular with a positive diagonal, others above a
+    bound.
 
     Args:
-        validate_args: Look at values; torch's default when None.
+        validate_args: Look at values, where they can be read; torch's default when None.
         vectors: By name, ``(*batch, K)``.
         trils: Cholesky factors, ``(*batch, K, K)``.
         numbers: ``(*batch,)``.
@@ -246,18 +246,23 @@ def check_parameters(
     if not all(batch == batches[0] for batch in batches):
         broadcast_batch(**dict(zip(named, batches, strict=True)))
     if wants_check(validate_args, *tensors):
-        lowest = {"excess": (-2.0, "-2, which is df = K - 1, so that it is proper")}
-        if of_wishart:
-            bound = tensors[0].shape[-1] - 1
-            lowest["df"] = bound, f"K - 1 = {bound} so that the distribution is proper"
-        for name, value in named.items():
-            if trils and name in trils:
-                check_tril(name, value)
-            elif name in ("loc", "means"):
-                check_finite(name, value)
-            else:
-                check_greater(name, value, *lowest.get(name, (0.0, "")))
+        _check_parameter_values(named, of_wishart)
     return tensors
+
+
+def _check_parameter_values(named: Mapping[str, Tensor], of_wishart: bool) -> None:
+    """Check each parameter by its name: a location, a factor, or a number above its bound."""
+    lowest = {"excess": (-2.0, "-2, which is df = K - 1, so that it is proper")}
+    if of_wishart:
+        bound = next(iter(named.values())).shape[-1] - 1
+        lowest["df"] = bound, f"K - 1 = {bound} so that the distribution is proper"
+    for name, value in named.items():
+        if name in ("loc", "means"):
+            check_finite(name, value)
+        elif name.endswith("_tril"):
+            check_tril(name, value)
+        else:
+            check_greater(name, value, *lowest.get(name, (0.0, "")))
 
 
 def _check_dimension(named: Mapping[str, Tensor], axes: Sequence[int]) -> None:

@@ -37,16 +37,28 @@ def semi_informative_prior(
         excess: :math:`\nu_0 - K - 1`.
         match: Which of the two moments follows the data.
 
-    Returns:
-        A Normal-Wishart without batch shape.
-
     Example:
         >>> semi_informative_prior(torch.tensor([[1.0], [3.0]])).mean
         GaussianParameters(mean=tensor([2.]), precision=tensor([[1.]]))
     """
+    (y,) = common_tensors(y=y)
+    _check_settings(y, belief, excess, match)
+    offsets = y - y[0]  # differences first: the mean of equal numbers would be rounded
+    shift = offsets.mean(0)
+    loc, centred = y[0] + shift, offsets - shift
+    covariance = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
+    tril = triangular.precision_cholesky(covariance)
+    if values_visible(y):
+        _check_varied(y, covariance, tril)
+    if match == "variance":
+        # E[Lambda^-1] = (nu / d) P^-1 should be the covariance.
+        tril = tril * (1 + (y.shape[1] + 1) / excess) ** 0.5
+    return NormalWishart.from_excess(loc, tril, belief, excess)
+
+
+def _check_settings(y: Tensor, belief: float, excess: float, match: str) -> None:
     if match not in ("precision", "variance"):
         raise ValueError(f'unknown match "{match}"; choose one of: precision, variance.')
-    (y,) = common_tensors(y=y)
     if y.dim() != 2 or y.shape[0] < 2 or y.shape[1] < 1:
         raise ValueError(
             f"`y` must have shape (N, K) with N >= 2 and K >= 1; got {tuple(y.shape)}."
@@ -58,25 +70,19 @@ def semi_informative_prior(
             '`excess` must exceed 0 with match="variance" (the variance is infinite otherwise); '
             f"given {excess:g}."
         )
-    offsets = y - y[0]  # differences first: the mean of equal numbers would be rounded
-    shift = offsets.mean(0)
-    loc, centred = y[0] + shift, offsets - shift
-    covariance = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).mean(0)
-    tril = triangular.precision_cholesky(covariance)
-    if values_visible(y):
-        check_finite("y", y)
-        # What each coordinate varies by, given the others, as a share of its variance.
-        own = (tril.diagonal().square() * covariance.diagonal()).reciprocal()
-        varied = bool((own > 16 * y.shape[1] * torch.finfo(y.dtype).eps).all())
-        if y.shape[0] <= y.shape[1] or not varied:
-            raise ValueError(
-                "`y` must vary in every direction: its covariance is singular, so it has no "
-                "precision (a constant or duplicated target column, or fewer rows than columns)."
-            )
-    if match == "variance":
-        # E[Lambda^-1] = (nu / d) P^-1 should be the covariance.
-        tril = tril * (1 + (y.shape[1] + 1) / excess) ** 0.5
-    return NormalWishart.from_excess(loc, tril, belief, excess)
+
+
+def _check_varied(y: Tensor, covariance: Tensor, tril: Tensor) -> None:
+    """Check for targets that vary in every direction, as their precision factor shows."""
+    check_finite("y", y)
+    # What each coordinate varies by, given the others, as a share of its variance.
+    own = (tril.diagonal().square() * covariance.diagonal()).reciprocal()
+    varied = bool((own > 16 * y.shape[1] * torch.finfo(y.dtype).eps).all())
+    if y.shape[0] <= y.shape[1] or not varied:
+        raise ValueError(
+            "`y` must vary in every direction: its covariance is singular, so it has no "
+            "precision (a constant or duplicated target column, or fewer rows than columns)."
+        )
 
 
 def stack_priors(priors: Sequence[NormalWishart]) -> NormalWishart:

@@ -79,6 +79,14 @@ def _pole_columns(device: torch.device) -> tuple[Tensor, Tensor]:
         return tuple(torch.tensor(v, dtype=torch.float32, device=device) for v in (p, c))  # pyright: ignore[reportReturnType] (two of them)
 
 
+def _pole_sums(base: Tensor, base0: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Sum the poles' terms over :math:`(n_0+p)(n+p)^2`, :math:`(n+p)^2` and :math:`(n+p)^3`."""
+    p, c = (v.reshape(-1, *(1,) * base.dim()) for v in _pole_columns(base.device))
+    pole = (base + p).reciprocal_()
+    square = (pole * pole).mul_(c)
+    return (square / (base0 + p)).sum(0), square.sum(0), square.mul_(pole).sum(0)
+
+
 def wishart_divergence(
     excess0: Tensor, excess: Tensor, *others: tuple[Tensor, Tensor]
 ) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -89,14 +97,9 @@ def wishart_divergence(
     unit step, :math:`y = n + 1`, it is :math:`\varphi(n_0/n) - \frac12\varphi(y_0/y) -
     n_0\,\varphi(1 - \frac{\delta}{n_0 y}) + B_\mu(y_0, y)`.
 
-    Args:
-        excess0: Excess of the reference, broadcastable to ``excess``.
-        excess: Excess of the prediction.
-        others: Further arguments of :func:`phi_value`: one call for all is faster on small batches.
-
     Returns:
-        The divergence followed by :math:`\varphi` of the others, then :math:`\psi(n) - \ln n`, and
-        its slope :math:`\psi'(n) - 1/n` in n.
+        The divergence followed by :math:`\varphi` of the others, which cost less in one call, then
+        :math:`\psi(n) - \ln n`, and its slope :math:`\psi'(n) - 1/n` in n.
     """
     if excess.dtype == torch.float64:
         values = [stirling_bregman(excess0.expand_as(excess), excess, 1)]
@@ -120,16 +123,14 @@ def wishart_divergence(
     deltas, ratios = zip(*pairs, strict=True)
     ahead, *values = phi_value(torch.stack(deltas), torch.stack(ratios)).unbind(0)
 
-    p, c = (v.reshape(-1, *(1,) * base.dim()) for v in _pole_columns(base.device))
-    pole = (base + p).reciprocal_()
-    square = (pole * pole).mul_(c)
-    divergence = (square / (base0 + p)).sum(0).mul_(change).mul_(change)
+    apart, squares, cubes = _pole_sums(base, base0)
+    divergence = apart.mul_(change).mul_(change)
     divergence.add_(ahead, alpha=-0.5 if needs_step else 0.5)
     if needs_step:
         *values, step, through = values
         divergence.add_(step).addcmul_(through, df0, value=-0.5)
-    psi.sub_(square.sum(0), alpha=2)
-    slope.add_(square.mul_(pole).sum(0), alpha=8)
+    psi.sub_(squares, alpha=2)
+    slope.add_(cubes, alpha=8)
     return [divergence, *values], psi, slope
 
 

@@ -49,11 +49,11 @@ def endd(
     Args:
         nw: Prediction with batch shape ``(*batch,)``.
         teacher: M Gaussians per input, or their :func:`precision_averages` at the same temperature.
-        temperature: :math:`T \ge 1`; members move to their mean as it grows, Eq. (16). A number, or
-            a tensor that broadcasts with the batch: one per network of a stack.
-        tempering: What T does to the prediction. ``"paper"``: :math:`\nu_T = T\nu, L_T = L`, so
-            that the expected precision moves to :math:`T\nu L`; ``"mean-preserving"``: :math:`T\nu,
-            L/T`; ``"exact"``: :math:`K + T(\nu-K), L/T`, the density to the power T renormalised.
+        temperature: :math:`T \ge 1`, which moves members to their mean, Eq. (16): a number, or a
+            tensor that broadcasts with the batch.
+        tempering: What T does to the prediction. ``"paper"``: :math:`\nu_T = T\nu, L_T = L`, which
+            moves the expected precision; ``"mean-preserving"``: :math:`T\nu, L/T`; ``"exact"``:
+            :math:`K + T(\nu-K), L/T`, the density to the power T renormalised.
         mask: True where the target counts, shape ``(*batch,)``.
 
     Returns:
@@ -72,18 +72,14 @@ def endd(
     check_temperature(temperature, nw.batch_shape, nw.loc)
     _check_teacher(nw, teacher, PrecisionAverages, "its PrecisionAverages")
     check_mask(mask, nw.batch_shape)
-    student, t = nw, temperature
-    if isinstance(nw, ProductNormalWishart):  # each coordinate by itself
-        student = nw.factors
-        teacher = teacher.coordinates() if isinstance(teacher, GaussianEnsemble) else teacher
-        t = t.unsqueeze(-1) if isinstance(t, Tensor) and t.dim() else t
-    assert isinstance(student, NormalWishart)
-    if isinstance(teacher, GaussianEnsemble) and (mask is not None or student.loc.shape[-1] != 1):
-        teacher = precision_averages(teacher, t)
-    if isinstance(teacher, PrecisionAverages):
-        teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
-    loss = _endd(student, teacher, t, tempering)
-    return masked(loss if student is nw else loss.sum(-1), mask)
+    if isinstance(nw, NormalWishart):
+        return masked(_endd(nw, teacher, temperature, tempering, mask), mask)
+    # Each coordinate by itself.
+    teacher = teacher.coordinates() if isinstance(teacher, GaussianEnsemble) else teacher
+    t = temperature
+    if isinstance(t, Tensor) and t.dim():
+        t = t.unsqueeze(-1)
+    return masked(_endd(nw.factors, teacher, t, tempering, mask).sum(-1), mask)
 
 
 def _endd(
@@ -91,8 +87,13 @@ def _endd(
     teacher: GaussianEnsemble | PrecisionAverages,
     t: Tensor | float,
     tempering: Tempering,
+    mask: Tensor | None,
 ) -> Tensor:
     """Compute EnD2 for any K; one target in closed form where possible."""
+    if isinstance(teacher, GaussianEnsemble) and (mask is not None or nw.loc.shape[-1] != 1):
+        teacher = precision_averages(teacher, t)
+    if isinstance(teacher, PrecisionAverages):
+        teacher = PrecisionAverages(**hidden(mask, **teacher._asdict()))
 
     def formula(nw: NormalWishart) -> Tensor:
         if isinstance(teacher, GaussianEnsemble):

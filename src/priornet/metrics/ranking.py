@@ -27,8 +27,7 @@ class RejectionCurve(NamedTuple):
 def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
     r"""Compute the share of the oracle's gain over random rejection that an uncertainty achieves.
 
-    The areas between the curves of :func:`rejection_curve` are covariances with midranks (ties
-    share their average rank):
+    The areas between the curves of :func:`rejection_curve` are covariances with midranks:
 
     .. math::
         \mathrm{PRR} = \frac{A_\mathrm{random} - A_\mathrm{uncertainty}}
@@ -37,18 +36,14 @@ def prediction_rejection_ratio(error: Tensor, uncertainty: Tensor) -> Tensor:
                             {\operatorname{cov}(e, \operatorname{rank} e)}
 
     1 is perfect (the order of the errors), 0 is chance or a constant, -1 the reverse of perfect.
-    Only the order of the uncertainty counts; scaling or shifting the error changes nothing.
 
-    Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2.
-
-    Note:
-        The error left is divided by N throughout. Other forms under this name divide by the number
-        of examples *retained*, or end the curves early: they are no ratio of covariances.
+    Paper: appendix "Prediction Rejection Ratio" (unnumbered), arXiv:2006.11590v2. The error left is
+    divided by N throughout; forms that divide by the number of examples *retained*, or end the
+    curves early, are no ratio of covariances.
 
     Args:
         error: Error of each prediction, such as the squared error, finite, shape ``(N,)``, N >= 2.
-        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``; may
-            be infinite.
+        uncertainty: Uncertainty of each prediction, higher is rejected first, shape ``(N,)``.
 
     Returns:
         Scalar tensor in [-1, 1]; ``nan`` when all errors are equal.

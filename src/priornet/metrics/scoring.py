@@ -72,20 +72,18 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
 
     .. math:: \mathrm{CRPS}(F, y) = \int_{-\infty}^{\infty} (F(x) - 1_{x \ge y})^2\, dx
 
-    Lower is better, in the target's units; 0 is perfect, the absolute error is the score of a
-    prediction without spread. It is proper: the true distribution scores best. Over vectors it is
-    the sum over coordinates; :func:`nll` scores their dependence too. Differentiable.
+    Lower is better, in the target's units; 0 is perfect. It is proper: the true distribution scores
+    best. Over vectors it is the sum over coordinates; :func:`nll` scores their dependence too.
 
     Formulas: Gneiting and Raftery (2007) for the Gaussian; Jordan, Krueger and Lerch (2019) for the
     Student-T, ``inf`` for df <= 1/2; Grimit et al. (2006) for mixtures, of order :math:`M^2`.
 
     Args:
-        distribution: Gaussian, Student-T or mixture of Gaussians, batch ``(*batch,)``, event ``()``
-            or ``(K,)``.
+        distribution: Gaussian, Student-T or mixture of Gaussians, event ``()`` or ``(K,)``.
         y: Targets, shape ``(*batch, *event)``.
 
     Returns:
-        One score per target, shape ``(*batch,)``.
+        One score per target, shape ``(*batch,)``; differentiable.
 
     Example:
         >>> crps(Normal(torch.zeros(2), 1.0), torch.tensor([0.0, 3.0]))
