@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import timeit
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -209,12 +209,8 @@ def _speeds(student: Model, teacher: Model | Teacher, table: Any) -> tuple[float
 
 def rows_per_second(answer: Callable[[], object], n_rows: int) -> float:
     """Measure the rows per second of a call, the best of a few."""
-    best = np.inf
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        answer()
-        best = min(best, time.perf_counter() - start)
-    return n_rows / max(best, 1e-9)
+    seconds = timeit.repeat(answer, number=1, repeat=_REPEATS)
+    return n_rows / max(min(seconds), 1e-9)
 
 
 def _weight_bytes(model: Model) -> int:

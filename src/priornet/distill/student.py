@@ -88,7 +88,7 @@ def student_size(n_rows: int, hidden: tuple[int, ...], kind: AnswerKind) -> Stud
 def learning_rates(rate: float, kind: AnswerKind, width: int) -> tuple[float, float]:
     """Compute the rates of the Gaussian that a student begins as, and of the student.
 
-    They are larger than the rate of a student that starts as the average of members.
+    ``rate`` is that of a student that starts as the average of members, and has less far to go.
     """
     first, then = _SMOOTH_RATES if kind == "smooth" else _OTHER_RATES
     share = 1.0 if kind == "smooth" else min(_RATES_UP_TO / width, 1.0)
