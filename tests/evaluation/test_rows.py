@@ -38,12 +38,12 @@ def test_reason_names_the_feature_outside_its_range(evaluation, ensemble):
 
 
 def test_reason_says_which_uncertainty_and_how_much(evaluation):
-    usual = {part: np.median(evaluation.row_spread[part]) for part in ("data", "knowledge")}
+    typical = {part: np.median(evaluation.row_spread[part]) for part in ("data", "knowledge")}
     for found in evaluation.rows:
         part = {"unfamiliar": "knowledge", "noisy": "data"}.get(found.verdict)
         if part is not None:
-            times = evaluation.row_spread[part][found.position] / usual[part]
-            assert found.reason.startswith(f"{part} uncertainty {times:.1f} times the median")
+            times = evaluation.row_spread[part][found.position] / typical[part]
+            assert found.reason.startswith(f"{part} uncertainty {times:.1f}x the median")
 
 
 def test_unknown_category_is_named(ensemble):

@@ -74,7 +74,7 @@ def _times(value: float, typical: float) -> str:
     if not np.isfinite(value):
         return "without bound"
     if typical > 0 and np.isfinite(typical):
-        return f"{value / typical:.1f} times the median"
+        return f"{value / typical:.1f}x the median"
     return f"of {shown_number(value)}"
 
 
