@@ -17,7 +17,6 @@ from torch import nn
 
 from priornet.distributions.gaussian import Normal
 from priornet.distributions.student_t import StudentT
-from priornet.export.interface import ExportError
 from priornet.nn.dense_depth.decoder import ENCODERS, DenseDepth
 from priornet.nn.heads import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.nn.weights import read_tensors, write_tensors
@@ -93,6 +92,8 @@ class SavedDepth:
 
 def depth_outputs(saved: SavedDepth, images: torch.Tensor, coverage: float) -> dict[str, Any]:
     """Compute by the network what its graph computes for images ``(batch, 3, H, W)``."""
+    from priornet.export.interface import ExportError  # which needs scikit-learn and pandas
+
     belief = saved.belief(images)
     if isinstance(belief, torch.Tensor):
         raise ExportError(f"{saved.name}: this network has no uncertainty.")
