@@ -13,7 +13,7 @@ __all__ = ["Belief", "Uncertainty", "uncertainty"]
 
 @runtime_checkable
 class Belief(Protocol):
-    """What a Normal-Wishart, a product of them, an ensemble and a single Gaussian all answer."""
+    """The interface of a Normal-Wishart, a product of them, an ensemble and a single Gaussian."""
 
     def predictive_entropy(self) -> Tensor:
         """Compute total uncertainty as an entropy."""

@@ -1,4 +1,4 @@
-"""What commands write: inputs stay, files of others stay, files of our own are known."""
+"""Outputs of commands: inputs stay, files of others stay, files of our own are known."""
 
 import errno
 import gzip

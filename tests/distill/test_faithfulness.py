@@ -139,7 +139,7 @@ def test_one_row_is_compared_without_a_word_of_torch():
     assert (found.r2, found.rank_total, found.rank_knowledge) == (1, None, None)
 
 
-def test_a_column_of_holes_alone_is_no_place():
+def test_a_column_of_missing_values_alone_is_no_place():
     X = np.column_stack([np.full(40, np.nan), np.arange(40.0)])
     place = worst_place(X, np.r_[np.zeros(30), np.ones(10)])
     assert place == "worst where column 1 is above 29.25 (4.0 times the average error)"

@@ -1,4 +1,4 @@
-"""What every distribution promises: shapes, broadcasting, expand, dtypes, copies, sampling."""
+"""The promises of every distribution: shapes, broadcasting, expand, dtypes, copies, sampling."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_draws_move_with_df_along_their_quantile(excess):
 
     df, step = excess + 2, 1e-5
     u = special.gammainc(0.5 * df, 0.5 * df * draws.numpy(force=True) / 1.3**2)
-    keep = u < 1 - 1e-6  # beyond, the probability itself has lost its digits
+    keep = u < 1 - 1e-6  # further out, the probability itself has lost its digits
     expected = (quantile(df + step, u) - quantile(df - step, u)) / (2 * step)
     scale = np.abs(expected).max()
     assert_close(slope[keep], torch.as_tensor(expected)[keep], rel=3e-3, abs=1e-3 * scale)

@@ -111,7 +111,7 @@ def test_default_parameters_are_stored_unchanged(make):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_learns_a_table_with_text_and_holes(name):
+def test_learns_a_table_with_text_and_missing_values(name):
     X, y = table()
     assert fitted(name).score(X, y) > 0.8
 

@@ -1,4 +1,4 @@
-"""What every loss promises: shape, dtype, batches, and precision."""
+"""The promises of every loss: shape, dtype, batches, and precision."""
 
 from __future__ import annotations
 

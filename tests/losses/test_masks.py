@@ -14,7 +14,7 @@ from _losses import EVERY, WITH_TARGETS, assert_same, draw, loss_and_gradients
 FROM_TEACHERS = [case for case in LOSSES if case.target_lead]
 
 
-def holes(batch, device):
+def gaps(batch, device):
     """Masks to try: a pattern with both values, or either value where there is one element."""
     if not batch:
         return [torch.tensor(kept, device=device) for kept in (True, False)]
@@ -22,7 +22,7 @@ def holes(batch, device):
 
 
 def masked_out(mask, value, lead=0):
-    """What a tensor of leading axes, batch and event holds where the mask is false."""
+    """Fill a tensor of leading axes, batch and event where the mask is false."""
     return value.movedim(0, -1)[~mask] if lead else value[~mask]
 
 
@@ -32,7 +32,7 @@ def test_a_masked_element_is_exactly_zero_and_the_others_do_not_change(
 ):
     parameters, target = draw(case, k_dim, batch, device, dtype)
     loss, gradients = loss_and_gradients(case, parameters, target)
-    for mask in holes(batch, device):
+    for mask in gaps(batch, device):
         found, found_gradients = loss_and_gradients(case, parameters, target, mask)
         assert_same(found, torch.where(mask, loss, 0.0))
         for name, gradient in gradients.items():
@@ -48,7 +48,7 @@ def test_a_masked_element_is_exactly_zero_and_the_others_do_not_change(
 def test_a_masked_missing_target_gives_zero_loss_and_zero_gradient(
     case, k_dim, batch, missing, device, dtype
 ):
-    for mask in holes(batch, device):
+    for mask in gaps(batch, device):
         parameters, target = draw(case, k_dim, batch, device, dtype)
         target["y"][~mask] = missing
         loss, gradients = loss_and_gradients(case, parameters, target, mask)
@@ -65,7 +65,7 @@ def test_a_masked_missing_teacher_gives_zero_loss_and_zero_gradient(
     case, k_dim, batch, device, dtype
 ):
     """Built with values unseen, as on an accelerator: the mask alone keeps the nan out."""
-    for mask in holes(batch, device):
+    for mask in gaps(batch, device):
         parameters, target = draw(case, k_dim, batch, device, dtype)
         target["means"][:, ~mask] = math.nan
         unchecked = {**target, "validate_args": False}

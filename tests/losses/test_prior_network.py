@@ -171,7 +171,7 @@ def test_reverse_kl_learns_the_noise_where_forward_kl_calls_it_ignorance(noise):
     # Many noisy targets at one input, beta = 100. Reverse KL, Eq. (11), finds the noise as data
     # uncertainty and is as sure of the mean as its hundred pseudo-targets allow. Forward KL asks
     # for a belief that covers every single-target posterior. Each of those has next to no data
-    # uncertainty and sits elsewhere, so the same noise turns up as knowledge uncertainty.
+    # uncertainty and sits in another place, so the same noise turns up as knowledge uncertainty.
     beta, eps, n = 100.0, 1e-2, 101
     quantiles = (torch.arange(n, dtype=torch.float64) + 0.5) / n
     y = noise * torch.special.ndtri(quantiles).unsqueeze(-1)

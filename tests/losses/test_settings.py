@@ -206,7 +206,7 @@ def test_settings_per_network_under_vmap():
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype feature:UserWarning")
 def test_settings_per_network_need_no_synchronisation(device):
-    """What a CUDA graph captures may not wait for the device."""
+    """A step that a CUDA graph captures may not wait for the device."""
     if device.type != "cuda":
         pytest.skip("only an accelerator synchronises")
     dtype = torch.float32

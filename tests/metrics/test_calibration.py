@@ -62,7 +62,7 @@ def test_right_predictives_lie_on_the_diagonal(name):
     assert observed.shape == (101, *y.shape[1:])
     p = expected.reshape(-1, *(1 for _ in y.shape[1:]))
     assert ((observed - p).abs() <= 5 * (p * (1 - p) / N).sqrt() + 1e-12).all()
-    # The expected area is that under a Brownian bridge; five times it is far beyond its spread.
+    # The expected area is that under a Brownian bridge; five times it is far outside its spread.
     area = miscalibration_area(predictive, y)
     assert area.shape == y.shape[1:]
     assert (area <= 5 * math.sqrt(2 / math.pi) * math.pi / 8 / math.sqrt(N)).all()
@@ -159,7 +159,7 @@ def test_bad_input_is_refused_in_one_sentence(metric, predictive, y, message):
         metric(predictive, y)
 
 
-def test_levels_beyond_probability_are_refused():
+def test_levels_outside_0_and_1_are_refused():
     with pytest.raises(ValueError, match=r"`levels` must be in \[0, 1\]; 1 of 2"):
         calibration_curve(NORMAL, Y, torch.tensor([0.5, 1.5]))
 

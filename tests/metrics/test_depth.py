@@ -91,7 +91,7 @@ def test_with_equally_many_pixels_only_the_roots_differ():
         assert same == (name not in ("rmse", "rmse_log10"))
 
 
-def test_a_ratio_of_exactly_a_quarter_more_is_beyond_the_first_threshold():
+def test_a_ratio_of_exactly_a_quarter_more_is_past_the_first_threshold():
     target = torch.tensor([[[4.0, 5.0, 4.0]]])
     prediction = torch.tensor([[[5.0, 4.0, 4.99]]])
     scores = depth_metrics(prediction, target)

@@ -69,7 +69,7 @@ def test_far_numbers_end_their_ramps_in_single_precision_too():
 
 
 def test_ramps_of_single_precision_round_once_per_step():
-    """What another runtime computes with Gather, Sub, Mul and Clip is the same, bit for bit."""
+    """Another runtime computes the same with Gather, Sub, Mul and Clip, bit for bit."""
     rng = np.random.default_rng(0)
     table = rng.standard_normal((1000, 3)).astype(np.float32) * 100
     edges = quantile_edges(torch.from_numpy(table), 32, [True] * 3)

@@ -195,7 +195,7 @@ def test_damage_is_named(path):
 
 
 def test_every_changed_bit_is_found(path):
-    """Of the numbers, of their names and shapes, and of the data that goes with them."""
+    """The digest covers the numbers, their names and shapes, and the data beside them."""
     write_tensors(path, {"mean": torch.arange(2.0), "wide": torch.zeros(1, 2)}, {"scale": 5.25})
     content = path.read_bytes()
     passed = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         Picture,
         StoredDepth,
         check_shapes,
-        prepare_foreign,
+        prepare_ood,
     )
     from priornet.depth.images.image_folders import (
         KITTI_ROAD_TEST,
@@ -65,7 +65,7 @@ __all__ = [
     "open_depth",
     "pack",
     "predict_photographs",
-    "prepare_foreign",
+    "prepare_ood",
     "save_depth",
     "verify_depth",
 ]
@@ -73,7 +73,7 @@ __all__ = [
 _HOMES = {
     "images.augment": ("Augment",),
     "images.dataset": ("DepthImages", "Description", "describe"),
-    "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_foreign"),
+    "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_ood"),
     "images.image_folders": (
         "KITTI_ROAD_TEST",
         "is_kitti",

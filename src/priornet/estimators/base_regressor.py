@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """What the networks of a regressor learn."""
+    """The training of a regressor's networks: head, loss, seeds."""
 
     name: str
     """Text beside the progress bar."""

@@ -1,4 +1,4 @@
-r"""What held-out rows teach: how wide intervals must be, and how uncertain ordinary rows are.
+r"""Limits from held-out rows: the width of intervals, and the uncertainty of ordinary rows.
 
 **Conformal intervals.** Rows that no training saw give scores :math:`s_i = |y_i - \hat y_i| /
 \hat\sigma_i`. For a new row the same score is as likely as any to rank anywhere among them, so an

@@ -1,4 +1,4 @@
-"""How the uncertainty moves along each feature: over the rows, and with the other features held."""
+"""Uncertainty along each feature: over the rows, and with the other features held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a prediction and its uncertainty are: tensors in, one number or one curve out."""
+"""Scores of a prediction and its uncertainty: tensors in, one number or one curve out."""
 
 from priornet.metrics.calibration import (
     LEVELS,

@@ -20,7 +20,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 class CalibrationCurve(NamedTuple):
-    """What the predictives promised and what happened; on the diagonal is perfect."""
+    """Promised and observed shares of targets; a perfect curve is the diagonal."""
 
     expected: Tensor
     """Probabilities p, shape ``(L,)``."""
@@ -29,7 +29,7 @@ class CalibrationCurve(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How often intervals held the target."""
+    """The share of targets inside intervals."""
 
     share: Tensor
     """Share of targets inside, a scalar or ``(K,)``; the nominal coverage is perfect."""

@@ -1,4 +1,4 @@
-"""How well an uncertainty ranks: rejection, out-of-domain detection, rank correlation."""
+"""Ranking by uncertainty: rejection, out-of-domain detection, rank correlation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every Matplotlib figure looks: quiet axes, one colour for text."""
+"""The common look of Matplotlib figures: quiet axes, one colour for text."""
 
 from __future__ import annotations
 

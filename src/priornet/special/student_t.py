@@ -34,7 +34,7 @@ from priornet.special.elementwise import cache_pieces, elementwise, horner
 
 
 class _Rule(NamedTuple):
-    """What reaches the precision of one dtype."""
+    """Numbers of terms and steps that reach the precision of one dtype."""
 
     shift: int  # k of the recurrence
     nodes: tuple[tuple[float, float], ...]  # Gauss-Legendre (node, weight) on (0, 1)

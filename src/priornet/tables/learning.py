@@ -1,4 +1,4 @@
-"""What training learns: medians, scales and labels of columns, units of targets, outliers of both.
+"""Learning from training rows: medians, scales and labels of columns, units and outliers.
 
 An outlier is one of a few values that hold most of a column's variance, as typing errors do.
 """

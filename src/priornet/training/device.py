@@ -1,4 +1,4 @@
-"""How a device computes: settings of a processor for a while, and CUDA graphs.
+"""The device's part in training: temporary settings of a processor, and CUDA graphs.
 
 A step of a stack is a hundred kernels of a few microseconds, and starting them one by one takes
 longer than running them. A graph starts them all at once. What changes from step to step (the rows,

@@ -1,4 +1,4 @@
-"""How each method learns: its loss, for tables and for images.
+"""The loss of each method, for tables and for images.
 
 A loss takes a prediction, a batch and the share of the epochs done, and returns one number per
 row. What a student learns of its teacher is packed by :mod:`priornet.distill.targets`.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from _depth_files import codes, encoded, photograph, write_pairs, write_split
-from priornet.depth import DepthError, describe, open_depth, prepare_foreign
+from priornet.depth import DepthError, describe, open_depth, prepare_ood
 from priornet.depth.images.dataset import rows_of
 
 
@@ -50,7 +50,7 @@ def depths(images):
 
 
 def test_returned_arrays_are_writable_copies(images):
-    for array in (images.image(0), images.depth(0), prepare_foreign(images.image(0), (6, 6))):
+    for array in (images.image(0), images.depth(0), prepare_ood(images.image(0), (6, 6))):
         assert torch.from_numpy(array).shape == array.shape  # which warns of arrays of others
     images.image(0)[:] = 0
     assert images.image(0).any()
@@ -84,7 +84,7 @@ def test_tensors_may_have_another_size(images):
 def test_tensors_may_be_cut_to_shape(images):
     pixels, _ = images.tensors((8, 8), crop=True)
     for row in (0, 7):
-        expected = prepare_foreign(images.image(row), (8, 8))
+        expected = prepare_ood(images.image(row), (8, 8))
         assert (pixels[row].permute(1, 2, 0).numpy() == expected).all()
 
 

@@ -1,4 +1,4 @@
-"""What people have becomes the teacher that fits it."""
+"""The objects that people have become the teachers that fit them."""
 
 from __future__ import annotations
 

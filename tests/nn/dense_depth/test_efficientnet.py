@@ -134,7 +134,7 @@ def photographs(count=6):
 
 
 def misfit(net, images):
-    """How far the statistics of every normalisation's inputs are from those seen in training."""
+    """Distance of the statistics of every normalisation's inputs from those of training."""
     found = []
 
     def look(norm, inputs, _):

@@ -132,7 +132,7 @@ def test_kernels_do_not_run_where_tensors_stand_for_others(monkeypatch):
 
 @pytest.fixture
 def kernels_of_torch(monkeypatch):
-    """What stands around the kernels, where these cannot run."""
+    """The code around the kernels, where these cannot run."""
 
     def gather(grad, channels):
         old = grad.new_zeros(*grad.shape[:1], channels, grad.shape[2] // 2, grad.shape[3] // 2)

@@ -129,7 +129,7 @@ def test_methods_may_be_named_as_in_results(smoke, tmp_path):
     ]
 
 
-def test_a_table_without_foreign_sets_does_not_speak_of_them(smoke, sets):
+def test_a_table_without_ood_sets_does_not_speak_of_them(smoke, sets):
     done = smoke("--methods", "dd", "--data", next(sets.glob("nyu*")))
     assert done.exit_code == 0, done.output
     assert "OOD AUC" not in done.stdout
@@ -316,7 +316,7 @@ def test_figures_with_photographs_are_kept_apart(draw, finished, tmp_path):
     assert "<!-- input -->" in (finished / "photographs" / "foreign-nyu.svg").read_text()
 
 
-def test_foreign_sets_may_lie_elsewhere(draw, sets, tmp_path):
+def test_ood_sets_may_lie_in_other_places(draw, sets, tmp_path):
     few = tmp_path / "few"
     few.mkdir()
     for path in sets.iterdir():

@@ -129,7 +129,7 @@ def test_settings_that_are_none(given, seeds, message):
         with_changes(Config(), given, seeds)
 
 
-def test_recipes_of_variants():
+def test_configurations_of_variants():
     names = ["NWPN", "EnD2-T10", "EnD2-proxy"]
     found = {r.name: r for r in variants(Config(), names, ablation=True)}
     assert list(found) == [

@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def by_hand(folder, names, n_whole=3, with_depth=True):
-    """What the digest should be, from the files alone."""
+    """Compute the expected digest from the files alone."""
     content = "\n".join(names).encode()
     for name in names[:n_whole]:
         content += (folder / "rgb" / f"{name}.jpg").read_bytes()

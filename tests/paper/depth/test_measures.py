@@ -231,7 +231,7 @@ def test_only_what_counts_is_counted_in_any_order():
     assert torch.equal(whole.shares(), parts.shares())
 
 
-def test_what_is_beyond_the_ends_or_no_number_is_not_lost():
+def test_what_is_outside_the_ends_or_no_number_is_not_lost():
     bins = share_histogram()
     values = torch.tensor([-1.0, 2.0, math.inf, -math.inf, math.nan, math.nan])
     bins.add(values, torch.tensor([True] * 5 + [False]))

@@ -232,7 +232,7 @@ def check_size(size: Size | None) -> None:
         raise DepthError(f"`size` must be a height and a width of at least 1; got {size}.")
 
 
-def prepare_foreign(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+def prepare_ood(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     """Cut the middle out of a photograph of another set, and rescale it.
 
     Args:
