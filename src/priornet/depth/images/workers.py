@@ -133,8 +133,8 @@ def decode_pair(encoded: EncodedPair, *, size: Size | None, crop: bool) -> Pair:
     if stored is not None:
         depth = stored.decode()
         check_shapes(image, stored, depth)
-        depth = resize_depth(depth, size, crop=crop)
-    return resize_picture(image, size, crop=crop), depth
+    image = resize_picture(image, size, crop=crop)  # first: Pillow refuses a size without memory
+    return image, None if depth is None else resize_depth(depth, size, crop=crop)
 
 
 def stack(
