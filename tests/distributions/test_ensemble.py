@@ -231,7 +231,7 @@ def test_information_of_one_target_matches_the_integral(disagreement, unevenness
     spread = torch.exp(unevenness * random_normal((4, 6), 1))
     found = ensemble_information(GaussianEnsemble(mean[..., None], spread[..., None] ** 2))
     for row, value in enumerate(found):
-        expected = by_integral(mean[:, row].numpy(), spread[:, row].numpy())
+        expected = by_integral(mean[:, row].cpu().numpy(), spread[:, row].cpu().numpy())
         assert value == pytest.approx(expected, abs=1e-6)
 
 
@@ -245,7 +245,7 @@ def test_members_that_agree_have_no_information_and_far_ones_all(k_dim):
 
 def test_information_of_several_targets_agrees_with_another_sample(generator):
     ensemble = random_ensemble(4, 2, (50,), seed=1)
-    other = ensemble.mutual_information_mc(4096, generator).numpy()
+    other = ensemble.mutual_information_mc(4096, generator).cpu().numpy()
     # The integrand's spread is about its own size, below 2 nats here, over 4 x 512 draws.
     assert np.abs(ensemble_information(ensemble) - other).max() <= 5 * 2 / math.sqrt(4 * 512)
 

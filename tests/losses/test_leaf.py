@@ -18,7 +18,9 @@ WEIGHT = torch.rand(BATCH, generator=GENERATOR, dtype=torch.float64)
 
 
 def draw(*shape):
-    return torch.randn(*BATCH, *shape, generator=GENERATOR, dtype=torch.float64)
+    """Numbers on the CPU, where the heads are, whatever the device under test."""
+    where = {"dtype": torch.float64, "device": "cpu"}
+    return torch.randn(*BATCH, *shape, generator=GENERATOR, **where)
 
 
 Y, Y2 = draw(1), draw(2)
@@ -92,7 +94,7 @@ def test_gradient_is_that_of_autograd_through_the_head(case):
 
 def test_parameters_of_a_loss_of_ones_own_learn_too():
     leaf = GaussianHead(8).leaf(draw(2))
-    factor = torch.ones((), dtype=torch.float64, requires_grad=True)
+    factor = torch.ones((), dtype=torch.float64, device="cpu", requires_grad=True)
     loss = factor * nll(leaf.prediction)
     leaf.gradient(loss, WEIGHT)
     assert factor.grad is not None

@@ -117,6 +117,10 @@ class Graphed:
         except RuntimeError as error:
             if self.refused is None:
                 raise
+            # The generator would go on as in a capture, and refuse to draw; a copy of its state
+            # does not.
+            generator = torch.cuda.default_generators[torch.cuda.current_device()]
+            generator.graphsafe_set_state(generator.clone_state())
             self.refused(error)
             self.stream = None
         else:
