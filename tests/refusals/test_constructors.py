@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.distributions import Distribution
 
-from _contract import BATCHES, DISTRIBUTIONS, settings
+from _contract import BATCHES, DISTRIBUTIONS, settings, spread
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -22,7 +22,8 @@ from priornet.distributions import (
     Wishart,
 )
 
-EVERY = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS))
+# A check looks at values, dtypes and axes: every K, with one batch shape each.
+EVERY = pytest.mark.parametrize(("case", "k_dim", "batch"), spread(DISTRIBUTIONS))
 BATCHED = pytest.mark.parametrize(
     ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=BATCHES[1:])
 )
