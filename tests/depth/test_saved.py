@@ -154,6 +154,7 @@ def test_files_without_a_full_description_are_refused(change, message, tmp_path)
     [
         ("size", [0, 64]),
         ("size", [32.5, 64]),
+        ("size", [64.0, True]),
         ("size", ["a", "b"]),
         ("size", 32),
         ("scale", 0.0),

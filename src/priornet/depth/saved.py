@@ -164,6 +164,8 @@ def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
         with torch.device("meta"):
             expected = _shapes(_built(state["network"]).state_dict())
         height, width = state["size"]
+        if not all(type(side) is int for side in (height, width)):
+            raise ValueError(f"its size is {state['size']}")
         shift, scale = float(state["shift"]), float(state["scale"])
         check_units((height, width), shift, scale)
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -172,7 +174,7 @@ def load_depth(path: str | os.PathLike[str]) -> SavedDepth:
         raise ValueError(f"{path}: its weights do not fit the network that it describes.")
     net = _built(state["network"])
     net.load_state_dict(tensors)
-    size = (int(height), int(width))
+    size = (height, width)
     return SavedDepth(net.eval().requires_grad_(False), size, shift, scale, str(path))
 
 

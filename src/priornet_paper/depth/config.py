@@ -53,6 +53,7 @@ def _at_least(least: float) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int | float) and least <= value < math.inf
 
 
+_LISTS = ("gammas", "seeds")
 # What each value of some settings must be.
 _LIMITS: list[tuple[str, Callable[[Any], bool], str]] = [
     ("epochs batch gamma_seeds", lambda n: n >= 1, "be at least 1"),
@@ -184,7 +185,9 @@ class Config:
         for names, is_allowed, wanted in _LIMITS:
             for name in names.split():
                 given = getattr(self, name)
-                for value in given if isinstance(given, tuple) else (given,):
+                if isinstance(given, tuple) and name not in _LISTS:
+                    raise ValueError(f"`{name}` takes one value; got {list(given)}.")
+                for value in given if name in _LISTS else (given,):
                     if not is_allowed(value):
                         raise ValueError(f"`{name}` must {wanted}; got {value}.")
         for name, choices in _CHOICES.items():

@@ -167,10 +167,12 @@ def digest_of(
     Raises:
         DepthError: An image is damaged; it is named.
     """
-    names = "\n".join(images.names).encode("utf-8", "surrogateescape")
+    found = hashlib.sha256("\n".join(images.names).encode("utf-8", "surrogateescape"))
     n_read = len(images) if n_whole is None else min(n_whole, len(images))
     content = partial(_content, check=check)
-    return digest(names, *images.map(content, range(n_read), ahead=_AHEAD, with_depth=with_depth))
+    for piece in images.map(content, range(n_read), ahead=_AHEAD, with_depth=with_depth):
+        found.update(piece)
+    return found.hexdigest()[:_LENGTH]
 
 
 def same_digests(known: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
@@ -259,11 +261,11 @@ class Sets:
 
     def _check_files(self, ood: bool, trained: bool) -> None:
         """Read all files once: for their digests, and to find damaged ones."""
+        learnt = self._ood_to_learn if ood else None  # a set without parts is refused at once
         for name in ("train", "test", *self.sources.ood):
             self.set_digest(name, check=trained or name != "train")
-        if ood:  # most often they are all among those that are scored
+        if learnt is not None:  # most often they are all among those that are scored
             known = set(self._part(self.sources.other(self.config)).names)
-            learnt = self._ood_to_learn
             new = [row for row, name in enumerate(learnt.names) if name not in known]
             digest_of(learnt[new], with_depth=False, check=True)
 

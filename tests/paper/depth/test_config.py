@@ -50,6 +50,7 @@ def test_files_of_before_a_setting_were_made_without_it():
     ("change", "message"),
     [
         ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
+        ({"epochs": (1, 2)}, r"`epochs` takes one value; got \[1, 2\]"),
         ({"n_members": 1}, "`n_members` must be at least 2, for they are to disagree; got 1"),
         ({"dataset": "lsun"}, 'unknown dataset "lsun"; choose one of: nyu, kitti'),
         ({"encoder": "vgg"}, 'unknown encoder "vgg"; choose one of: efficientnet_lite0, densenet'),

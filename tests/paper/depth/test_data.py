@@ -42,6 +42,29 @@ def test_names_files_and_metres_count(folder):
     assert digest_of(images[[2, 0]]) == by_hand(folder, ["c", "a"])
 
 
+def test_digests_hold_few_images_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_AHEAD", 2)
+    names = [f"{n:03d}" for n in range(24)]
+    images = open_depth(write_pairs(tmp_path / "many", names, dtype=np.uint16))
+    found, alive, most = module._content, [], []
+
+    class Piece(bytearray):
+        """Bytes that count themselves."""
+
+        def __del__(self):
+            alive.pop()
+
+    def content(*given, **options):
+        alive.append(1)
+        most.append(len(alive))
+        return Piece(found(*given, **options))
+
+    monkeypatch.setattr(module, "_content", content)
+    digest_of(images)
+    assert len(most) == len(names)
+    assert max(most) < len(names) / 2
+
+
 def test_digests_of_bytes_do_not_see_where_they_were_cut():
     assert digest(b"ab", b"c") == digest(b"abc") == hashlib.sha256(b"abc").hexdigest()[:12]
 
