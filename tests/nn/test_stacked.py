@@ -142,3 +142,12 @@ def test_a_step_gives_the_gradient_of_autograd(stack):
 def test_bad_stack_is_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize("head", [GaussianHead(5), NormalWishartHead(5)], ids=["gaussian", "nw"])
+def test_half_precision_outputs_are_lifted_to_float32(head):
+    stack, x = StackedMLP(3, (5,), head, [0, 1]), torch.ones(2, 4, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert stack(x).loc.dtype == torch.float32
+    raw = torch.zeros(4, head.n_outputs, dtype=torch.float16)
+    assert head.distribution(raw).loc.dtype == torch.float32

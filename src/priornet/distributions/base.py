@@ -60,7 +60,8 @@ class BatchDistribution(Distribution):
         return new
 
     def _set(self, **parameters: Tensor) -> None:
-        """Broadcast the parameters to their common batch shape and store them."""
+        """Broadcast parameters to their common batch shape, store them in full precision."""
+        parameters = {name: lifted(value) for name, value in parameters.items()}
         shapes = [v.shape[: v.dim() - self._event_dims[name]] for name, v in parameters.items()]
         batch = shapes[0]
         if not all(shape == batch for shape in shapes):  # torch's own rule takes 40 us to see it
