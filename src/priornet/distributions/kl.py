@@ -62,10 +62,9 @@ def kl_normal_wishart(p: NormalWishart, q: NormalWishart) -> Tensor:
     Four terms, none negative: means, beliefs, expected precisions, degrees of freedom.
     """
     p, q = _common(p, q)
-    wishart = _wishart_kl(p, q)
     off = triangular.sum_of_squares(triangular.transpose_matvec(p.precision_tril, p.loc - q.loc))
     normal = q.belief * off + p.event_shape[0] * phi(q.belief, p.belief)
-    return 0.5 * normal + wishart
+    return 0.5 * normal + _wishart_kl(p, q)
 
 
 @register_kl(ProductNormalWishart, ProductNormalWishart)

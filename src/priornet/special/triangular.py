@@ -308,6 +308,7 @@ def logdet_divergence(
         return 2 * kernel(*diagonals).sum(-1) + x.square().sum((-2, -1))
     rows, rows0 = _planes(c), _planes(c0)
     x_rows: list[list[Tensor]] = []
+    terms: list[Tensor] = []
     for i in range(k_dim):
         entries: list[Tensor] = []
         for j in range(i + 1):  # forward substitution, column j of C - C0
@@ -316,6 +317,5 @@ def logdet_divergence(
                 rest = rest - _dot(rows0[i][j:i], [x_rows[k][j] for k in range(j, i)])
             entries.append(rest / rows0[i][i])
         x_rows.append(entries)
-    squares = [_dot(entries, entries) for entries in x_rows]
-    terms = [2 * kernel(rows[i][i], rows0[i][i]) + squares[i] for i in range(k_dim)]
+        terms.append(2 * kernel(rows[i][i], rows0[i][i]) + _dot(entries, entries))
     return functools.reduce(torch.add, terms)
