@@ -307,3 +307,8 @@ def test_mutual_information_and_gradient_stay_accurate_over_fourteen_decades(k_d
     assert_agrees(value, [u + v for u, (v, _) in zip(from_mean, gaps, strict=True)], rel)
     assert_agrees(by_belief, [-half_k / (b * (b + 1)) for b, _ in ends], rel)
     assert_agrees(by_excess, [slope for _, slope in gaps], rel)
+
+
+def test_arguments_may_be_named():
+    x = torch.tensor([0.5, 3.0], dtype=torch.float64)
+    assert torch.equal(gamma.digamma_gap(x, k_dim=2), gamma.digamma_gap(x, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,9 +24,12 @@ def elementwise(*slopes: Function) -> Callable[[Function], Function]:
 
     def differentiable(value: Function) -> Function:
         reverse, forward = _autograd_functions(value, slopes)
+        signature = inspect.signature(value)
 
         @functools.wraps(value)
-        def function(*inputs: Any) -> Tensor:
+        def function(*inputs: Any, **named: Any) -> Tensor:
+            if named:  # autograd's functions know places only
+                inputs = signature.bind(*inputs, **named).args
             return (reverse if torch.compiler.is_compiling() else forward).apply(*inputs)
 
         return function
