@@ -217,15 +217,17 @@ def _read(folder: Path) -> tuple[SavedConfig, BaseRegressor]:
             f"of another model; {_WAY_OUT}."
         )
     try:
-        model = _rebuild(config, from_bytes(weights))
-        with ThreadPoolExecutor(1) as thread:  # torch keeps helpers of this one; forks lack them
-            thread.submit(_check_predictions, model.fitted_).result()
-    except ModelError as error:
-        raise ModelError(f"{folder / WEIGHTS}: {error}") from error
+        tensors = from_bytes(weights)
     except (SafetensorError, ValueError) as error:
         raise ModelError(
             f"{folder / WEIGHTS}: it is damaged or truncated ({error}); {_WAY_OUT}."
         ) from error
+    try:
+        model = _rebuild(config, tensors)
+        with ThreadPoolExecutor(1) as thread:  # torch keeps helpers of this one; forks lack them
+            thread.submit(_check_predictions, model.fitted_).result()
+    except ModelError as error:
+        raise ModelError(f"{folder / WEIGHTS}: {error}") from error
     return config, model
 
 
