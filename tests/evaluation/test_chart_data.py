@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from priornet.evaluation.chart_data import closest, log_ticks, rejection_lines
+from priornet.evaluation.chart_data import are_best, log_ticks, rejection_lines
 
 
 def test_long_rejection_curves_are_thinned_to_points_on_them(evaluation):
@@ -33,11 +33,12 @@ def test_log_axis_has_a_few_round_ticks_inside(low, high):
 @pytest.mark.parametrize(
     ("values", "perfect", "best"),
     [
-        ([3.0, None, 1.0], 0, 1.0),
-        ([-3.0, 1.0], None, -3.0),
-        ([0.99, 0.85], 0.9, 0.85),
-        ([None], 1, None),
+        ([2.0, 1.0, None], None, [False, True, False]),  # lower is better
+        ([-3.0, 2.0], None, [True, False]),
+        ([0.4, 0.9, None, 0.2], 1.0, [False, True, False, False]),
+        ([0.75, 1.25, 0.5], 1.0, [True, True, False]),  # equally far
+        ([None, None], 1.0, [False, False]),
     ],
 )
-def test_the_best_score_is_the_nearest_to_the_perfect_one(values, perfect, best):
-    assert closest(values, perfect) == best
+def test_the_best_scores_are_the_nearest_to_the_perfect_one(values, perfect, best):
+    assert are_best(values, perfect) == best

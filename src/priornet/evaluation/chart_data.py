@@ -151,7 +151,8 @@ def category_range(panel: Panel) -> Range:
     return -0.5, max(len(panel.categories), 1) - 0.5
 
 
-def closest(values: Iterable[float | None], perfect: float | None) -> float | None:
-    """Find the best score: the nearest to the perfect one, or the lowest where none is perfect."""
-    known = [value for value in values if value is not None]
-    return min(known, key=lambda v: v if perfect is None else abs(v - perfect), default=None)
+def are_best(values: Sequence[float | None], perfect: float | None) -> list[bool]:
+    """Mark the best scores: the nearest to the perfect one, or the lowest where none is perfect."""
+    far = [None if v is None else v if perfect is None else abs(v - perfect) for v in values]
+    least = min((distance for distance in far if distance is not None), default=None)
+    return [distance is not None and distance == least for distance in far]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from priornet.evaluation.chart_data import closest, mean_calibration, rejection_lines
+from priornet.evaluation.chart_data import are_best, mean_calibration, rejection_lines
 from priornet.evaluation.evaluate_model import Evaluation
 from priornet.evaluation.numbers import shown_number, shown_share
 from priornet.report.charts import Chart, chart, error_axis, line, share_axis, text
@@ -122,12 +122,12 @@ def _scores(evaluations: Sequence[Evaluation]) -> str:
     head = ["Model"]
     for column in _COLUMNS:
         values = [column.value(evaluation) for evaluation in evaluations]
-        best = closest(values, column.perfect)
-        if best is None:
+        best = are_best(values, column.perfect)
+        if not any(best):
             continue
         head.append(column.title)
-        for line_cells, value in zip(cells, values, strict=True):
-            css = "number best" if value == best else "number"
+        for line_cells, value, is_best in zip(cells, values, best, strict=True):
+            css = "number best" if is_best else "number"
             line_cells.append(cell(column.shown(value), css))
     how = (
         "Lower is better for RMSE, NLL, CRPS and miscalibration, higher for PRR and OOD AUC; "

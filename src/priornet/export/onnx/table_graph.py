@@ -266,15 +266,14 @@ def standing(
     Variances have shape ``(rows, K)``. Rows that are ``odd``, ``(rows, 1)``, are unfamiliar
     whatever their variances. A model without knowledge uncertainty has no score.
     """
-    limit = reference.limit  # infinite without knowledge uncertainty
     if n_targets > 1:
         knowledge, data = (v.reduce("ReduceMean", 1, keep=True) for v in (knowledge, data))
     noisy = data.do("Sqrt").compare("Greater", NOISY * reference.data)
     place, outputs = noisy.cast(np.int64), dict[str, Value]()
     unfamiliar = data.graph.constant(2, np.int64)
-    if limit < math.inf:
+    if reference.has_knowledge:
         outputs["in_domain"] = _familiarity(reference.knowledge, knowledge)
-        familiar = knowledge.compare("LessOrEqual", limit)  # nan is not
+        familiar = knowledge.compare("LessOrEqual", reference.limit)  # nan is not
         place = familiar.where(place, unfamiliar)
     place = odd.where(unfamiliar, place)
     verdicts = data.graph.constant(words, object)
