@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from priornet.tables import write as module
 from priornet.tables.read import TableError, TableReader
 from priornet.tables.write import TableWriter
 
@@ -101,6 +102,18 @@ def test_any_text_reads_back_as_it_was(tmp_path_factory, rows, name):
 def test_header_is_quoted_where_it_must_be(tmp_path):
     write(tmp_path / "x.csv", [pa.record_batch({"a, b": [1]})])
     assert (tmp_path / "x.csv").read_text() == '"a, b"\n1\n'
+
+
+def test_only_batches_that_need_quotes_are_joined_in_memory(tmp_path, monkeypatch):
+    joined, lines = [], module._lines
+
+    def seen(batch, delimiter):
+        joined.append(batch.to_pydict())
+        return lines(batch, delimiter)
+
+    monkeypatch.setattr(module, "_lines", seen)
+    write(tmp_path / "x.csv")
+    assert joined == [{"a": ["a"], "b": ["b"]}, BATCHES[1].to_pydict()]  # the header, and one batch
 
 
 def test_categories_are_written_as_text(tmp_path):
