@@ -210,7 +210,7 @@ def _speeds(student: Model, teacher: Model | Teacher, table: Any) -> tuple[float
 
 def rows_per_second(answer: Callable[[], object], n_rows: int) -> float:
     """Measure the rows per second of a call, the best of a few."""
-    seconds = timeit.repeat(answer, gc.enable, number=1, repeat=_REPEATS)  # as in service
+    seconds = timeit.repeat(answer, gc.enable, number=1, repeat=_REPEATS)  # timeit turns it off
     return n_rows / max(min(seconds), 1e-9)
 
 

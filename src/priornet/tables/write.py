@@ -120,15 +120,17 @@ def _is_plain(batch: pa.RecordBatch, delimiter: str) -> bool:
     import pyarrow as pa
 
     pc: Any = import_module("pyarrow.compute")
-    special = f'["{delimiter}\r\n]'
     return batch.num_columns > 1 and all(
         pa.types.is_primitive(column.type)
-        or (
-            pa.types.is_string(column.type)
-            and not pc.any(pc.match_substring_regex(column, special)).as_py()
-        )
+        or (pa.types.is_string(column.type) and not pc.any(_is_special(column, delimiter)).as_py())
         for column in batch.columns
     )
+
+
+def _is_special(column: Any, delimiter: str) -> Any:
+    """Mark the texts that must stand in quotes."""
+    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    return pc.match_substring_regex(column, f'["{delimiter}\r\n]')
 
 
 def _lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
@@ -139,7 +141,7 @@ def _lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
     """
     import pyarrow as pa
 
-    pc: Any = import_module("pyarrow.compute")  # its functions are made when it is imported
+    pc: Any = import_module("pyarrow.compute")
     quote, nothing, line_end, between = (
         pa.scalar(text, pa.large_string()) for text in ('"', "", "\n", delimiter)
     )
@@ -149,7 +151,7 @@ def _lines(batch: pa.RecordBatch, delimiter: str) -> bytes:
             column = column.dictionary_decode()
         text = pc.fill_null(pc.cast(column, pa.large_string()), nothing)
         if not pa.types.is_primitive(column.type):
-            is_special = pc.match_substring_regex(text, f'["{delimiter}\r\n]')
+            is_special = _is_special(text, delimiter)
             if pc.any(is_special).as_py():
                 doubled = pc.replace_substring(text, '"', '""')
                 quoted = pc.binary_join_element_wise(quote, doubled, quote, nothing)
