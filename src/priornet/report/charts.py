@@ -1,4 +1,4 @@
-"""Charts of a report as Plotly specifications: plain dictionaries, numbers taken as they come.
+"""Charts of a report as Plotly specifications: plain dictionaries of numbers from the evaluation.
 
 A colour that starts with ``@`` stands for one of the page's own (``@ink``, ``@muted``, ``@faint``,
 ``@shade``): the page fills it in, and again when it turns dark or is printed. Text that comes from

@@ -57,7 +57,7 @@ Presets = Annotated[
     Preset,
     typer.Option(
         help="paper: its networks, with a grid search, and choices of our own where it is "
-        "silent. beyond: the estimators as they come. smoke: seconds, too short to learn."
+        "silent. beyond: the estimators and their defaults. smoke: seconds, too short to learn."
     ),
 ]
 Workers = Annotated[
