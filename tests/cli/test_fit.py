@@ -290,7 +290,7 @@ def test_text_is_learnt_from(fit, tmp_path):
 def doubtful(table, tmp_path):
     """A file with a column for each note, and a mistyped target in the fourth row."""
     table = table.copy()
-    table["price"] = [f"{1000 + row:,}" for row in range(len(table))]
+    table["price"] = [f"{1000 + row // 2:,}" for row in range(len(table))]
     table["wide"] = np.where(np.arange(len(table)) == 6, 1e5, table["x"])
     table.loc[3, "strength"] = -1e6
     table.loc[0, "strength"] = np.nan  # left out, and counted
@@ -338,6 +338,32 @@ def test_columns_of_a_healthy_table_are_told_without_a_warning(call, csv, tmp_pa
     assert lines[1].startswith('  "x": number, ')
     assert "Warning" not in done.stderr
     assert "as they are read" not in done.stdout
+
+
+def test_ids_are_left_out_of_the_model_and_accepted_by_predict(call, table, tmp_path):
+    path, options = tmp_path / "ids.csv", ("--target", "strength", "--method", "single")
+    table.assign(name=[f"u{i}" for i in range(len(table))]).to_csv(path, index=False)
+    done = call("fit", path, "--out", tmp_path / "m", *options, "--epochs", 1, "--json")
+    found = json.loads(done.stdout)
+    assert "name" not in found["features"]
+    assert {one["column"]: one["kind"] for one in found["columns"]}["name"] == "id"
+    (note,) = found["warnings"]
+    assert note.startswith('column "name" is left out: it has 120 labels in 120 rows')
+    assert done.stderr.count(note) == 1
+    without = tmp_path / "without.csv"
+    table.to_csv(without, index=False)
+    written = [tmp_path / "with-scores.csv", tmp_path / "scores.csv"]
+    for data, out in zip((path, without), written, strict=True):
+        assert call("predict", tmp_path / "m", data, "--out", out).exit_code == 0
+    first, second = map(pd.read_csv, written)
+    assert first.drop(columns="name").equals(second)
+
+
+def test_labels_are_pooled_as_asked(fit, tmp_path):
+    done = fit("--target", "strength", "--max-labels", "2")
+    assert 'rare labels share one column in "colour" (2 of 3).' in done.stderr
+    column = load(tmp_path / "model").fitted_.preprocessor.columns_[1]
+    assert (len(column.categories), column.has_other) == (1, True)
 
 
 def test_column_names_cannot_command_the_terminal(call, table, tmp_path):

@@ -98,3 +98,30 @@ def test_columns_are_described_and_half_of_it_is_kept(tmp_path):
     model.save(tmp_path / "m")
     kept, _ = load(tmp_path / "m").describe_columns()
     assert (kept.column, kept.kind, kept.n_missing) == ("size", "number", None)
+
+
+def test_an_id_is_named_left_out_and_not_asked_for(tmp_path):
+    table = pd.DataFrame({"name": [f"u{i}" for i in range(300)], "a": WIDE[:, 0], "b": WIDE[:, 1]})
+    with pytest.warns(ColumnWarning, match='column "name" is left out: it has 300 labels in 300'):
+        model = DeepEnsembleRegressor(2, **ONCE).fit(table, Y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert [one.kind for one in model.describe_columns()] == ["id", "number", "number"]
+    model.save(tmp_path / "m")
+    for one in (model, load(tmp_path / "m")):
+        np.testing.assert_array_equal(one.predict(table), model.predict(table[["b", "a"]]))
+    plain = DeepEnsembleRegressor(2, **ONCE).fit(table[["a", "b"]], Y)
+    np.testing.assert_array_equal(plain.predict(table), model.predict(table))
+
+
+def test_the_limit_of_labels_reaches_the_columns():
+    table = pd.DataFrame({"a": WIDE[:, 0], "t": [f"t{i % 60}" for i in range(300)]})
+    n_inputs = {
+        limit: GaussianRegressor(max_labels=limit, **ONCE).fit(table, Y).fitted_.network.n_inputs
+        for limit in ("auto", 70)
+    }
+    assert n_inputs == {"auto": 61, 70: 61}
+    with pytest.warns(ColumnWarning, match='rare labels share one column in "t" .51 of 60'):
+        pooled = GaussianRegressor(max_labels=10, **ONCE).fit(table, Y)
+    assert pooled.fitted_.network.n_inputs == 11
+    with pytest.raises(ValueError, match="`max_labels` must be a whole number of at least 2"):
+        GaussianRegressor(max_labels=1).fit(table, Y)

@@ -165,7 +165,7 @@ def test_a_word_for_missing_is_a_label_where_training_had_it():
     assert prep.transform({"a": ["NA"]}).tolist() == [[1, 0, 0, 0]]
     _, tally = transformed(prep, {"a": ["na"]})  # neither that label nor surely a missing value
     assert tally.unknown == {"a": 1}
-    pooled = TablePreprocessor(max_categories=2).fit({"a": ["x", "x", "y", "none", None]})
+    pooled = TablePreprocessor(max_labels=2).fit({"a": ["x", "x", "y", "none", None]})
     assert pooled.transform({"a": ["none"]}).tolist() == [[0, 1, 0]]
 
 
@@ -247,8 +247,19 @@ def test_the_median_of_zeros_and_ones_is_no_new_number():
 
 
 def test_unknown_labels_join_pooled_labels():
-    preprocessor = TablePreprocessor(max_categories=3).fit({"a": list("aaabbcd")})
+    preprocessor = TablePreprocessor(max_labels=3).fit({"a": list("aaabbcd")})
     assert not look(preprocessor, {"a": ["z", "a"]}).rows.any()
+
+
+def test_a_new_label_is_unseen_where_few_rows_had_a_label_of_their_own():
+    labels = ["a"] * 120 + ["b"] * 70 + ["c", "c", "3", "3"]
+    rows = {"a": ["a", "c", "3.0", "z", "NA"]}
+    for own, marked in ((["d"], [False, False, False, True, True]), (["d", "e"], [False] * 5)):
+        preprocessor = TablePreprocessor(max_labels=3).fit({"a": labels + own})
+        assert look(preprocessor, rows).rows.tolist() == marked
+        found = preprocessor.transform(rows).tolist()
+        is_missing = [0, 0, 0] if any(marked) else [0, 0, 1]  # NA, unless it may be a pooled label
+        assert found == [[1, 0, 0], *[[0, 0, 1]] * 3, is_missing]
 
 
 def with_missing(counts, n_columns=8):

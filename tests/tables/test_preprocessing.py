@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 from _tables import transformed
+from priornet.tables import preprocessing
 from priornet.tables.encoding import Tally
 from priornet.tables.learning import find_dominant
 from priornet.tables.preprocessing import OutputColumn, TablePreprocessor
@@ -94,10 +95,10 @@ def test_containers_agree(frame):
 
 
 def test_json_round_trip_is_exact(frame):
-    prep = TablePreprocessor(max_categories=7).fit(frame)
+    prep = TablePreprocessor(max_labels=7).fit(frame)
     loaded = TablePreprocessor.from_json(json.loads(json.dumps(prep.to_json(), allow_nan=False)))
     assert loaded.columns_ == prep.columns_
-    assert loaded.max_categories == 7
+    assert loaded.max_labels == 7
     assert loaded.feature_names_in_ == prep.feature_names_in_
     np.testing.assert_array_equal(loaded.transform(frame), prep.transform(frame))
     array = TablePreprocessor().fit(np.ones((2, 2)))
@@ -112,8 +113,8 @@ def test_weights_equal_repeated_rows_exactly(repeats, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"x": rng.normal(size=6) * 1e3, "y": ["a", "b", "c", None, "a", "d"]})
     frame.loc[4, "x"] = NAN
-    weighted = TablePreprocessor(max_categories=2).fit(frame, sample_weight=repeats)
-    repeated = TablePreprocessor(max_categories=2).fit(frame.loc[np.repeat(range(6), repeats)])
+    weighted = TablePreprocessor(max_labels=2).fit(frame, sample_weight=repeats)
+    repeated = TablePreprocessor(max_labels=2).fit(frame.loc[np.repeat(range(6), repeats)])
     assert weighted.columns_ == repeated.columns_
 
 
@@ -167,12 +168,122 @@ def test_tallies_are_added():
 
 def test_rare_labels_are_pooled_and_unknown_ones_join_them():
     values = ["a"] * 5 + ["b"] * 4 + ["c", "d"]
-    prep = TablePreprocessor(max_categories=3).fit({"x": values})
+    prep = TablePreprocessor(max_labels=3).fit({"x": values})
     assert prep.feature_names_out_ == ("x = a", "x = b", "x = (other)")
     rows = prep.transform({"x": ["a", "d", "new", None]})
     np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 0, 0]])
     with pytest.raises(ValueError, match="at least 2"):
-        TablePreprocessor(max_categories=1)
+        TablePreprocessor(max_labels=1)
+
+
+def labels_of(*counts):
+    """Repeat labels: each count's number of them, so often."""
+    return [
+        f"l{j}.{i}" for j, (n, often) in enumerate(counts) for i in range(n) for _ in range(often)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "n_kept", "n_pooled"),
+    [
+        ([(50, 1)], 50, 0),
+        ([(300, 3)], 300, 0),
+        ([(60, 3), (30, 2)], 60, 30),
+        ([(20, 3), (80, 2)], 49, 51),
+        ([(700, 3)], 670, 30),
+    ],
+    ids=["few", "all are learnt", "rare ones are pooled", "at least 49", "at most 671"],
+)
+def test_by_default_each_label_of_three_rows_has_a_column(counts, n_kept, n_pooled):
+    (column,) = TablePreprocessor().fit({"x": labels_of(*counts)}).columns_
+    assert (len(column.categories), len(column.pooled)) == (n_kept, n_pooled)
+    assert column.has_other == (n_pooled > 0)
+    rows = Counter(labels_of(*counts))
+    kept, pooled = ([rows[label] for label in own] for own in (column.categories, column.pooled))
+    assert min(kept) >= max(pooled, default=0)
+
+
+def test_a_weight_of_three_makes_a_label_as_three_rows_do():
+    labels = labels_of((60, 1))
+    weighted = TablePreprocessor().fit({"x": labels}, sample_weight=[3] * 55 + [2] * 5)
+    repeated = TablePreprocessor().fit({"x": np.repeat(labels, [3] * 55 + [2] * 5)})
+    assert weighted.columns_ == repeated.columns_
+    assert len(weighted.columns_[0].categories) == 55
+
+
+def test_all_label_columns_together_keep_within_memory(monkeypatch):
+    table = {"many": labels_of((300, 4)), "some": labels_of((60, 20)), "few": ["u", "v"] * 600}
+    monkeypatch.setattr(preprocessing, "_MOST_VALUES", 200_000 * 190)
+    many, some, few = TablePreprocessor().fit(table).columns_
+    assert (many.width, some.width, few.width) == (128, 60, 2)
+    assert TablePreprocessor(max_labels=300).fit(table).columns_[0].width == 300
+
+
+IDS = {
+    "name": [f"u{i}" for i in range(100)],
+    "size": np.arange(100.0) / 7,
+    "customer_id": np.arange(100) * 3,
+    "year": np.arange(1900, 2000),
+}
+
+
+def test_ids_are_left_out_and_neither_needed_nor_refused():
+    prep = TablePreprocessor(leave_out_ids=True).fit(IDS)
+    assert prep.feature_names_in_ == ("size", "year")
+    assert prep.left_out_ == ("name", "customer_id")
+    loaded = TablePreprocessor.from_json(json.loads(json.dumps(prep.to_json())))
+    expected = TablePreprocessor().fit_transform({name: IDS[name] for name in ("size", "year")})
+    without = {name: IDS[name] for name in ("year", "size")}
+    for one in (prep, loaded):
+        for table in (IDS, without, pd.DataFrame(IDS)):
+            np.testing.assert_array_equal(one.transform(table), expected)
+        with pytest.raises(ValueError, match="unseen at fit time:\n- other"):
+            one.transform({**IDS, "other": IDS["size"]})
+    assert TablePreprocessor().fit(IDS).left_out_ == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_id"),
+    [
+        ("Id", np.arange(50), True),
+        ("customerId", np.arange(50)[::-1] * 1000, True),
+        ("rownames", np.arange(50), True),
+        ("customer id", [f"{i}" for i in range(50)], True),
+        ("grid", np.arange(50), False),
+        ("id", np.arange(50) / 2, False),
+        ("id", np.arange(50) // 2, False),
+        ("id", np.arange(19), False),
+        ("x", [f"a{i // 2}" for i in range(50)], False),
+        ("x", [f"a{i}" for i in range(19)], False),
+        ("x", [f"a{i}" for i in range(39)] + ["a0"] * 10, False),
+        ("x", [f"a{i}" for i in range(41)] + ["a0"] * 9, True),
+    ],
+)
+def test_a_column_is_an_id_by_its_labels_or_by_name_and_numbers(name, values, is_id):
+    table = {name: values, "y": np.zeros(len(values))}
+    prep = TablePreprocessor(leave_out_ids=True).fit(table)
+    assert prep.left_out_ == ((name,) if is_id else ())
+
+
+def test_ids_without_names_stay_and_a_table_of_ids_alone_is_refused():
+    frame = pd.DataFrame({0: IDS["name"], 1: IDS["size"]})
+    assert TablePreprocessor(leave_out_ids=True).fit(frame).n_features_in_ == 2
+    with pytest.raises(ValueError, match='no column is left to learn from: column "name" is left'):
+        TablePreprocessor(leave_out_ids=True).fit({"name": IDS["name"]})
+
+
+def test_the_state_of_an_earlier_format_is_read():
+    table = {"x": labels_of((3, 5), (4, 1)), "z": np.arange(19.0)}
+    prep = TablePreprocessor(max_labels=4).fit(table)
+    state = json.loads(json.dumps(prep.to_json()))
+    assert state["format"] == 2
+    state |= {"format": 1, "max_categories": state.pop("max_labels")}
+    del state["left_out"]
+    for column in state["columns"]:
+        del column["pooled"]
+    earlier = TablePreprocessor.from_json(state)
+    assert (earlier.max_labels, earlier.left_out_) == (4, ())
+    np.testing.assert_array_equal(earlier.transform(table), prep.transform(table))
 
 
 def test_labels_that_arrive_as_numbers_are_still_labels():
@@ -259,9 +370,9 @@ def test_columns_at_prediction_are_matched_by_name():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.update(format=2), '"format" is 2'),
+        (lambda s: s.update(format=3), '"format" is 3'),
         (lambda s: s.pop("format"), '"format"'),
-        (lambda s: s.update(max_categories="many"), "\"max_categories\" is 'many'"),
+        (lambda s: s.update(max_labels="many"), "\"max_labels\" is 'many'"),
         (lambda s: s.update(has_names=1), '"has_names"'),
         (lambda s: s.update(columns=[]), "filled list"),
         (lambda s: s["columns"].append(s["columns"][0]), "same name"),
@@ -282,6 +393,11 @@ def test_columns_at_prediction_are_matched_by_name():
         (lambda s: s["columns"][1].update(categories=[]), "categorical with 0"),
         (lambda s: s["columns"][1].update(categories=["x", "x"]), "distinct"),
         (lambda s: s["columns"][1].update(categories="xy"), "distinct"),
+        (lambda s: s["columns"][1].update(pooled=["z"]), "without"),
+        (lambda s: s["columns"][1].update(pooled=["x"], has_other=True), 'in "categories"'),
+        (lambda s: s["columns"][1].update(pooled=[3], has_other=True), "distinct"),
+        (lambda s: s.update(left_out=["a"]), "the name of a column"),
+        (lambda s: s.update(left_out="a"), "distinct"),
     ],
 )
 def test_damaged_state_is_refused_with_the_reason(change, message):

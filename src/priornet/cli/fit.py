@@ -58,6 +58,15 @@ _Calibration = Annotated[
     ),
 ]
 
+_MaxLabels = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Inputs of a column of text at most, one for each label, the rarer ones sharing one; "
+        "by default one for each label of three rows or more.",
+    ),
+]
+
 
 def fit(
     data: _Data,
@@ -71,6 +80,7 @@ def fit(
     seed: Seed = 0,
     epochs: Epochs = None,
     calibration: _Calibration = None,
+    max_labels: _MaxLabels = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -90,7 +100,8 @@ def fit(
     from priornet.report import write_report
 
     tell = partial(say_columns, called(data), quiet=quiet)
-    model = _estimator(method, epochs, calibration, random_state=seed, verbose=not quiet)
+    given = {"calibration_fraction": calibration, "max_labels": max_labels}
+    model = _estimator(method, epochs, given, random_state=seed, verbose=not quiet)
     rows: Any = {"ignore": ignore or (), "holdout": holdout, "seed": seed}
     found = fit_file(model, data, target, out, **rows, coverage=coverage, tell=tell)
     if found.evaluation is None:
@@ -111,7 +122,7 @@ def fit(
 
 
 def _estimator(
-    method: Method, epochs: int | None, calibration: float | None, **settings: Any
+    method: Method, epochs: int | None, given: dict[str, Any], **settings: Any
 ) -> BaseRegressor:
     """Make an estimator with the defaults of its class, but for what is given."""
     from priornet.estimators import make_estimator
@@ -121,8 +132,7 @@ def _estimator(
         settings["epochs"] = epochs
         if chosen.needs_teacher:
             settings["student_epochs"] = epochs
-    if calibration is not None:
-        settings["calibration_fraction"] = calibration
+    settings |= {name: value for name, value in given.items() if value is not None}
     return make_estimator(chosen.key, **settings)
 
 

@@ -30,6 +30,7 @@ from priornet.messages import warn_user
 from priornet.methods import HeadKind
 from priornet.nn.architecture import Network
 from priornet.tables.column_summaries import ColumnSummary
+from priornet.tables.preprocessing import check_max_labels
 from priornet.tables.raw import column_names
 from priornet.tables.values import FloatArray
 from priornet.training import Loss, Rows
@@ -76,6 +77,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     patience: int | None = 50
     validation_fraction: float = 0.1
     calibration_fraction: float | Auto = "auto"
+    max_labels: int | Auto = "auto"
     random_state: Any = None
     device: str = "cpu"
     verbose: bool = False
@@ -104,7 +106,10 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _adopt(self, fitted: Fitted, prepared: Prepared) -> Self:
         """Calibrate a trained model, and keep it."""
         fitted.calibrate(prepared.inputs, prepared.targets, prepared.held)
-        self.n_features_in_ = prepared.preprocessor.n_features_in_
+        known = prepared.preprocessor
+        self.n_features_in_ = known.n_features_in_
+        if known.left_out_:
+            self.feature_names_in_ = np.array(known.feature_names_in_, dtype=object)
         self.fitted_ = fitted
         return self
 
@@ -126,6 +131,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "`learning_rate` and `weight_decay` must not be negative; got "
                 f"{self.learning_rate} and {self.weight_decay}."
             )
+        check_max_labels(self.max_labels)
         chosen_device(self.device)
 
     def _train(self, prepared: Prepared) -> Fitted:

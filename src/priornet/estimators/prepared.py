@@ -25,6 +25,7 @@ from priornet.messages import warn_user
 from priornet.tables.column_summaries import TableWarning, column_notes, warn_of_columns
 from priornet.tables.learning import (
     FloatArray,
+    MaxLabels,
     TargetColumns,
     check_magnitude,
     clip_targets,
@@ -81,7 +82,7 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
         )
     rng = check_random_state(model.random_state)
     train, held = _split_rows(len(values), model.calibration_fraction, rng)
-    preprocessor = _fit_preprocessor(table, weight, train)
+    preprocessor = _fit_preprocessor(table, weight, train, model.max_labels, leave_out_ids=True)
     row = _row_names(X, rows)
     notes = column_notes(preprocessor.summaries_, row)
     warn_of_columns([*target_notes(values, names, row), *notes])
@@ -117,7 +118,7 @@ def prepare_for_teacher(
     weight = _check_weight(sample_weight, values)
     counted = train if known is None else np.arange(n_rows)
     if known is None:
-        known = _fit_preprocessor(table, weight, train)
+        known = _fit_preprocessor(table, weight, train, model.max_labels)
         warn_of_columns(column_notes(known.summaries_, _row_names(table, np.arange(n_rows))))
     weight = np.ones(n_rows) if weight is None else weight / weight[counted].mean()
     return _standardised(model, known, columns, table, values, weight, (train, held), rng)
@@ -142,14 +143,23 @@ def _split_rows(
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
-def _fit_preprocessor(table: Any, weight: FloatArray | None, train: Rows) -> TablePreprocessor:
-    """Learn columns from training rows, and summarise them over all rows."""
-    whole = TablePreprocessor().fit(table, weight)
+def _fit_preprocessor(
+    table: Any,
+    weight: FloatArray | None,
+    train: Rows,
+    max_labels: MaxLabels,
+    *,
+    leave_out_ids: bool = False,
+) -> TablePreprocessor:
+    """Learn columns from training rows; summarise them, and find ids, over all rows."""
+    whole = TablePreprocessor(max_labels=max_labels, leave_out_ids=leave_out_ids)
+    whole.fit(table, weight)
     if len(train) == num_rows(table):
         return whole
     own = None if weight is None else weight[train]
-    learned = TablePreprocessor().fit(take_rows(table, train), own)
-    learned.summaries_ = whole.summaries_
+    learned = TablePreprocessor(max_labels=max_labels)
+    learned.fit(take_rows(known_columns(table, whole), train), own)
+    learned.summaries_, learned.left_out_ = whole.summaries_, whole.left_out_
     return learned
 
 

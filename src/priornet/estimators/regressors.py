@@ -38,6 +38,8 @@ class GaussianRegressor(BaseRegressor):
             at least four, or three in ten. 0 to hold none out.
         calibration_fraction: Share of the rows that no training sees, for conformal intervals;
             ``"auto"`` for a tenth, at most 1000, and none of fewer than 100 rows.
+        max_labels: Inputs of a column of text at most, one for each label; rarer labels share one.
+            ``"auto"`` for one per label of at least three rows, up to 671 of all columns together.
         random_state: Seed of splits, first weights and batches.
         device: Where to train and predict: ``"cpu"``, ``"cuda"``, or ``"auto"`` for a GPU where
             there is one.

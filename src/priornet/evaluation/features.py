@@ -250,7 +250,7 @@ def _panel(
         sweep=sweep,
         train_low=known.minimum if is_number else np.nan,
         train_high=known.maximum if is_number else np.nan,
-        is_known=tuple(name in known.categories or known.has_other for name in names),
+        is_known=tuple(known.knows(name) for name in names),
     )
 
 

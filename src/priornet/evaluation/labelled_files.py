@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,10 @@ def fit_file(
             after it with further messages.
     """
     rows = read_labelled(str(source), targets, None, ignore)
-    columns, heard = _read_columns(called(source), rows)
+    columns, heard = _read_columns(called(source), rows, model)
     tell(columns, heard)
+    ids = [str(one.column) for one in columns if one.kind == "id"]
+    rows = replace(rows, features=rows.features.drop(columns=ids))
     training, held = _split(rows, holdout, seed)
     with blamed_on(source):
         more = _fit(model, training)
@@ -164,7 +166,9 @@ def evaluate_file(
     return FileEvaluation(evaluation, rows)
 
 
-def _read_columns(path: str, rows: Labelled) -> tuple[tuple[ColumnSummary, ...], list[str]]:
+def _read_columns(
+    path: str, rows: Labelled, model: BaseRegressor
+) -> tuple[tuple[ColumnSummary, ...], list[str]]:
     """Refuse rows that an estimator would refuse too, in row numbers of the file.
 
     Returns:
@@ -181,7 +185,8 @@ def _read_columns(path: str, rows: Labelled) -> tuple[tuple[ColumnSummary, ...],
             )
     index = rows.features.index
     with blamed_on(path), located(path, index):
-        columns = TablePreprocessor().fit(rows.features).summaries_
+        known = TablePreprocessor(max_labels=model.max_labels, leave_out_ids=True)
+        columns = known.fit(rows.features).summaries_
     names = tuple(map(str, rows.targets.columns))
     notes = target_notes(rows.targets.to_numpy(), names, index.__getitem__)
     return columns, [*notes, *column_notes(columns, index.__getitem__)]

@@ -101,7 +101,7 @@ def _unseen(feature: Feature, row: int) -> tuple[float, str] | None:
         return None if known.has_missing else (1.0, f"{feature.name} is missing")
     if feature.labels is not None:
         label = feature.labels[row]
-        if label in known.categories or known.has_other:
+        if label is None or known.knows(label):
             return None
         return np.inf, f"{feature.name} = {label} did not occur in training"
     assert feature.numbers is not None

@@ -157,7 +157,7 @@ def numbers(preprocessor: TablePreprocessor, X: Any) -> NDArray[np.float64]:
     columns: list[NDArray[np.float64]] = []
     for column, values in _columns(preprocessor, X):
         if isinstance(values, Texts):
-            place = {label: float(i) for i, label in enumerate(column.categories)}
+            place = {label: float(i) for i, label in enumerate(column.known_labels)}
             values = values.lookup([place.get(text, -1.0) for text in values.labels], np.nan)
         columns.append(values)
     return np.column_stack(columns)
@@ -184,5 +184,5 @@ def describe_columns(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:
             plain = column.parser not in ("date", "boolean")  # however its text was written
             found.append({"name": name, "kind": "number" if plain else column.parser})
         else:
-            found.append({"name": name, "kind": "label", "labels": list(column.categories)})
+            found.append({"name": name, "kind": "label", "labels": list(column.known_labels)})
     return found

@@ -263,9 +263,9 @@ class RawColumns(nn.Module):
 
 def _reach(column: RawColumn) -> tuple[float, float]:
     """Return the least and the largest number that is not unlike training."""
-    if column.kind == "numeric" or column.has_other:
+    if column.kind == "numeric" or (column.has_other and not column.pooled):
         return column.reach
-    return 0.0, len(column.categories) - 1.0
+    return 0.0, len(column.known_labels) - 1.0
 
 
 def _features(place: int, column: RawColumn) -> list[dict[str, Any]]:

@@ -26,10 +26,10 @@ CLIPPED = 100.0
 Wrong decimal points, units and filled-in codes are that far. In a simulation of 500 rows, none of
 1000 lognormal columns (log standard deviation 2) had such a value, of 1000 Cauchy columns some ten.
 """
+LEAST_IDS, _HARDLY_REPEATED = 20, 0.8  # rows; labels per row from which they hardly repeat
 SHOWN = 5
 """Labels in a line, and warnings of one table."""
 _LISTED = 30  # columns by name
-_LEAST_LABELLED, _MANY_LABELS = 20, 0.8  # rows; labels per row from which they hardly repeat
 
 
 class TableWarning(UserWarning):
@@ -101,7 +101,7 @@ class ColumnSummary:
 
     Attributes:
         column: Its name, or its number where it has none.
-        kind: Numbers, nothing but 0 and 1, dates, or labels.
+        kind: Numbers, nothing but 0 and 1, dates, labels, or an id, from which no model learns.
         n_missing: Number of missing values.
         low: Smallest number or date that was not clipped; None for labels.
         high: Largest one.
@@ -114,7 +114,7 @@ class ColumnSummary:
     """
 
     column: str | int
-    kind: Literal["number", "boolean", "date", "label"]
+    kind: Literal["number", "boolean", "date", "label", "id"]
     n_missing: int | None = None
     low: float | None = None
     high: float | None = None
@@ -128,7 +128,9 @@ class ColumnSummary:
     def __str__(self) -> str:
         """Describe the column in one line."""
         parts = [f"{shown(self.column)}: {self._content()}"]
-        if self.n_pooled:
+        if self.kind == "id":
+            parts.append("left out")
+        elif self.n_pooled:
             parts.append(f"the {self.n_pooled} rarest pooled")
         if self.n_missing:
             parts.append(f"{self.n_missing} missing")
@@ -147,23 +149,33 @@ class ColumnSummary:
     def notes(self, row: Callable[[int], object] = lambda row: row) -> list[str]:
         """List problems of the column; ``row`` gives a row's name, by default its number."""
         place = f"column {shown(self.column)}"
-        if self.dominant is not None:
-            return [self.dominant.notice(place, row, is_date=self.kind == "date")]
         if self.lookalike is not None:
             kind, advice = self.lookalike.kind, self.lookalike.advice
+            read = "is left out: it has" if self.kind == "id" else "is read as"
             return [
-                f"{place} is read as labels ({self.n_labels} of them), though most look like a "
+                f"{place} {read} labels ({self.n_labels} of them), though most look like a "
                 f"{kind}: {advice}."
             ]
-        if self.kind != "label" or self.n_rows is None or self.n_missing is None:
-            return []
-        n_present = self.n_rows - self.n_missing
-        if n_present < _LEAST_LABELLED or self.n_labels < _MANY_LABELS * n_present:
-            return []
-        return [
-            f"{place} has {self.n_labels} labels in {self.n_rows} rows: nothing can be learnt "
-            "from labels that hardly repeat. Leave it out, or group them."
-        ]
+        count = f"{self.n_labels} labels in {self.n_rows} rows"
+        reason = "nothing can be learnt from labels that hardly repeat"
+        if self.kind == "id" and self.n_labels:
+            return [f"{place} is left out: it has {count}, and {reason}. Group them to use them."]
+        if self.kind == "id":
+            return [
+                f"{place} is left out: by its name it is an id, and all its whole numbers differ. "
+                "Give it another name to learn from it."
+            ]
+        if self.dominant is not None:
+            return [self.dominant.notice(place, row, is_date=self.kind == "date")]
+        if self.hardly_repeats:
+            return [f"{place} has {count}: {reason}. Leave it out, or group them."]
+        return []
+
+    @property
+    def hardly_repeats(self) -> bool:
+        """Check if nearly every row has a label of its own."""
+        n_present = (self.n_rows or 0) - (self.n_missing or 0)
+        return n_present >= LEAST_IDS and self.n_labels >= _HARDLY_REPEATED * n_present
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields, ready for JSON; dates as text."""
@@ -199,7 +211,7 @@ def column_notes(
     pooled = [
         f"{shown(one.column)} ({one.n_pooled} of {one.n_labels})"
         for one in summaries
-        if one.n_pooled
+        if one.n_pooled and one.kind != "id"
     ]
     if pooled:
         more = f" and {len(pooled) - _LISTED} more" if len(pooled) > _LISTED else ""

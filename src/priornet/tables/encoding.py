@@ -8,7 +8,7 @@ spelled them.
 A row is *unseen*, and no model can vouch for it, where
 
 - a value is missing in a column that was complete in training;
-- a label is new to a column whose training labels are all known (none were pooled);
+- a label is new (in a column where many labels of training had one row, it is an ordinary one);
 - a number lies further outside the training range than that range is wide;
 - a number is neither 0 nor 1 where training had no others;
 - the row lacks more values than 99 of 100 training rows, or has no value at all.
@@ -85,7 +85,8 @@ class RawColumn:
         maximum: Largest number in training.
         has_missing: True if training had missing values; then an indicator column follows.
         categories: Labels with an output column of their own.
-        has_other: True if rare labels share one more output column, which unknown labels join.
+        has_other: True if rare labels share one more output column, which new labels join.
+        pooled: Those rare labels; none where new labels are as ordinary as they are.
     """
 
     name: str | None
@@ -99,6 +100,7 @@ class RawColumn:
     has_missing: bool = False
     categories: tuple[str, ...] = ()
     has_other: bool = False
+    pooled: tuple[str, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -143,7 +145,8 @@ class RawColumn:
             texts, places = self.read_labels(raw), self._places
             unknown = len(places) if self.has_other else -1
             slots = np.array([places.get(label, unknown) for label in texts.labels], np.int64)
-            return Encoded(texts.lookup(slots, -1), texts.codes < 0, texts.lookup(slots < 0, False))
+            is_new = [not self.knows(label) for label in texts.labels]
+            return Encoded(texts.lookup(slots, -1), texts.codes < 0, texts.lookup(is_new, False))
         values = self.read_numbers(raw, name)
         is_missing, is_far = np.isnan(values), self.find_far(values)
         if not np.isfinite(values).all():
@@ -181,7 +184,7 @@ class RawColumn:
         such as NA are missing values unless training had them as labels.
         """
         texts = _texts(raw) if isinstance(raw, Numbers) else raw
-        known = self._places.keys()
+        known = self._known
         if known >= set(texts.labels):
             return texts
         spelled = self._spellings
@@ -194,12 +197,30 @@ class RawColumn:
     def means_missing(self, labels: Sequence[str]) -> list[bool]:
         """Tell which labels are words for a missing value, such as NA, that training had not.
 
-        Where rare labels were pooled, such a word may have been among them: then none is.
+        Among pooled labels that are not known there may have been such a word: then none is.
         """
-        if self.has_other:
+        if self._is_open:
             return [False] * len(labels)
-        words = MISSING_WORDS - {label.lower() for label in self.categories}
+        words = MISSING_WORDS - {label.lower() for label in self.known_labels}
         return [label.lower() in words for label in labels]
+
+    @property
+    def known_labels(self) -> tuple[str, ...]:
+        """Return the labels of training: those with an output column, then pooled ones."""
+        return self.categories + self.pooled
+
+    def knows(self, label: str) -> bool:
+        """Tell if a label, spelled as in training, is an ordinary one."""
+        return self._is_open or label in self._known
+
+    @property
+    def _is_open(self) -> bool:
+        """Tell if labels were pooled whose names are not kept."""
+        return self.has_other and not self.pooled
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.known_labels)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -210,14 +231,15 @@ class RawColumn:
     def _spellings(self) -> dict[object, str | None]:
         """Return labels by their meaning; None for a meaning that several labels share."""
         found: dict[object, str | None] = {}
-        for label in self.categories:
+        for label in self.known_labels:
             meaning = _meaning(label)
             found[meaning] = None if meaning in found else label
         return found
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return {**asdict(self), "categories": list(self.categories)}
+        labels = {"categories": list(self.categories), "pooled": list(self.pooled)}
+        return {**asdict(self), **labels}
 
     @classmethod
     def from_json(cls, record: Any, index: int, has_name: bool) -> RawColumn:
@@ -225,6 +247,7 @@ class RawColumn:
         place = f"column {index}"
         expect(isinstance(record, Mapping), f"{place} is not an object")
         wanted = {f.name for f in fields(cls)}
+        record = {"pooled": [], **record}  # older versions kept no names of pooled labels
         expect(set(record) == wanted, f"{place} must have exactly the fields {sorted(wanted)}")
         name = record["name"]
         expect(
@@ -244,17 +267,24 @@ class RawColumn:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             # Compared, not converted: JSON may hold whole numbers that no float can.
             expect(is_number and abs(value) <= _LARGEST, f'{place}: "{key}" is {str(value)[:40]}')
-        scale, labels = record["scale"], record["categories"]
+        scale, labels, pooled = (record[key] for key in ("scale", "categories", "pooled"))
         expect(scale > 0 and math.isfinite(1 / scale), f'{place}: "scale" is {scale!r}')
-        is_list = isinstance(labels, list) and all(isinstance(text, str) for text in labels)
-        is_distinct = is_list and len(set(labels)) == len(labels)
-        expect(is_distinct, f'{place}: "categories" must be distinct texts')
+        for key in ("categories", "pooled"):
+            expect(are_texts(record[key]), f'{place}: "{key}" must be distinct texts')
+        expect(set(labels).isdisjoint(pooled), f'{place}: a label of "pooled" is in "categories"')
         is_labelled = record["kind"] == "categorical"
         n_found = f"{place} is {record['kind']} with {len(labels)} categories"
         expect(bool(labels) == is_labelled, n_found)
         expect(is_labelled or not record["has_other"], f'{place} is numeric with "has_other"')
-        values: dict[str, Any] = {**record, "categories": tuple(labels)}
+        expect(record["has_other"] or not pooled, f'{place} has "pooled" without "has_other"')
+        values: dict[str, Any] = {**record, "categories": tuple(labels), "pooled": tuple(pooled)}
         return cls(**values)
+
+
+def are_texts(values: Any) -> bool:
+    """Check for a list of distinct texts."""
+    is_list = isinstance(values, list) and all(isinstance(text, str) for text in values)
+    return is_list and len(set(values)) == len(values)
 
 
 def expect(is_true: bool, otherwise: str) -> None:

@@ -6,15 +6,17 @@ An outlier is one of a few values that hold most of a column's variance, as typi
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from priornet.tables.column_summaries import (
     CLIPPED,
+    LEAST_IDS,
     SHOWN,
     ColumnSummary,
     Dominant,
@@ -43,6 +45,17 @@ _LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # rows, and distinct other values, to comp
 LARGEST, SMALLEST = 1e140, 1e-140
 _ROUNDING = 4 * np.finfo(float).eps  # values closer than this, relative to their size, are equal
 
+ALL_KEPT = 50
+"""Labels of a column that all have an input of their own, however rare they are."""
+_LEARNT_FROM = 3  # rows from which an effect of a label is learnt
+_ID = re.compile(
+    r"(?:.*[\W_])?[Ii][Dd]|.*[a-z0-9]I[Dd]|(?i:row[\W_]?(?:names?|numbers?|id))", re.DOTALL
+)
+_EXPECTED = 0.01  # share of rows with a label of their own from which new labels are ordinary
+
+
+MaxLabels = int | Literal["auto"]
+
 
 class Learned(NamedTuple):
     """A column as training learnt it, its summary, and the mask of rows without a value."""
@@ -50,10 +63,12 @@ class Learned(NamedTuple):
     column: RawColumn
     summary: ColumnSummary
     is_missing: Mask
+    is_id: bool = False
+    """True if nearly every row has a value of its own, which stands for nothing else."""
 
 
 def learn_column(
-    label: str | int, column: Column, weight: FloatArray | None, max_categories: int
+    label: str | int, column: Column, weight: FloatArray | None, max_labels: MaxLabels
 ) -> Learned:
     """Learn from one column.
 
@@ -61,7 +76,8 @@ def learn_column(
         label: Its name, or its number where it has none.
         column: Its values.
         weight: Weight per row; rows of weight 0 do not count at all.
-        max_categories: Largest number of output columns for labels.
+        max_labels: Largest number of output columns for labels: see
+            :class:`~priornet.tables.TablePreprocessor`.
     """
     if isinstance(column, Numbers):
         return _learn_numbers(label, column.values, weight, "date" if column.is_date else "number")
@@ -69,7 +85,7 @@ def learn_column(
     if parsed is not None:
         parser, numbers = parsed
         return _learn_numbers(label, column.lookup(numbers, np.nan), weight, parser)
-    return _learn_labels(label, column, weight, max_categories)
+    return _learn_labels(label, column, weight, max_labels)
 
 
 def _learn_numbers(
@@ -104,9 +120,19 @@ def _learn_numbers(
         has_missing=n_missing > 0,
     )
     summary = summarise(label, column)
-    return Learned(
-        column, replace(summary, n_missing=n_missing, n_rows=n_rows, dominant=dominant), is_missing
-    )
+    summary = replace(summary, n_missing=n_missing, n_rows=n_rows, dominant=dominant)
+    is_id = parser == "number" and isinstance(label, str) and _are_id_numbers(label, values)
+    return Learned(column, summary, is_missing, is_id)
+
+
+def _are_id_numbers(name: str, values: FloatArray) -> bool:
+    """Tell ids from other numbers: whole, all different, in a column that is named so.
+
+    Without the name they may as well be times or amounts.
+    """
+    if len(values) < LEAST_IDS or _ID.fullmatch(name) is None:
+        return False
+    return bool((values == np.floor(values)).all()) and len(np.unique(values)) == len(values)
 
 
 def _scaling(
@@ -156,7 +182,7 @@ def _median(values: FloatArray, weight: FloatArray | None) -> float:
 
 
 def _learn_labels(
-    label: str | int, column: Texts, weight: FloatArray | None, limit: int
+    label: str | int, column: Texts, weight: FloatArray | None, max_labels: MaxLabels
 ) -> Learned:
     codes = column.codes if weight is None else column.codes[weight > 0]
     counts = np.bincount(codes + 1, minlength=len(column.labels) + 1)  # missing values first
@@ -164,18 +190,18 @@ def _learn_labels(
     labels = [column.labels[i] for i in order if counts[i + 1] > 0]
     if not labels:
         raise _all_missing(label)
-    kept = labels
-    if len(labels) > limit:
-        masses = np.bincount(column.codes + 1, weight, minlength=len(column.labels) + 1)[1:]
-        mass = dict(zip(column.labels, masses, strict=True))
-        kept = sorted(labels, key=lambda text: (-mass[text], text))[: limit - 1]
+    masses = np.bincount(column.codes + 1, weight, len(column.labels) + 1)[1:].astype(np.float64)
+    kept, pooled = _pool(column.labels, counts[1:], masses, max_labels)
     n_missing = int(counts[0])
+    n_present = len(codes) - n_missing
+    n_single = int((np.maximum(counts[1:], masses)[counts[1:] > 0] <= 1).sum())
     learned = RawColumn(
         label if isinstance(label, str) else None,
         "categorical",
         has_missing=n_missing > 0,
         categories=tuple(sorted(kept)),
-        has_other=len(labels) > limit,
+        has_other=len(pooled) > 0,
+        pooled=tuple(sorted(pooled)) if n_single < _EXPECTED * n_present else (),
     )
     summary = replace(
         summarise(label, learned),
@@ -183,10 +209,46 @@ def _learn_labels(
         n_rows=len(codes),
         labels=tuple(labels[:SHOWN]),
         n_labels=len(labels),
-        n_pooled=len(labels) - len(kept),
+        n_pooled=len(pooled),
         lookalike=None if column.is_declared else find_lookalike(labels),
     )
-    return Learned(learned, summary, column.codes < 0)
+    return Learned(learned, summary, column.codes < 0, summary.hardly_repeats)
+
+
+def _pool(
+    labels: Sequence[str],
+    counts: NDArray[np.int64],
+    masses: FloatArray,
+    max_labels: MaxLabels,
+) -> tuple[list[str], list[str]]:
+    """Choose the labels with an output column of their own, and those that share one.
+
+    Labels without rows of positive weight are neither.
+    """
+    found = sorted(np.flatnonzero(counts).tolist(), key=lambda i: (-masses[i], labels[i]))
+    n_kept = len(found)
+    if max_labels == "auto" and n_kept > ALL_KEPT:
+        n_learnt = int((np.maximum(counts, masses) >= _LEARNT_FROM).sum())
+        n_kept = max(n_learnt, ALL_KEPT - 1)
+    elif max_labels != "auto" and n_kept > max_labels:
+        n_kept = max_labels - 1
+    names = [labels[i] for i in found]
+    return names[:n_kept], names[n_kept:]
+
+
+def fair_limit(widths: Sequence[int], most: int) -> int:
+    """Find the largest limit per column with which all columns together have ``most`` outputs.
+
+    Args:
+        widths: Outputs of each column.
+        most: Outputs of all; the limit is at least :data:`ALL_KEPT` whatever it is.
+
+    Example:
+        >>> fair_limit([400, 100, 20], 300)
+        180
+    """
+    limits = range(max(widths, default=0), ALL_KEPT, -1)
+    return next((own for own in limits if np.minimum(widths, own).sum() <= most), ALL_KEPT)
 
 
 def _all_missing(label: str | int) -> ValueError:

@@ -2,27 +2,32 @@
 
 Numbers: a missing value becomes the training median, and a 0/1 column marks it if training had any;
 then the column is standardised. Labels: one 0/1 column each; rare labels share one. What training
-never had stays visible: an unknown label is all zeros, a far value stays far.
+never had stays visible: an unknown label joins the rare ones, or is all zeros; a far value stays
+far.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from priornet.tables.column_summaries import CLIPPED, ColumnSummary, summarise
-from priornet.tables.encoding import RawColumn, Role, Unseen, expect, most_missing
-from priornet.tables.learning import learn_column
+from priornet.tables.encoding import RawColumn, Role, Unseen, are_texts, expect, most_missing
+from priornet.tables.learning import MaxLabels, fair_limit, learn_column
 from priornet.tables.raw import read_table
 from priornet.tables.values import FloatArray, Table, check_not_infinite
 
-_FORMAT = 1
+_FORMAT = 2  # the first had "max_categories", always a number, and left no column out
+# If the limit of labels is "auto": numbers in all their columns together, over the rows, or the
+# inputs at which a student asks its teacher where these are more. 0.5 GB in single precision.
+_MOST_VALUES, _LEAST_ROWS = 1 << 27, 200_000
 _BLOCK = 8192  # rows that fit the cache, all columns together
 LIMIT = 1e12
 """Bound of standardised values: further out nothing changes, and float32 squares stay finite."""
@@ -50,8 +55,14 @@ class TablePreprocessor:
     whatever carries them: text, typed columns or categories.
 
     Args:
-        max_categories: A label column with more distinct labels keeps the most frequent ones and
-            pools the rest, so that it makes this many columns.
+        max_labels: A label column with more distinct labels keeps the most frequent ones and pools
+            the rest, so that it makes this many columns. ``"auto"`` keeps every label of at least
+            three rows, and of more than 50 labels at least 49. All label columns together then make
+            at most 671 columns, fewer for more than 200 000 rows (134 for a million), but each
+            may make 50.
+        leave_out_ids: Leave out named columns in which nearly every row has a label of its own, and
+            those of whole numbers, all different, that are named as ids (``id``, ``customer_id``,
+            ``rownames``). :meth:`transform` then ignores them, and does not need them.
 
     Attributes:
         n_features_in_: Number of raw columns.
@@ -60,6 +71,7 @@ class TablePreprocessor:
         columns_: The raw columns as training learnt them.
         source_: Raw column and role of each output column.
         most_missing_: More values than these are too many for a row to lack.
+        left_out_: Names of columns that are ids; they do not count as raw columns.
 
     Example:
         >>> prep = TablePreprocessor().fit({"age": [1.0, 3.0], "colour": ["red", "blue"]})
@@ -75,11 +87,12 @@ class TablePreprocessor:
     columns_: tuple[RawColumn, ...]
     source_: tuple[OutputColumn, ...]
     most_missing_: int
+    left_out_: tuple[str, ...]
 
-    def __init__(self, *, max_categories: int = 50) -> None:
-        if max_categories < 2:
-            raise ValueError(f"`max_categories` must be at least 2; got {max_categories}.")
-        self.max_categories = max_categories
+    def __init__(self, *, max_labels: MaxLabels = "auto", leave_out_ids: bool = False) -> None:
+        check_max_labels(max_labels)
+        self.max_labels: MaxLabels = max_labels
+        self.leave_out_ids = leave_out_ids
 
     def fit(self, X: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn medians, scales and labels.
@@ -97,15 +110,26 @@ class TablePreprocessor:
                     "required."
                 )
         weight = None if sample_weight is None else _checked_weight(sample_weight, table.n_rows)
-        columns: list[RawColumn] = []
+        columns: dict[int, RawColumn] = {}
         summaries: list[ColumnSummary] = []
         n_missing = np.zeros(table.n_rows, np.int64)
-        for label, values in table:
-            column, summary, is_missing = learn_column(label, values, weight, self.max_categories)
-            columns.append(column)
-            summaries.append(summary)
-            n_missing += is_missing
-        self._set(table.names, columns, most_missing(n_missing, weight))
+        for j, (label, values) in enumerate(table):
+            column, summary, is_missing, is_id = learn_column(
+                label, values, weight, self.max_labels
+            )
+            is_left_out = is_id and self.leave_out_ids and table.names is not None
+            summaries.append(replace(summary, kind="id") if is_left_out else summary)
+            if not is_left_out:
+                columns[j] = column
+                n_missing += is_missing
+        if not columns:
+            reasons = " ".join(note for one in summaries for note in one.notes())
+            raise ValueError(f"no column is left to learn from: {reasons}")
+        if self.max_labels == "auto":
+            _keep_within_memory(table, weight, columns, summaries)
+        out = tuple(str(one.column) for one in summaries if one.kind == "id")
+        names = None if table.names is None else tuple(table.names[j] for j in columns)
+        self._set(names, list(columns.values()), most_missing(n_missing, weight), out)
         self._labels = table.labels
         self.summaries_ = tuple(summaries)
         return self
@@ -173,8 +197,9 @@ class TablePreprocessor:
         """Return the whole state: dicts, lists, text, numbers, booleans, None."""
         return {
             "format": _FORMAT,
-            "max_categories": self.max_categories,
+            "max_labels": self.max_labels,
             "has_names": self.feature_names_in_ is not None,
+            "left_out": list(self.left_out_),
             "most_missing": self.most_missing_,
             "columns": [column.to_json() for column in self.columns_],
         }
@@ -185,29 +210,38 @@ class TablePreprocessor:
         expect(isinstance(state, dict), "it is not an object")
         found = state.get("format")
         expect(
-            found == _FORMAT and not isinstance(found, bool),
-            f'"format" is {found!r}; this version reads {_FORMAT}',
+            found in (1, _FORMAT) and not isinstance(found, bool),
+            f'"format" is {found!r}; this version reads up to {_FORMAT}',
         )
-        limit, has_names = state.get("max_categories"), state.get("has_names")
-        expect(_is_whole(limit) and limit >= 2, f'"max_categories" is {limit!r}')
+        if found == 1:
+            state = {**state, "max_labels": state.get("max_categories"), "left_out": []}
+        limit, has_names, out = (state.get(k) for k in ("max_labels", "has_names", "left_out"))
+        expect(limit == "auto" or (_is_whole(limit) and limit >= 2), f'"max_labels" is {limit!r}')
         expect(isinstance(has_names, bool), f'"has_names" is {has_names!r}')
         records = state.get("columns")
         expect(isinstance(records, list) and len(records) > 0, '"columns" is not a filled list')
         columns = [RawColumn.from_json(record, j, has_names) for j, record in enumerate(records)]
         names = tuple(str(column.name) for column in columns) if has_names else None
         expect(names is None or len(set(names)) == len(names), "two columns have the same name")
+        expect(are_texts(out), '"left_out" must be distinct texts')
+        expect(not out or set(out).isdisjoint(names or out), '"left_out" has the name of a column')
         most = state.get("most_missing", len(columns) - 1)  # older versions did not count them
         fits = _is_whole(most) and 0 <= most < len(columns)
         expect(fits, f'"most_missing" is {most!r} with {len(columns)} columns')
-        loaded = cls(max_categories=limit)
-        loaded._set(names, columns, most)
+        loaded = cls(max_labels=limit)
+        loaded._set(names, columns, most, tuple(out))
         return loaded
 
     def _set(
-        self, names: tuple[str, ...] | None, columns: Sequence[RawColumn], most_missing: int
+        self,
+        names: tuple[str, ...] | None,
+        columns: Sequence[RawColumn],
+        most_missing: int,
+        left_out: tuple[str, ...] = (),
     ) -> None:
         """Keep the learnt columns, and lay out what every call of :meth:`transform` needs."""
         self.n_features_in_ = len(columns)
+        self.left_out_ = left_out
         self.most_missing_ = min(most_missing, len(columns) - 1)  # a row needs one value
         self.feature_names_in_ = names
         self._labels: tuple[Hashable, ...] | None = None  # not saved
@@ -241,7 +275,7 @@ class TablePreprocessor:
         if known == given:
             return tuple(range(self.n_features_in_))
         place = {name: j for j, name in enumerate(given)}
-        unseen = sorted(set(given) - set(known)) if extra == "error" else []
+        unseen = sorted({*given} - {*known, *self.left_out_}) if extra == "error" else []
         missing = sorted(set(known) - set(given))
         message = "The feature names should match those that were passed during fit.\n"
         if unseen or missing:  # in scikit-learn's words, which its users and checks know
@@ -320,6 +354,30 @@ class TablePreprocessor:
                 scaled = (values[rows] - self._mean[j]) * self._inverse[j]
                 out[rows, start] = np.clip(scaled, -LIMIT, LIMIT)
         return out
+
+
+def check_max_labels(value: object) -> None:
+    """Refuse a limit that leaves no label apart from the pooled ones."""
+    if value != "auto" and not (isinstance(value, Integral) and int(value) >= 2):
+        raise ValueError(
+            f'`max_labels` must be a whole number of at least 2, or "auto"; got {value!r}.'
+        )
+
+
+def _keep_within_memory(
+    table: Table,
+    weight: FloatArray | None,
+    columns: dict[int, RawColumn],
+    summaries: list[ColumnSummary],
+) -> None:
+    """Learn the columns with the most labels again, with fewer, where all have too many."""
+    widths = {j: column.width for j, column in columns.items() if column.kind == "categorical"}
+    limit = fair_limit(list(widths.values()), _MOST_VALUES // max(table.n_rows, _LEAST_ROWS))
+    for j, width in widths.items():
+        if width > limit:
+            columns[j], summaries[j], *_ = learn_column(
+                table.label(j), table.column(j), weight, limit
+            )
 
 
 def _checked_weight(sample_weight: ArrayLike, n_rows: int) -> FloatArray:

@@ -45,10 +45,11 @@ def test_columns_in_another_order(table, rows):
 
 
 @pytest.mark.parametrize("with_missing", [True, False])
-def test_rare_labels_are_pooled_with_unknown_ones(with_missing):
-    labels = [f"label {i}" for i in range(9)] * 3 + ([None] if with_missing else [])
-    rows = {"a": ["label 3", "label 8", "unheard of", None, "  label 3 "]}
-    expected = assert_same_matrix({"a": labels}, rows, max_categories=4)
+@pytest.mark.parametrize("times", [1, 3], ids=["new labels are ordinary", "new labels are unseen"])
+def test_rare_labels_are_pooled_with_unknown_ones(with_missing, times):
+    labels = [f"label {i}" for i in range(9)] * times + ([None] if with_missing else [])
+    rows = {"a": ["label 3", "label 8", "unheard of", None, "  label 3 ", "NA"]}
+    expected = assert_same_matrix({"a": labels}, rows, max_labels=4)
     assert expected[2].sum() == 1  # the pooled column
 
 

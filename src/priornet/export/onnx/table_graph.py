@@ -204,15 +204,21 @@ def _add_labels(made: _Made, raw: Value, j: int, column: RawColumn, dtype: Any) 
     if column.has_missing:
         is_missing = column.means_missing(_MISSING_WORDS)
         spellings += [w for w, found in zip(_MISSING_WORDS, is_missing, strict=True) if found]
+    is_counted = column.has_other and len(column.pooled) > 0
+    default = width if is_counted else n_own if column.has_other else -1
     slots = raw.graph.add(  # the feature that is 1 in each row, (rows, 1); -1 for none
         "LabelEncoder",
         raw,
         dtype=np.int64,
         domain=_ML,
-        keys_strings=[*column.categories, *spellings],
-        values_int64s=[*range(n_own), *missing * len(spellings)],
-        default_int64=n_own if column.has_other else -1,
+        keys_strings=[*column.known_labels, *spellings],
+        values_int64s=[*range(n_own), *[n_own] * len(column.pooled), *missing * len(spellings)],
+        default_int64=default,
     )
+    if is_counted:  # a new label joins the pooled ones, which are known
+        is_new = slots.compare("Equal", width)
+        made.unseen.append(is_new)
+        slots = is_new.where(raw.graph.constant(n_own, np.int64), slots)
     made.parts.append(slots.compare("Equal", np.arange(width)).cast(dtype))
     made.places += [(j, i) for i in range(width)]
     made.unseen.append(slots.compare("Less", 0))
