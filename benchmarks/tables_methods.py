@@ -199,8 +199,13 @@ class QuantileForest:
 
     def answer(self, X: pd.DataFrame) -> Answer:
         rows = self.encode(X)
-        quantiles = self.model.predict(rows, quantiles=list(LEVELS))
-        return Answer(self.model.predict(rows, quantiles="mean"), quantiles=quantiles)
+        ends = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
+        found = self.model.predict(rows, quantiles=[*LEVELS, *ends])
+        return Answer(
+            self.model.predict(rows, quantiles="mean"),
+            quantiles=found[:, :-2],
+            intervals={"predictive": (found[:, -2], found[:, -1])},
+        )
 
 
 class Priornet:

@@ -33,7 +33,7 @@ class Answer:
     quantiles: np.ndarray | None = None
     """At `LEVELS`, shape ``(N, 20)``; of a density they are computed."""
     intervals: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-    """Intervals of 90 %: of the density or quantiles as "predictive", others by their name."""
+    """Intervals of 90 % by name; the density's own is "predictive"."""
     knowledge: dict[str, np.ndarray] = field(default_factory=dict)
     """Measures of knowledge uncertainty by name."""
 
@@ -84,8 +84,8 @@ def score(answer: Answer, y: np.ndarray) -> dict[str, Any]:
         pinball = float(np.maximum(LEVELS * gap, (LEVELS - 1) * gap).mean())
         found |= {"pinball": pinball, "crps": 2 * pinball if crps is None else crps}
     intervals = dict(answer.intervals)
-    if quantiles is not None:
-        intervals.setdefault("predictive", _interval(answer, quantiles, y))
+    if answer.density is not None:
+        intervals.setdefault("predictive", _interval(answer.density, len(y)))
     for name, (lower, upper) in intervals.items():
         inside = (lower <= y) & (y <= upper)
         found[name] = {
@@ -115,13 +115,8 @@ def _closed_crps(density: Distribution, target: torch.Tensor) -> float | None:
         return None
 
 
-def _interval(answer: Answer, quantiles: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-    """Find the central interval: by the density itself, else between neighbouring quantiles."""
+def _interval(density: Distribution, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the central interval of 90 %."""
     ends = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
-    if answer.density is not None:
-        lower, upper = (answer.density.icdf(torch.full((len(y),), end).double()) for end in ends)
-        return lower.numpy(), upper.numpy()
-    lower, upper = (
-        np.array([np.interp(end, LEVELS, row) for row in np.sort(quantiles)]) for end in ends
-    )
+    lower, upper = (density.icdf(torch.full((n,), end).double()).numpy() for end in ends)
     return lower, upper

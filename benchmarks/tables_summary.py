@@ -79,9 +79,24 @@ LIKE_COVERAGE: Mapping[str, Difference] = {
     "AUC of V[mu] minus the ensemble's, moved": compared(
         AUC.format("moved"), [MEMBERS], is_ratio=False
     ),
+    "AUC of V[mu] minus TabM's, permuted": compared(
+        AUC.format("permuted"), ["TabM"], is_ratio=False
+    ),
     "AUC of information, one number moved": alone(INFORMATION.format("moved")),
     "AUC of information, columns permuted": alone(INFORMATION.format("permuted")),
 }
+
+
+def merged(files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Put the methods of several files together; a later file replaces those of an earlier one."""
+    found: dict[str, Any] = {}
+    for results in files:
+        if found.setdefault("most_rows", results["most_rows"]) != results["most_rows"]:
+            raise SystemExit("these files had other numbers of rows to learn from.")
+        for name, table in results["tables"].items():
+            known = found.setdefault("tables", {}).setdefault(name, {**table, "methods": {}})
+            known["methods"] |= table["methods"]
+    return found
 
 
 def summarise(results: Mapping[str, Any], ours: str) -> str:
