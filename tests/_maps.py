@@ -38,5 +38,6 @@ def _core(own: MonotoneMap, t: float) -> float:
         return math.exp(t)
     if own.kind == "asinh":
         return math.sinh(t)
+    assert isinstance(own, YeoJohnsonMap)
     power, sign = (own.power, 1) if t >= 0 else (2 - own.power, -1)
     return sign * ((1 + power * abs(t)) ** (1 / power) - 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _beliefs import BATCHES
 from _contract.combinations import settings, spread
-from _contract.distributions import DISTRIBUTIONS, DistributionCase, answers
+from _contract.distributions import DISTRIBUTIONS, MAPPED, DistributionCase, answers
 from _contract.losses import LOSSES, LossCase
 from _contract.tensors import MEMBERS, Tensors, cast, points, select
 
@@ -17,6 +17,7 @@ __all__ = [
     "BATCHES",
     "DISTRIBUTIONS",
     "LOSSES",
+    "MAPPED",
     "MEMBERS",
     "DistributionCase",
     "LossCase",

@@ -37,8 +37,11 @@ from priornet.distributions import (
     ProductNormalWishart,
     ProductStudentT,
     StudentT,
+    TransformedMultivariate,
+    TransformedUnivariate,
     Wishart,
 )
+from priornet.special.maps import AsinhMap, CoordinateMaps, LogMap, YeoJohnsonMap
 
 
 @dataclass(frozen=True)
@@ -202,5 +205,46 @@ DISTRIBUTIONS = [
         _one_number,
         lead=1,
         dimensions=(1,),
+    ),
+]
+
+
+_CYCLE = (
+    AsinhMap(0.2, 1.5, -2.0, 1.0),
+    YeoJohnsonMap(0.0, 1.0, -3.0, 2.0, power=0.6),
+    LogMap(-50.0, 40.0, high=2.0),  # its support holds every point of the contract
+)
+
+
+def _mapped_number(**parameters: Any) -> TransformedUnivariate:
+    return TransformedUnivariate(StudentT(**parameters), _CYCLE[0])
+
+
+def _mapped_vector(**parameters: Any) -> TransformedMultivariate:
+    base = GaussianMixture(**parameters)
+    k_dim = base.event_shape[0]
+    return TransformedMultivariate(base, CoordinateMaps([_CYCLE[k % 3] for k in range(k_dim)]))
+
+
+# Of numbers and vectors that are mapped, no derivative is promised but that of the density.
+MAPPED = [
+    DistributionCase(
+        "TransformedUnivariate",
+        _mapped_number,
+        draws.student_t,
+        number,
+        {**OF_NUMBERS, **plain(number, "entropy()", "median")},
+        _one_number,
+        dimensions=(1,),
+    ),
+    DistributionCase(
+        "TransformedMultivariate",
+        _mapped_vector,
+        draws.ensemble("precision_tril"),
+        vector,
+        {name: query for name, query in OF_TARGETS.items() if name != "covariance_matrix"},
+        _one_vector,
+        lead=1,
+        dimensions=(1, 3),
     ),
 ]

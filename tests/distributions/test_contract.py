@@ -14,6 +14,7 @@ from _asserts import assert_close
 from _contract import (
     BATCHES,
     DISTRIBUTIONS,
+    MAPPED,
     MEMBERS,
     answers,
     cast,
@@ -33,7 +34,8 @@ from priornet.distributions import (
 from priornet.uncertainty import uncertainty
 
 EVERY = settings(DISTRIBUTIONS)
-EVERY_K = spread(DISTRIBUTIONS)  # about dtypes and copies, whatever the shapes
+ALL = [*EVERY, *settings(MAPPED)]  # about values and shapes, not derivatives
+EVERY_K = spread([*DISTRIBUTIONS, *MAPPED])  # about dtypes and copies, whatever the shapes
 LIFTED = (torch.bfloat16, torch.float16)
 
 
@@ -51,13 +53,13 @@ def as_tuple(draws):
 def test_every_public_distribution_has_a_case():
     public = [getattr(distributions, name) for name in distributions.__all__]
     classes = {c for c in public if isinstance(c, type) and issubclass(c, Distribution)}
-    assert classes == {type(case.make(1, ())) for case in DISTRIBUTIONS}
+    assert classes == {type(case.make(1, ())) for case in (*DISTRIBUTIONS, *MAPPED)}
 
 
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_every_answer_has_its_shape_dtype_and_device(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     assert (d.batch_shape, d.event_shape) == (batch, case.event(k_dim))
@@ -70,7 +72,7 @@ def test_every_answer_has_its_shape_dtype_and_device(case, k_dim, batch, device,
 
 
 @pytest.mark.parametrize("sample_shape", [(), (5, 2)])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_draws_have_their_shape_and_a_finite_density(
     case, k_dim, batch, sample_shape, device, dtype
 ):
@@ -123,7 +125,7 @@ def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(
         assert (grad != 0).any(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
@@ -134,7 +136,7 @@ def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, k_dim, batch, 
     assert_close(log_prob(d, at), torch.stack(rows), rel=1e-5 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
@@ -154,7 +156,7 @@ def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dty
 
 
 @pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((4,), (2, 3)))
+    ("case", "k_dim", "batch"), settings([*DISTRIBUTIONS, *MAPPED], batches=((4,), (2, 3)))
 )
 def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
     parameters, at = (
@@ -168,7 +170,9 @@ def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
             assert_close(together[name][index], value, rel=rel, abs=rel)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((0,),)))
+@pytest.mark.parametrize(
+    ("case", "k_dim", "batch"), settings([*DISTRIBUTIONS, *MAPPED], batches=((0,),))
+)
 def test_an_empty_batch_gives_empty_answers(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     for name, value in answers(case, d, cast(points(k_dim, batch), device, dtype)).items():
@@ -178,7 +182,7 @@ def test_an_empty_batch_gives_empty_answers(case, k_dim, batch, device, dtype):
 
 
 @pytest.mark.parametrize("more", [(), (2, 1)])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_expand_repeats_the_answers(case, k_dim, batch, more, device, dtype):
     target = (*more, *batch) or (4,)
     d = case.make(k_dim, batch, device, dtype)
@@ -364,7 +368,7 @@ def test_autocast_rounds_no_divergence(pair, k_dim, batch, device):
         assert_same(kl_divergence(p, q), expected)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_draws_are_the_same_under_autocast(case, k_dim, batch, device):
     d = case.make(k_dim, batch, device, torch.float32)
     draw = d.rsample if d.has_rsample else d.sample
@@ -390,7 +394,7 @@ def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, 
         assert_same(value, expected[name], name)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
 def test_repr_names_the_class(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     assert repr(d).startswith(type(d).__name__)

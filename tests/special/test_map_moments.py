@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def tensor(*values):
 
 def adaptive(own, loc, scale, excess):
     """Mean and variance by adaptive quadrature over w, x = sinh w, between breaks."""
-    law = stats.norm() if excess is None else stats.t(excess + 2)
+    law: Any = stats.norm() if excess is None else stats.t(excess + 2)
     knots = KNOTS if own.kind == "quantile" else (own.low, 0.0, own.high)
     breaks = [math.asinh((knot - loc) / scale) for knot in knots if knot > -math.inf]
     edges = sorted({*breaks, *np.arange(-46.0, 47.0, 2.0 if excess is None else 1.0)})
@@ -136,7 +137,7 @@ def test_float32_is_as_good(own):
 @pytest.mark.parametrize("df", [None, 2.2, 5.0, 1e6])
 @pytest.mark.parametrize("u", [0.0, 0.7, 9.0])
 def test_partial_moments_are_integrals(u, df):
-    law = stats.norm() if df is None else stats.t(df)
+    law: Any = stats.norm() if df is None else stats.t(df)
     found = normal_tails(tensor(u)) if df is None else student_t_tails(tensor(u), tensor(df))
     last = {None: 4.5, 2.2: 150.0, 5.0: 12.0, 1e6: 4.5}[df]  # of w, x = sinh w
 

@@ -17,6 +17,8 @@ from priornet.distributions.mixture import GaussianMixture, NormalMixture
 from priornet.distributions.normal_wishart import NormalWishart
 from priornet.distributions.product import ProductNormalWishart, ProductStudentT
 from priornet.distributions.student_t import MultivariateStudentT, StudentT
+from priornet.distributions.transformed import TransformedMultivariate, TransformedUnivariate
+from priornet.distributions.transformed_belief import TransformedBelief
 from priornet.distributions.wishart import Wishart
 
 __all__ = [
@@ -34,6 +36,9 @@ __all__ = [
     "ProductNormalWishart",
     "ProductStudentT",
     "StudentT",
+    "TransformedBelief",
+    "TransformedMultivariate",
+    "TransformedUnivariate",
     "Wishart",
     "as_gaussian",
     "covariance_averages",

@@ -141,6 +141,11 @@ class NormalMixture(BatchDistribution):
         return self._means.shape[-1]
 
     @property
+    def components(self) -> tuple[Tensor, Tensor]:
+        """Return means and standard deviations, each ``(*batch, M)``."""
+        return self._means, self._scales
+
+    @property
     def mean(self) -> Tensor:
         """Return the mean."""
         return self._means.mean(-1)
