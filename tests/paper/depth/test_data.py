@@ -233,6 +233,16 @@ def test_damaged_images_to_learn_as_ood_ones_are_told_before_the_work(damaged):
         sets.check(ood=True)
 
 
+def test_undivided_images_to_learn_as_ood_ones_are_refused_before_images_are_read(damaged):
+    sets = damaged("nyu_small/rgb/0009.jpg")
+    whole = sets.sources.ood["lsun_bedroom"]
+    undivided = Sets(sets.config, replace(sets.sources, ood={"kitti": whole}))
+    with pytest.raises(DepthError, match="lsun_small: this set is not divided"):
+        undivided.check(ood=True)
+    with pytest.raises(DepthError, match=r"0009\.jpg: this cannot be read as a picture"):
+        undivided.check(ood=False)
+
+
 def test_nothing_is_kept_of_what_was_looked_at(sets):
     sets.check(ood=True)
     assert not sets.__dict__.keys() & {"train", "test", "_learnt_ood"}
