@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from priornet.depth.depth_maps import DepthMaps, draw_maps
     from priornet.depth.images.augment import Augment
     from priornet.depth.images.dataset import DepthImages, Description, describe
-    from priornet.depth.images.decoding import (
-        DepthError,
-        Picture,
-        StoredDepth,
-        check_shapes,
-        prepare_ood,
-    )
+    from priornet.depth.images.decoding import DepthError, Picture, StoredDepth, check_shapes
     from priornet.depth.images.image_folders import (
         KITTI_ROAD_TEST,
         is_kitti,
@@ -65,7 +59,6 @@ __all__ = [
     "open_depth",
     "pack",
     "predict_photographs",
-    "prepare_ood",
     "save_depth",
     "verify_depth",
 ]
@@ -73,7 +66,7 @@ __all__ = [
 _HOMES = {
     "images.augment": ("Augment",),
     "images.dataset": ("DepthImages", "Description", "describe"),
-    "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes", "prepare_ood"),
+    "images.decoding": ("DepthError", "Picture", "StoredDepth", "check_shapes"),
     "images.image_folders": (
         "KITTI_ROAD_TEST",
         "is_kitti",

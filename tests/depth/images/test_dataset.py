@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from _depth_files import codes, encoded, photograph, write_pairs, write_split
-from priornet.depth import DepthError, describe, open_depth, prepare_ood
+from priornet.depth import DepthError, describe, open_depth
 from priornet.depth.images.dataset import rows_of
+from priornet.depth.images.decoding import resize_picture
 
 
 def divided(parts, n=4) -> Any:
@@ -50,7 +51,8 @@ def depths(images):
 
 
 def test_returned_arrays_are_writable_copies(images):
-    for array in (images.image(0), images.depth(0), prepare_ood(images.image(0), (6, 6))):
+    image = images.image(0)
+    for array in (image, images.depth(0), resize_picture(image, (6, 6), crop=True)):
         assert torch.from_numpy(array).shape == array.shape  # which warns of arrays of others
     images.image(0)[:] = 0
     assert images.image(0).any()
@@ -84,7 +86,7 @@ def test_tensors_may_have_another_size(images):
 def test_tensors_may_be_cut_to_shape(images):
     pixels, _ = images.tensors((8, 8), crop=True)
     for row in (0, 7):
-        expected = prepare_ood(images.image(row), (8, 8))
+        expected = resize_picture(images.image(row), (8, 8), crop=True)
         assert (pixels[row].permute(1, 2, 0).numpy() == expected).all()
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from _depth_files import codes, encoded, opened, photograph
-from priornet.depth import DepthError, prepare_ood
+from priornet.depth import DepthError
 from priornet.depth.images.decoding import (
     KITTI,
     MILLIMETRES,
@@ -252,13 +252,13 @@ def ramp(height, width):
 
 @pytest.mark.parametrize("shape", [(60, 80), (30, 200), (200, 30), (7, 5), (48, 64)])
 def test_picture_of_another_set_takes_the_size(shape):
-    found = prepare_ood(photograph(*shape), (24, 32))
+    found = resize_picture(photograph(*shape), (24, 32), crop=True)
     assert found.shape == (24, 32, 3)
     assert found.dtype == np.uint8
 
 
 def test_middle_of_a_wide_picture_is_kept_and_not_stretched():
-    found = prepare_ood(ramp(60, 200), (30, 40)).astype(float)  # keeps 60 x 80 of it
+    found = resize_picture(ramp(60, 200), (30, 40), crop=True).astype(float)  # keeps 60 x 80 of it
     middle = slice(5, -5)
     assert found[15, middle, 0].mean() == pytest.approx(99.5, abs=0.5)
     assert np.diff(found[15, middle, 0]) == pytest.approx(2.0, abs=1.01)
@@ -267,13 +267,13 @@ def test_middle_of_a_wide_picture_is_kept_and_not_stretched():
 
 
 def test_middle_of_a_high_picture_is_kept():
-    found = prepare_ood(ramp(200, 60), (40, 30)).astype(float)  # keeps 80 x 60 of it
+    found = resize_picture(ramp(200, 60), (40, 30), crop=True).astype(float)  # keeps 80 x 60 of it
     assert found[5:-5, 15, 1].mean() == pytest.approx(99.5, abs=0.5)
 
 
 def test_picture_of_the_right_size_stays():
     image = photograph()
-    assert (prepare_ood(image, (12, 16)) == image).all()
+    assert (resize_picture(image, (12, 16), crop=True) == image).all()
 
 
 def test_shrinking_averages():
@@ -281,19 +281,6 @@ def test_shrinking_averages():
     stripes[:, ::2] = 200
     found = resize_picture(stripes, (8, 8), crop=False)
     assert np.abs(found[2:-2, 2:-2].astype(int) - 100).max() <= 2
-
-
-@pytest.mark.parametrize(
-    "image", [np.zeros((4, 4)), np.zeros((4, 4, 3)), np.zeros((4, 4, 4), np.uint8)]
-)
-def test_other_arrays_are_refused(image):
-    with pytest.raises(DepthError, match=r"`image` must hold bytes of shape \(H, W, 3\)"):
-        prepare_ood(image, (2, 2))
-
-
-def test_impossible_size_is_refused():
-    with pytest.raises(DepthError, match="`size` must be"):
-        prepare_ood(photograph(), (0, 4))
 
 
 def test_resized_depth_has_only_measured_values():

@@ -232,26 +232,14 @@ def check_size(size: Size | None) -> None:
         raise DepthError(f"`size` must be a height and a width of at least 1; got {size}.")
 
 
-def prepare_ood(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Cut the middle out of a photograph of another set, and rescale it.
+def resize_picture(image: NDArray[np.uint8], size: Size | None, *, crop: bool) -> NDArray[np.uint8]:
+    """Resize a picture ``(H, W, 3)``; pixels are averaged where it shrinks.
 
     Args:
-        image: Shape ``(H, W, 3)``.
-        size: Height and width of the result. As little is cut off as its aspect ratio allows.
-
-    Returns:
-        Shape ``(*size, 3)``.
+        image: The picture.
+        size: Height and width of the result.
+        crop: Keep the middle, and cut off as little as the new aspect ratio allows; else stretch.
     """
-    if image.ndim != 3 or image.shape[-1] != 3 or image.dtype != np.uint8:
-        raise DepthError(
-            f"`image` must hold bytes of shape (H, W, 3); got {image.dtype}, {image.shape}."
-        )
-    check_size(size)
-    return resize_picture(image, size, crop=True)
-
-
-def resize_picture(image: NDArray[np.uint8], size: Size | None, *, crop: bool) -> NDArray[np.uint8]:
-    """Resize a picture ``(H, W, 3)``; pixels are averaged where it shrinks."""
     if size is None or image.shape[:2] == size:
         return image
     pillow = need("PIL.Image", "rescale pictures")
