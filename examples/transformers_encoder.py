@@ -63,8 +63,8 @@ def main() -> None:
     torch.manual_seed(0)
     model = Reader()
     prior = semi_informative_prior(sentences(1000)[1], match="variance")
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    for step in range(500):
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for step in range(250):
         tokens, y = sentences(64)
         own, other = model(tokens), model(out_of_domain(64))
         loss, _ = losses.multi_task(
