@@ -144,17 +144,24 @@ def main(folder, what, *arguments):
         run_tiny(folder, arguments[0], replace(TINY, average=1.0), data_class=Killed)
         return
     n_processes, *methods = arguments
-    strategy = "ddp" if int(n_processes) > 1 else "auto"
-    fabric = make_fabric(devices=int(n_processes), strategy=strategy)
+    found = share(int(n_processes), methods, folder)
+    if found is not None:
+        torch.save(found, Path(folder) / "found.pt")
+
+
+def share(n_processes, methods, folder) -> Any:
+    """Train in so many processes; the first of them gives losses and weights of each method."""
+    strategy = "ddp" if n_processes > 1 else "auto"
+    fabric = make_fabric(devices=n_processes, strategy=strategy)
     fabric.launch()
     found = {}
     for method in methods:
-        network, outcome = run_tiny(Path(folder, method), method, fabric=fabric)
+        own = Path(folder, str(n_processes), method)
+        network, outcome = run_tiny(own, method, fabric=fabric)
         network, outcome = (network[-1], outcome[-1]) if "+" in method else (network, outcome)
         weights = torch.cat([w.detach().flatten() for w in network.parameters()])
         found[method] = (outcome.losses, weights)
-    if fabric.is_global_zero:
-        torch.save(found, Path(folder) / "found.pt")
+    return found if fabric.is_global_zero else None
 
 
 if __name__ == "__main__":

@@ -48,10 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give each process one thread: xdist already keeps the cores busy.
+    """Give each process one thread, also those that tests start: xdist keeps the cores busy.
 
     xdist's controller runs no test and so is spared the import of torch.
     """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     config.addinivalue_line("markers", "compiles: calls torch.compile; see tests/_compile.py")
     if config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
         return

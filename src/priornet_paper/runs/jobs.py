@@ -21,6 +21,8 @@ import torch
 
 from priornet.training import available_cores
 
+_START_METHOD = "spawn"  # a forked process hangs, or has no GPU
+
 Report = Callable[[Any], object]
 """Sends an event of a job, such as a finished epoch, to the process that started the jobs."""
 
@@ -72,7 +74,7 @@ def run_jobs(jobs: Sequence[Job], workers: int = 1, watch: Watch | None = None) 
     if workers <= 1:
         _run_here(jobs, watch)
         return
-    context = multiprocessing.get_context("spawn")  # a forked process hangs, or has no GPU
+    context = multiprocessing.get_context(_START_METHOD)
     events = context.SimpleQueue()
     begin = (events, max(1, available_cores() // workers), watch.start)
     with ProcessPoolExecutor(workers, context, _start_worker, begin) as pool:

@@ -182,6 +182,7 @@ def test_a_bad_option_opens_no_progress_bar(sets):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_a_worker_that_is_killed_is_one_line(smoke, tmp_path):
     options = ("--methods", "dd,single,der", "--set", "epochs=3")
     with worker_killed_after(".parts/*/weights/*.safetensors", tmp_path) as kept:

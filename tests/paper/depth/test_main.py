@@ -115,6 +115,7 @@ def test_a_failure_of_the_machine_is_another_code(call, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_a_worker_that_is_killed_is_one_line(call, tmp_path):
     options = ("--methods", "DD,Single,DER", "--set", "epochs=3")
     with worker_killed_after(".parts/*/weights/*.safetensors", tmp_path) as kept:
@@ -214,7 +215,6 @@ def test_two_processes_share_every_batch(photographs, tmp_path, capsys):
         capture_output=True,
         text=True,
         timeout=600,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert together.returncode == 0, together.stderr
     found = []
@@ -239,7 +239,7 @@ def on_machines(*commands):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     running = [
         subprocess.Popen(
             command,

@@ -157,6 +157,7 @@ def test_time_that_is_up(plan):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_side_by_side_gives_what_one_by_one_gives(plan, tmp_path):
     wanted = variants(plan.config, ["ENSM", "EnD", "MD-EnD", "EnD2"])
     one = whole(plan, wanted, "smoke")
@@ -171,6 +172,7 @@ def test_side_by_side_gives_what_one_by_one_gives(plan, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_workers")
 def test_a_failure_in_a_worker_is_raised(plan):
     broken = replace(plan, config=replace(plan.config, learning_rate=1e30, clip=1e30, epochs=2))
     with pytest.raises(FloatingPointError, match="Single, seed"):

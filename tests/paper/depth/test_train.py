@@ -6,27 +6,43 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+import _depth_training
 from _compile import compiles
 from _depth_training import TINY, run_tiny
 from priornet.nn import DenseDepth
 from priornet_paper.depth import methods
 from priornet_paper.depth import train as loop
 from priornet_paper.depth.machine import make_fabric
+from priornet_paper.runs import jobs
 
 HELPER = Path(__file__).parents[2] / "_depth_training.py"
 METHODS = ("DD", "Single", "NWPN", "DER", "EnD2", "EnD", "MD-EnD")
 
 
-def call_helper(*arguments):
+def killed(folder, method):
+    """Train in a process that dies; give its exit code."""
+    context: Any = get_context(jobs._START_METHOD)
+    process = context.Process(target=_depth_training.main, args=(folder, "kill", method))
+    process.start()
+    process.join(600)
+    return process.exitcode
+
+
+def shared(folder, n_processes, *methods):
+    """Train in processes that share every batch; give losses and weights of each method."""
     path = os.pathsep.join([str(HELPER.parent), os.environ["PYTHONPATH"]])
+    command = [sys.executable, HELPER, folder, "share", str(n_processes), *methods]
     environment = os.environ | {"PYTHONPATH": path}
-    command = [sys.executable, str(HELPER), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return torch.load(folder / "found.pt", weights_only=True)
 
 
 def assert_same_weights(one, other):
@@ -68,12 +84,12 @@ def watched_dtypes(method, monkeypatch):
     return seen
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("method", ["Single", "NWPN", "EnD2", "EnD2+EnD"])
 def test_killed_in_the_middle_of_an_epoch_it_ends_with_the_same_bits(method, tmp_path):
     config = replace(TINY, average=1.0)
     whole, undisturbed = run_tiny(tmp_path / "whole", method, config)
-    died = call_helper(tmp_path / "killed", "kill", method)
-    assert died.returncode == -signal.SIGKILL, died.stderr
+    assert killed(tmp_path / "killed", method) == -signal.SIGKILL
     found = [path for path in (tmp_path / "killed").rglob("*") if path.is_file()]
     left = [path.name for path in found if not path.parent.name.startswith(".priornet-")]
     assert left == ["epoch-0001.safetensors"] * len(method.split("+"))
@@ -144,17 +160,12 @@ def test_another_seed_gives_other_weights(tmp_path):
 def test_two_processes_do_what_one_does_with_twice_the_batch(tmp_path):
     """Frozen norms: the batch is halved, its sums are divided by what the whole of it holds."""
     methods = ("Single", "NWPN", "EnD2", "EnD+EnD2-T10")
-    found = []
-    for n_processes in (1, 2):
-        folder = tmp_path / str(n_processes)
-        done = call_helper(folder, "share", n_processes, *methods)
-        assert done.returncode == 0, done.stderr
-        found.append(torch.load(folder / "found.pt", weights_only=True))
+    alone, together = _depth_training.share(1, methods, tmp_path), shared(tmp_path, 2, *methods)
     for method in methods:
-        (one, own), (two, shared) = (runs[method] for runs in found)
+        (one, own), (two, both) = alone[method], together[method]
         assert len(one) == TINY.epochs
         assert two == pytest.approx(one, rel=1e-5, abs=1e-6)
-        torch.testing.assert_close(shared, own, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(both, own, rtol=1e-3, atol=1e-4)
 
 
 def test_a_batch_that_cannot_be_halved_is_refused(tmp_path):

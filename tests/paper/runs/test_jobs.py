@@ -82,7 +82,16 @@ def collected(jobs, workers, **options):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """By workers: the results of the diamond and of two that meet, and the reported events."""
+    """By workers: the results of the diamond and of two that meet, and the reported events.
+
+    Workers start as the experiments start them: see ``tests/paper/conftest.py``.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_START_METHOD", "spawn")
+        return run_all(tmp_path_factory)
+
+
+def run_all(tmp_path_factory):
     folder, found = str(tmp_path_factory.mktemp("meeting")), {}
     for workers, extra in ((1, []), (2, [Job(f"meet {i}", Meet(folder, i)) for i in range(2)])):
         seen = []
@@ -120,6 +129,7 @@ def note_start(path):
         file.write("started\n")
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_every_process_starts_once_and_stops_when_told(workers, tmp_path):
     made, path = {}, tmp_path / "starts"
@@ -133,6 +143,7 @@ def test_every_process_starts_once_and_stops_when_told(workers, tmp_path):
     assert 1 <= len(path.read_text().splitlines()) <= workers
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_of_a_job_is_raised_here(workers, tmp_path):
     slow = Oversleep(str(tmp_path / "woken"))
@@ -142,6 +153,7 @@ def test_an_error_of_a_job_is_raised_here(workers, tmp_path):
     assert not (tmp_path / "woken").exists()  # the others were ended
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_killed_process_is_reported_by_what_it_did(tmp_path):
     slow = Oversleep(str(tmp_path / "woken"))
     jobs = [Job("fine", Add(1)), Job("doomed", die, ("fine",)), Job("slow", slow)]
@@ -208,6 +220,7 @@ def threads_of_two(n_cores, monkeypatch):
     return found[0]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_processes_share_the_cores(monkeypatch):
     alone = threads_of_two(10**6, monkeypatch)  # as many as torch takes by itself
     assert threads_of_two(3, monkeypatch) == 1
@@ -215,5 +228,6 @@ def test_processes_share_the_cores(monkeypatch):
 
 
 def test_fewer_threads_that_were_asked_for_stay(monkeypatch):
+    monkeypatch.setattr(module, "_START_METHOD", "spawn")  # where torch is imported anew
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert threads_of_two(16, monkeypatch) == 1

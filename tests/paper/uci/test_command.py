@@ -38,7 +38,7 @@ def test_every_cell_of_a_part_of_a_table_is_marked(smoke, tmp_path):
     assert done.stdout.count("†") == 1 + 6 + 1
 
 
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("real", "forked_workers")
 def test_data_sets_run_side_by_side(smoke, tmp_path):
     done = smoke("--datasets", "wine,boston", "--methods", "single,der", "--workers", "2", "--json")
     assert done.exit_code == 0, done.output

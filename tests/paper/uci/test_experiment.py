@@ -118,6 +118,7 @@ def without_seconds(results):
     return {name: {**method, "seconds": None} for name, method in methods}
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_change_nothing():
     """Tables, methods and folds in two processes, against one after the other in this one."""
     several = ("Single", "ENSM", "EnD2", "NWPN")
@@ -129,6 +130,7 @@ def test_workers_change_nothing():
     assert [r["beside"] for r in together] == [["energy"], ["boston"]]
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_killed_worker_is_reported_and_the_rest_goes_on(tmp_path):
     methods = ("ENSM", "DER", "EnD")
     wanted = request("boston", methods, tmp_path, folds_per_stack=1)
