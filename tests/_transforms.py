@@ -9,13 +9,13 @@ import torch
 from torch import nn
 
 from _beliefs import DIMENSIONS
-from _contract import BATCHES, LOSSES, settings, spread
+from _contract import BATCHES, LOSSES, every, settings, spread
 from priornet.nn import MLP, GaussianHead, GaussianMixtureHead, NormalWishartHead
 
 MAPPED = 3  # size of an axis that a transform takes away: what it leaves has each batch shape
-EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES))
+EVERY_LOSS = every(settings(LOSSES))
 # Slower questions about a loss, whose gradients other tests take in every batch shape.
-EVERY_LOSS_AND_K = pytest.mark.parametrize(("case", "k_dim", "batch"), spread(LOSSES))
+EVERY_LOSS_AND_K = every(spread(LOSSES))
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
 

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from _asserts import assert_close
 from _beliefs import DIMENSIONS, random_normal, random_tril, random_uniform
-from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings
+from _contract import DISTRIBUTIONS, LOSSES, answers, cast, every, points, settings
 from priornet.distributions import NormalWishart
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
@@ -23,10 +23,8 @@ from priornet.uncertainty import uncertainty
 
 # What decides about the dtype of a result is whether a tensor has axes, not how many.
 BATCHES = ((), (2, 3))
-EVERY_DISTRIBUTION = pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=BATCHES)
-)
-EVERY_LOSS = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=BATCHES))
+EVERY_DISTRIBUTION = every(settings(DISTRIBUTIONS, batches=BATCHES))
+EVERY_LOSS = every(settings(LOSSES, batches=BATCHES))
 EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
 EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from _beliefs import BATCHES, DIMENSIONS
@@ -42,3 +45,37 @@ def spread(cases: list[Any]) -> list[Any]:
         if k_dim in case.dimensions
     ]
     return [pytest.param(*setting, id=_label(*setting)) for setting in turns]
+
+
+def every(parameters: list[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Run a test once for each case, which meets its every K and batch shape in turn.
+
+    A pytest case for each would cost more than the test. The traceback ends with the K and batch
+    shape that failed.
+
+    Args:
+        parameters: From ``settings`` or ``spread``.
+    """
+    import pytest
+
+    by_case: dict[str, list[Any]] = {}
+    for parameter in parameters:
+        by_case.setdefault(parameter.values[0].name, []).append(parameter)
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def run(case: list[Any], **fixtures: Any) -> None:
+            for parameter in case:
+                one, k_dim, batch = parameter.values
+                try:
+                    test(case=one, k_dim=k_dim, batch=batch, **fixtures)
+                except BaseException as error:
+                    error.add_note(f"in {parameter.id}")
+                    raise
+
+        signature = inspect.signature(test)
+        left = [p for name, p in signature.parameters.items() if name not in ("k_dim", "batch")]
+        run.__signature__ = signature.replace(parameters=left)  # pyright: ignore[reportAttributeAccessIssue]
+        return pytest.mark.parametrize("case", by_case.values(), ids=by_case)(run)
+
+    return decorate

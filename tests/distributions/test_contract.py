@@ -18,6 +18,7 @@ from _contract import (
     MEMBERS,
     answers,
     cast,
+    every,
     points,
     select,
     settings,
@@ -59,7 +60,7 @@ def test_every_public_distribution_has_a_case():
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_every_answer_has_its_shape_dtype_and_device(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     assert (d.batch_shape, d.event_shape) == (batch, case.event(k_dim))
@@ -72,7 +73,7 @@ def test_every_answer_has_its_shape_dtype_and_device(case, k_dim, batch, device,
 
 
 @pytest.mark.parametrize("sample_shape", [(), (5, 2)])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_draws_have_their_shape_and_a_finite_density(
     case, k_dim, batch, sample_shape, device, dtype
 ):
@@ -87,7 +88,7 @@ def test_draws_have_their_shape_and_a_finite_density(
         assert log_prob.isfinite().all()
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@every(EVERY)
 def test_sample_has_no_gradient_and_takes_a_generator(case, k_dim, batch, device, dtype):
     parameters = {
         name: value.requires_grad_()
@@ -101,7 +102,7 @@ def test_sample_has_no_gradient_and_takes_a_generator(case, k_dim, batch, device
     assert not any(draw.requires_grad for draw in one)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@every(EVERY)
 def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(
     case, k_dim, batch, device, dtype
 ):
@@ -125,7 +126,7 @@ def test_rsample_has_a_gradient_in_every_parameter_and_takes_a_generator(
         assert (grad != 0).any(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
@@ -136,7 +137,7 @@ def test_log_prob_accepts_sample_axes_in_front_of_the_batch(case, k_dim, batch, 
     assert_close(log_prob(d, at), torch.stack(rows), rel=1e-5 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     if isinstance(d, GaussianEnsemble):
@@ -155,9 +156,7 @@ def test_one_point_may_be_asked_of_a_whole_batch(case, k_dim, batch, device, dty
 # -- batches --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings([*DISTRIBUTIONS, *MAPPED], batches=((4,), (2, 3)))
-)
+@every(settings([*DISTRIBUTIONS, *MAPPED], batches=((4,), (2, 3))))
 def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
     parameters, at = (
         cast(t, device, dtype) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -170,9 +169,7 @@ def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
             assert_close(together[name][index], value, rel=rel, abs=rel)
 
 
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings([*DISTRIBUTIONS, *MAPPED], batches=((0,),))
-)
+@every(settings([*DISTRIBUTIONS, *MAPPED], batches=((0,),)))
 def test_an_empty_batch_gives_empty_answers(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     for name, value in answers(case, d, cast(points(k_dim, batch), device, dtype)).items():
@@ -182,7 +179,7 @@ def test_an_empty_batch_gives_empty_answers(case, k_dim, batch, device, dtype):
 
 
 @pytest.mark.parametrize("more", [(), (2, 1)])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_expand_repeats_the_answers(case, k_dim, batch, more, device, dtype):
     target = (*more, *batch) or (4,)
     d = case.make(k_dim, batch, device, dtype)
@@ -200,7 +197,7 @@ def test_expand_repeats_the_answers(case, k_dim, batch, more, device, dtype):
         assert_close(value, narrow[name].expand((*target, *event(k_dim))), rel=rel, abs=rel)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@every(EVERY)
 def test_gradients_flow_through_expand(case, k_dim, batch, device):
     """The gradient of a sum over three copies is three times the gradient."""
     parameters, at = (
@@ -243,10 +240,7 @@ def test_numbers_stand_for_tensors(build, names, device, dtype):
         assert_close(value, case.queries[name][0](full, at), rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"),
-    settings([c for c in DISTRIBUTIONS if not c.lead], batches=((4,), (2, 3))),
-)
+@every(settings([c for c in DISTRIBUTIONS if not c.lead], batches=((4,), (2, 3))))
 def test_each_parameter_broadcasts_over_the_batch_of_the_others(case, k_dim, batch, device, dtype):
     parameters = cast(case.draw(k_dim, batch), device, dtype)
     at = cast(points(k_dim, batch), device, dtype)
@@ -333,7 +327,7 @@ def test_ensemble_estimates_and_fit_have_the_batch_shape(k_dim, batch, device, d
 
 
 @pytest.mark.parametrize("half", LIFTED, ids=str)
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
+@every(EVERY_K)
 def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device):
     parameters, at = (
         cast(t, device, half) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -345,7 +339,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
         assert_same(value, expected[name], name)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
+@every(EVERY_K)
 def test_autocast_rounds_nothing(case, k_dim, batch, device):
     parameters, at = (
         cast(t, device, torch.float32) for t in (case.draw(k_dim, batch), points(k_dim, batch))
@@ -368,7 +362,7 @@ def test_autocast_rounds_no_divergence(pair, k_dim, batch, device):
         assert_same(kl_divergence(p, q), expected)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_draws_are_the_same_under_autocast(case, k_dim, batch, device):
     d = case.make(k_dim, batch, device, torch.float32)
     draw = d.rsample if d.has_rsample else d.sample
@@ -382,7 +376,7 @@ def test_draws_are_the_same_under_autocast(case, k_dim, batch, device):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
+@every(EVERY_K)
 def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, dtype):
     at = cast(points(k_dim, batch), device, dtype)
     d = case.make(k_dim, batch, device, dtype)
@@ -394,7 +388,7 @@ def test_copies_and_pickles_answer_alike(case, k_dim, batch, duplicate, device, 
         assert_same(value, expected[name], name)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), ALL)
+@every(ALL)
 def test_repr_names_the_class(case, k_dim, batch, device, dtype):
     d = case.make(k_dim, batch, device, dtype)
     assert repr(d).startswith(type(d).__name__)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from _asserts import assert_close
-from _contract import LOSSES, cast, select, settings, spread
+from _contract import LOSSES, cast, every, select, settings, spread
 from _losses import EVERY, assert_same, draw, loss_and_gradients
 from priornet import losses
 
@@ -24,7 +24,7 @@ def test_every_public_loss_has_a_case():
     assert functions == {case.name.split("(")[0] for case in LOSSES}
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@every(EVERY)
 def test_one_loss_per_element_with_finite_gradients(case, k_dim, batch, device, dtype):
     parameters, target = draw(case, k_dim, batch, device, dtype)
     loss, gradients = loss_and_gradients(case, parameters, target)
@@ -36,7 +36,7 @@ def test_one_loss_per_element_with_finite_gradients(case, k_dim, batch, device, 
         assert (gradient != 0).any(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=((2, 3),)))
+@every(settings(LOSSES, batches=((2, 3),)))
 def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
     parameters, target = draw(case, k_dim, batch, device, dtype)
     together = case.call(parameters, target)
@@ -48,7 +48,7 @@ def test_a_batch_is_a_loop_over_its_elements(case, k_dim, batch, device, dtype):
         assert_close(together[index], one, rel=rel, abs=rel)
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 3, 5), ((0,),)))
+@every(settings(LOSSES, (1, 3, 5), ((0,),)))
 def test_an_empty_batch_gives_an_empty_loss(case, k_dim, batch, device, dtype):
     parameters, target = draw(case, k_dim, batch, device, dtype)
     loss, gradients = loss_and_gradients(case, parameters, target)
@@ -57,7 +57,7 @@ def test_an_empty_batch_gives_an_empty_loss(case, k_dim, batch, device, dtype):
 
 
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
+@every(EVERY_K)
 def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device):
     parameters, target = draw(case, k_dim, batch, device, half)
     loss = case.call(parameters, target)
@@ -65,7 +65,7 @@ def test_half_precision_is_computed_in_float32(case, k_dim, batch, half, device)
     assert_same(loss, case.call(cast(parameters, torch.float32), cast(target, torch.float32)))
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY_K)
+@every(EVERY_K)
 @pytest.mark.parametrize("backward", ["outside", "inside"])
 def test_autocast_rounds_nothing(case, k_dim, batch, backward, device):
     parameters, target = draw(case, k_dim, batch, device, torch.float32)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from _asserts import assert_close
-from _contract import LOSSES, settings
+from _contract import LOSSES, every, settings
 from _losses import EVERY, WITH_TARGETS, assert_same, draw, loss_and_gradients
 
 FROM_TEACHERS = [case for case in LOSSES if case.target_lead]
@@ -26,7 +26,7 @@ def masked_out(mask, value, lead=0):
     return value.movedim(0, -1)[~mask] if lead else value[~mask]
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), EVERY)
+@every(EVERY)
 def test_a_masked_element_is_exactly_zero_and_the_others_do_not_change(
     case, k_dim, batch, device, dtype
 ):
@@ -44,7 +44,7 @@ def test_a_masked_element_is_exactly_zero_and_the_others_do_not_change(
 
 
 @pytest.mark.parametrize("missing", [math.nan, math.inf])
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(WITH_TARGETS))
+@every(settings(WITH_TARGETS))
 def test_a_masked_missing_target_gives_zero_loss_and_zero_gradient(
     case, k_dim, batch, missing, device, dtype
 ):
@@ -60,7 +60,7 @@ def test_a_masked_missing_target_gives_zero_loss_and_zero_gradient(
             assert (gradient[mask] != 0).any() or not mask.any(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(FROM_TEACHERS))
+@every(settings(FROM_TEACHERS))
 def test_a_masked_missing_teacher_gives_zero_loss_and_zero_gradient(
     case, k_dim, batch, device, dtype
 ):
@@ -77,7 +77,7 @@ def test_a_masked_missing_teacher_gives_zero_loss_and_zero_gradient(
             assert (masked_out(mask, gradient, case.lead) == 0).all(), name
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, (1, 2), ((4,),)))
+@every(settings(LOSSES, (1, 2), ((4,),)))
 @pytest.mark.parametrize(
     ("mask", "kind", "message"),
     [

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from _contract import settings
+from _contract import every, settings
 from _losses import WITH_TARGETS, assert_same, draw, ensemble, nw, product
 from priornet import losses
 from priornet.distributions import GaussianMixture
@@ -15,7 +15,7 @@ from priornet.distributions import GaussianMixture
 # -- targets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(WITH_TARGETS, (1, 2), ((4,),)))
+@every(settings(WITH_TARGETS, (1, 2), ((4,),)))
 def test_a_target_of_another_shape_is_refused(case, k_dim, batch):
     parameters, target = draw(case, k_dim, batch)
     y = target["y"]

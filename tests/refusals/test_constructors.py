@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.distributions import Distribution
 
-from _contract import BATCHES, DISTRIBUTIONS, settings, spread
+from _contract import BATCHES, DISTRIBUTIONS, every, settings, spread
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -23,10 +23,8 @@ from priornet.distributions import (
 )
 
 # A check looks at values, dtypes and axes: every K, with one batch shape each.
-EVERY = pytest.mark.parametrize(("case", "k_dim", "batch"), spread(DISTRIBUTIONS))
-BATCHED = pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=BATCHES[1:])
-)
+EVERY = every(spread(DISTRIBUTIONS))
+BATCHED = every(settings(DISTRIBUTIONS, batches=BATCHES[1:]))
 NUMBERS = {"belief", "df", "excess", "scale"}  # one number per batch element, K = 1 included
 
 
@@ -54,7 +52,7 @@ def test_a_parameter_of_another_batch_is_refused_by_its_own_name(case, k_dim, ba
         assert not re.search(r"`_\w+`", text), text
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, batches=((4,),)))
+@every(settings(DISTRIBUTIONS, batches=((4,),)))
 def test_a_column_does_not_become_a_square(case, k_dim, batch):
     """One argument (B, 1), the others (B,): never a silent (B, B)."""
     if k_dim == 1 and "Ensemble" in case.name:
@@ -196,7 +194,7 @@ def test_a_student_t_needs_positive_degrees_of_freedom(df):
             build()
 
 
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS, (2, 3, 5)))
+@every(settings(DISTRIBUTIONS, (2, 3, 5)))
 def test_a_factor_that_is_not_lower_triangular_is_refused(case, k_dim, batch):
     parameters = case.draw(k_dim, batch)
     for name in parameters:

@@ -10,7 +10,7 @@ from torch.func import grad, jacrev, jvp, vmap
 
 from _asserts import assert_close
 from _beliefs import random_normal, random_uniform
-from _contract import DISTRIBUTIONS, LOSSES, answers, cast, points, settings, spread
+from _contract import DISTRIBUTIONS, LOSSES, answers, cast, every, points, settings, spread
 from _transforms import EVERY_LOSS, EVERY_LOSS_AND_K, MAPPED, tolerance
 from priornet.distributions import NormalWishart
 
@@ -122,7 +122,7 @@ def test_forward_mode_equals_reverse_mode(case, k_dim, batch, device):
 
 
 @FORWARD_MODE
-@pytest.mark.parametrize(("case", "k_dim", "batch"), settings(LOSSES, batches=((4,),)))
+@every(settings(LOSSES, batches=((4,),)))
 def test_forward_mode_over_reverse_mode_equals_reverse_mode_twice(case, k_dim, batch, device):
     parameters, target = (
         cast(t, device, torch.float64)
@@ -136,9 +136,7 @@ def test_forward_mode_over_reverse_mode_equals_reverse_mode_twice(case, k_dim, b
 
 
 @FORWARD_MODE
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), spread([c for c in DISTRIBUTIONS if c.name not in SAME])
-)
+@every(spread([c for c in DISTRIBUTIONS if c.name not in SAME]))
 def test_forward_mode_of_every_answer_equals_a_difference(case, k_dim, batch, device):
     parameters, at = (
         cast(t, device, torch.float64) for t in (case.draw(k_dim, batch), points(k_dim, batch))

@@ -9,12 +9,12 @@ from torch.func import vmap
 
 from _asserts import assert_close
 from _beliefs import random_uniform
-from _contract import DISTRIBUTIONS, answers, cast, points, select, settings, spread
+from _contract import DISTRIBUTIONS, answers, cast, every, points, select, settings, spread
 from _transforms import EVERY_BATCH, EVERY_K, EVERY_LOSS, EVERY_LOSS_AND_K, MAPPED, tolerance
 from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.priors import semi_informative_prior
 
-EVERY_DISTRIBUTION = pytest.mark.parametrize(("case", "k_dim", "batch"), settings(DISTRIBUTIONS))
+EVERY_DISTRIBUTION = every(settings(DISTRIBUTIONS))
 
 
 @EVERY_DISTRIBUTION
@@ -33,9 +33,7 @@ def test_vmap_over_the_parameters_equals_a_batch(case, k_dim, batch, device, dty
         assert_close(found[name], value, **tolerance(dtype))
 
 
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), spread([c for c in DISTRIBUTIONS if not c.lead])
-)
+@every(spread([c for c in DISTRIBUTIONS if not c.lead]))
 def test_vmap_over_one_parameter_equals_a_batch(case, k_dim, batch, device, dtype):
     parameters = cast(case.draw(k_dim, (MAPPED, *batch)), device, dtype)
     at = cast(points(k_dim, batch), device, dtype)
@@ -111,9 +109,7 @@ def test_vmap_of_the_fit_and_the_prior_equals_a_loop(k_dim, batch, device, dtype
             assert_close(value[row], expected, **tolerance(dtype))
 
 
-@pytest.mark.parametrize(
-    ("case", "k_dim", "batch"), settings([c for c in DISTRIBUTIONS if "Ensemble" not in c.name])
-)
+@every(settings([c for c in DISTRIBUTIONS if "Ensemble" not in c.name]))
 @pytest.mark.filterwarnings(
     "ignore:There is a performance drop because we have not yet implemented"
 )
