@@ -184,7 +184,8 @@ def _standardised(
         )
     tensor = partial(torch.as_tensor, dtype=dtype, device=chosen_device(model.device))
     train, held = split
-    inputs = preprocessor.transform(table)
+    kind = np.float64 if dtype == torch.float64 else np.float32
+    inputs = preprocessor.transform(table, dtype=kind)
     inputs[train] = preprocessor.within(inputs[train])
     shift, scale = columns.scaling
     return Prepared(

@@ -172,7 +172,7 @@ class TablePreprocessor:
         """Describe each raw column as training read it; a loaded preprocessor has no counts."""
         return tuple(map(summarise, self._names, self.columns_))
 
-    def within(self, matrix: FloatArray) -> FloatArray:
+    def within(self, matrix: NDArray[Any]) -> NDArray[Any]:
         """Clip outliers as training does: to the range of the other training values.
 
         Only rows to learn from need it; a row to predict stays as far as it is.
@@ -180,17 +180,18 @@ class TablePreprocessor:
         Args:
             matrix: From :meth:`transform`; returned as it is where nothing is that far.
         """
-        out = [i for i, source in enumerate(self.source_) if source.is_continuous]
-        raw = [self.source_[i].column for i in out]
-        ends = ((end[raw] - self._mean[raw]) * self._inverse[raw] for end in self._range)
-        low, middle, high = ends
-        reach = np.maximum(high - middle, middle - low)
-        # Half as far: rounding may move a clipped value nearer than CLIPPED.
-        far = np.abs(matrix[:, out] - middle) > np.where(reach > 0, CLIPPED / 2 * reach, np.inf)
-        if not far.any():
-            return matrix
-        taken = matrix.copy()
-        taken[:, out] = np.where(far, np.clip(matrix[:, out], low, high), matrix[:, out])
+        taken = matrix
+        for i, source in enumerate(self.source_):
+            if not source.is_continuous:
+                continue
+            j, values = source.column, matrix[:, i]
+            low, middle, high = ((end[j] - self._mean[j]) * self._inverse[j] for end in self._range)
+            reach = max(high - middle, middle - low)
+            # Half as far: rounding may move a clipped value nearer than CLIPPED.
+            far = np.abs(values - middle) > CLIPPED / 2 * reach if reach > 0 else np.zeros(1, bool)
+            if far.any():
+                taken = matrix.copy() if taken is matrix else taken
+                taken[:, i] = np.where(far, np.clip(values, low, high), values)
         return taken
 
     def to_json(self) -> dict[str, Any]:
