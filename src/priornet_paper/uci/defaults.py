@@ -70,12 +70,13 @@ def _make(method: str, config: Defaults, found: dict[str, Fit]) -> Any:
 
 
 def parameters(config: Defaults) -> dict[str, dict[str, Any]]:
-    """Return every parameter of every estimator, ready for JSON."""
+    """Return every parameter of every estimator that matters here, ready for JSON."""
     found: dict[str, dict[str, Any]] = {}
     for method in ("Single", "ENSM", "NWPN", "DER", "EnD2"):
         model = _make(method, config, {})
         values = model.get_params(deep=False)
         values["class"] = type(model).__name__
+        del values["max_labels"]  # changes nothing: the tables hold numbers alone
         found[method] = {name: _plain(value) for name, value in sorted(values.items())}
     return found
 
