@@ -103,10 +103,10 @@ def test_typed_dates_without_an_end_are_the_same_days_to_fit_and_predict(dated, 
 
 
 def test_a_named_index_is_a_column_and_an_unnamed_one_is_not(call, table, tmp_path):
-    named = table[["x", "strength"]].set_index(pd.Index(np.arange(120) ** 2, name="id"))
+    named = table[["x", "strength"]].set_index(pd.Index(np.arange(120) ** 2, name="area"))
     options = ("--target", "strength", "--method", "der", "--epochs", "1", "--json")
     found = {}
-    for name in ("id", None):
+    for name in ("area", None):
         named.index.name = name
         named.to_parquet(tmp_path / "x.parquet")
         done = call("fit", tmp_path / "x.parquet", "--out", tmp_path / f"{name}", *options)
@@ -116,7 +116,7 @@ def test_a_named_index_is_a_column_and_an_unnamed_one_is_not(call, table, tmp_pa
         out = tmp_path / "out.csv"
         scored = call("predict", tmp_path / f"{name}", tmp_path / "x.parquet", "--out", out)
         assert scored.exit_code == 0, scored.output
-    assert found["id"]["features"] == ["x", "id"]
+    assert found["area"]["features"] == ["x", "area"]
     assert found[None]["features"] == ["x"]
     assert found[None]["n_rows_read"] == 120
     assert '"__index_level_0__" is an index without a name' in found[None]["notes"][0]

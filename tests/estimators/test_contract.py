@@ -332,8 +332,17 @@ def test_heavy_rows_count_more():
 BAD = {
     "constant": (lambda X, y: (X, np.ones(len(y))), "the target 'y' is constant"),
     "one row": (lambda X, y: (X[:1], y[:1]), "minimum of 2 is required"),
-    "infinite": (lambda X, y: (np.where(X == 9, np.inf, X), y), "infinity"),
-    "nan target": (lambda X, y: (X, y * np.nan), "y contains NaN"),
+    "infinite": (lambda X, y: (np.where(X == 9, np.inf, X), y), "column 1, row 4: .* .infinity."),
+    "infinite target": (
+        lambda X, y: (X, np.column_stack([y, np.where(y == 7, -np.inf, y)])),
+        r"the target 'y1' is -inf \(infinity\) in row 7: give a number, or leave the row out",
+    ),
+    "too many rows": (
+        lambda X, y: (np.broadcast_to(1.0, (10**12, 7)), y),
+        r"1000000000000 rows with 7 inputs takes about 556000.0 GB, and \d+\.\d GB of memory are "
+        r"free: at most \d+ such rows fit",
+    ),
+    "nan target": (lambda X, y: (X, y * np.nan), "missing .NaN. in row 0: give a number"),
     "text target": (lambda X, y: (X, np.full(len(y), "a")), "not numeric"),
     "lengths": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
 }

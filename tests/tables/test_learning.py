@@ -12,7 +12,13 @@ from torch.distributions import MultivariateNormal
 
 from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
 from priornet.estimators import ColumnWarning
-from priornet.tables.learning import clip_targets, find_dominant, learn_column, target_scaling
+from priornet.tables.learning import (
+    clip_targets,
+    find_dominant,
+    learn_column,
+    target_notes,
+    target_scaling,
+)
 from priornet.tables.values import Numbers, Texts
 
 
@@ -231,6 +237,7 @@ def test_values_that_differ_by_rounding_are_constant():
         GaussianRegressor(**QUICK).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:the target 'y' is .* of the rows")
 @pytest.mark.parametrize("offset", [1e13, 1e15, -1e15])
 def test_a_large_offset_is_not_a_constant_target(offset):
     """Use whole numbers up to 9e15, which are exact."""
@@ -329,3 +336,22 @@ def test_dates_and_durations_are_no_targets(kind):
     }[kind]
     with pytest.raises(ValueError, match="holds dates or durations; it must be numeric"):
         GaussianRegressor(**QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("share", "is_named"), [(0.0, False), (0.2, False), (0.25, True), (0.95, True)]
+)
+def test_a_target_that_often_has_one_value_is_named(share, is_named):
+    y = np.arange(1.0, 101.0)
+    y[: round(100 * share)] = 0.0
+    notes = target_notes(y[:, None], ("cost",), str)
+    assert len(notes) == is_named
+    if is_named:
+        assert notes[0].startswith(f"the target 'cost' is 0 in {share:.0%} of the rows: a density")
+    assert target_notes(y[:19, None] // 2, ("cost",), str) == []
+
+
+def test_a_model_of_a_target_with_a_mass_is_fitted_all_the_same():
+    with pytest.warns(ColumnWarning, match="the target 'y' is 0 in 50% of the rows"):
+        model = GaussianRegressor(**QUICK).fit(X, np.where(np.arange(len(X)) % 2, Y, 0.0))
+    assert np.isfinite(model.predict(X)).all()

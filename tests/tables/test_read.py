@@ -257,7 +257,7 @@ def test_errors_of_a_fit_are_cell_errors_before_they_are_placed(csv):
 
 def test_long_text_is_refused_by_the_copies_that_learning_takes(tmp_path, monkeypatch):
     """Use half of 4 MB: 0.6 MB of numbers fit, and the same bytes of text do not."""
-    monkeypatch.setattr("priornet.tables.read._memory", lambda: 4_000_000)
+    monkeypatch.setattr("priornet.tables.read.free_memory", lambda: 4_000_000)
     pq.write_table(pa.table({"x": np.arange(75_000.0)}), tmp_path / "numbers.parquet")
     assert len(read_frame(tmp_path / "numbers.parquet")) == 75_000
     pq.write_table(pa.table({"t": ["a" * 1000] * 600}), tmp_path / "text.parquet")
@@ -331,7 +331,7 @@ def test_ordinary_tables_come_in_batches_of_many_rows(tmp_path):
 def test_tables_larger_than_half_the_memory_are_refused_whole(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"t": repeated(1000)}), path, store_schema=False)
-    monkeypatch.setattr(read, "_memory", lambda: 20_000_000)
+    monkeypatch.setattr(read, "free_memory", lambda: 20_000_000)
     with pytest.raises(TableError, match=r"first \d+ rows takes 0\.\d GB, half of the memory"):
         read_frame(path)
 

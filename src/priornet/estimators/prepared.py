@@ -32,8 +32,10 @@ from priornet.tables.learning import (
     target_notes,
     target_scaling,
 )
+from priornet.tables.memory import check_fits
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked
+from priornet.tables.values import check_not_infinite
 from priornet.training.stack_training import SMALL, Auto
 
 Rows = NDArray[np.int64]
@@ -63,6 +65,9 @@ class Prepared:
 
 def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
     """Check the table that an estimator learns from, split it, and standardise it."""
+    shape = getattr(X, "shape", ())
+    if len(shape) == 2:  # before any copy
+        check_fits(*shape)
     table = check_inputs(model, X)
     values, names, is_vector = check_targets(y, table)
     weight = _check_weight(sample_weight, values)
@@ -182,6 +187,7 @@ def _standardised(
             "can be trusted, and it calls every row unfamiliar.",
             TableWarning,
         )
+    check_fits(len(values), len(preprocessor.source_))
     tensor = partial(torch.as_tensor, dtype=dtype, device=chosen_device(model.device))
     train, held = split
     kind = np.float64 if dtype == torch.float64 else np.float32
@@ -235,14 +241,18 @@ def check_inputs(
     """
     table = unmasked(X)
     if not is_table(table):
-        return validate_data(
+        array: Any = validate_data(
             estimator,
             table,
             reset=known is None,
             dtype=np.float64,
-            ensure_all_finite="allow-nan",
+            ensure_all_finite=False,
             ensure_min_samples=1,
         )
+        if not np.isfinite(array).all():
+            for j in range(array.shape[1]):
+                check_not_infinite(j, array[:, j])
+        return array
     if known is None:
         _check_feature_names(estimator, table, reset=True)
         return table
@@ -269,7 +279,9 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
     try:
         # scikit-learn infers that `dtype` is text from its default.
         kind: Any = np.float64
-        values = check_array(y, ensure_2d=False, dtype=kind, input_name="y", allow_nd=True)
+        values = check_array(
+            y, ensure_2d=False, dtype=kind, input_name="y", allow_nd=True, ensure_all_finite=False
+        )
     except ValueError as error:
         if "could not convert" in str(error):
             raise ValueError(f"the target {names[0]!r} is not numeric: {error}.") from error
@@ -281,8 +293,23 @@ def check_targets(y: Any, X: Any) -> tuple[FloatArray, tuple[str, ...], bool]:
     values = values.reshape(len(values), -1)
     if len(names) != values.shape[1]:
         names = tuple(f"y{k}" for k in range(values.shape[1]))
+    _check_finite(values, names, row_index(y))
     check_magnitude(values, names)
     return values, names, is_vector
+
+
+def _check_finite(values: FloatArray, names: tuple[str, ...], index: Any) -> None:
+    """Refuse missing and infinite targets ``(N, K)``, and name the first."""
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        row, k = wrong[0]
+        is_missing = bool(np.isnan(values[row, k]))
+        problem = "missing (NaN)" if is_missing else f"{values[row, k]:g} (infinity)"
+        place = row if index is None else index[row]
+        raise ValueError(
+            f"the target {names[k]!r} is {problem} in row {place}: give a number, or leave the row "
+            "out."
+        )
 
 
 def _check_cells(y: Any, names: tuple[str, ...]) -> None:

@@ -45,6 +45,7 @@ _LEAST_ROWS, _LEAST_DISTINCT = 10, 3  # rows, and distinct other values, to comp
 LARGEST, SMALLEST = 1e140, 1e-140
 _ROUNDING = 4 * np.finfo(float).eps  # values closer than this, relative to their size, are equal
 
+_MASS, _LEAST_MASS_ROWS = 0.2, 20  # share of the rows with one value of the target; rows
 ALL_KEPT = 50
 """Labels of a column that all have an input of their own, however rare they are."""
 _LEARNT_FROM = 3  # rows from which an effect of a label is learnt
@@ -366,13 +367,39 @@ def clip_targets(y: FloatArray, train: NDArray[np.int64]) -> FloatArray:
 
 
 def target_notes(y: FloatArray, names: Sequence[str], row: Callable[[int], object]) -> list[str]:
-    """List the targets ``(N, K)`` with outliers; ``row`` gives the user's name for a row."""
-    found = [find_dominant(y[:, k]) for k in range(y.shape[1])]
-    return [
-        one.notice(f"the target {name!r}", row)
-        for name, one in zip(names, found, strict=True)
-        if one is not None
-    ]
+    """List the targets ``(N, K)`` with outliers, and those that often have one and the same value.
+
+    Args:
+        y: The targets.
+        names: Their names.
+        row: Gives the user's name for a row.
+    """
+    notes: list[str] = []
+    for name, values in zip(names, y.T, strict=True):
+        found = find_dominant(values)
+        if found is not None:
+            notes.append(found.notice(f"the target {name!r}", row))
+        mass = _mass_note(name, values)
+        notes += [] if mass is None else [mass]
+    return notes
+
+
+def _mass_note(name: str, values: FloatArray) -> str | None:
+    """Say that a density is the wrong question for a target that often has one value."""
+    is_constant = np.ptp(values) <= _ROUNDING * np.abs(values).max()
+    if len(values) < _LEAST_MASS_ROWS or is_constant:
+        return None
+    distinct, counts = np.unique(values, return_counts=True)
+    share = counts.max() / len(values)
+    if share <= _MASS:
+        return None
+    value = f"{distinct[counts.argmax()]:g}"
+    return (
+        f"the target {name!r} is {value} in {share:.0%} of the rows: a density, which this model "
+        "learns, has no room for a value of such probability. The model is fitted all the same; "
+        f"its intervals and likelihood hold only roughly. Predict with a classifier if {name!r} is "
+        f"{value}, and fit this model to the other rows."
+    )
 
 
 def target_scaling(y: FloatArray, weight: FloatArray | None, names: tuple[str, ...]) -> Scaling:

@@ -10,12 +10,11 @@ counted from 1, without the header.
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
@@ -26,6 +25,7 @@ import numpy as np
 
 from priornet.messages import InputError, blamed_on, called, counted, first_line
 from priornet.tables.formats import CsvBlocks, CsvError, open_parquet, parquet_batches
+from priornet.tables.memory import free_memory
 from priornet.tables.raw import as_frame, read_table, unnamed_indices
 from priornet.tables.values import (
     MISSING_WORDS,
@@ -280,7 +280,7 @@ def read_frame(path: str | Path, known: Sequence[RawColumn] | None = None) -> pd
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []
-    n_bytes, most = 0, _memory() // 2
+    n_bytes, most = 0, free_memory() // 2
     with TableReader(path) as reader:
         for batch in reader:
             batches.append(batch)
@@ -306,18 +306,6 @@ def _bytes_to_learn_from(column: Any) -> int:
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     is_long = is_text and column.nbytes > _LONG_TEXT * len(column)
     return (_COPIES if is_long else 1) * column.nbytes
-
-
-def _memory() -> int:
-    """Return the bytes of free memory, of the machine or of its container."""
-    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with suppress(OSError, ValueError):  # there may be no limit
-        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    with suppress(OSError):  # only Linux has this file
-        words = Path("/proc/meminfo").read_text().split()
-        if "MemAvailable:" in words:
-            sizes.append(1024 * int(words[words.index("MemAvailable:") + 1]))
-    return min(sizes)
 
 
 @dataclass(frozen=True)
@@ -431,7 +419,10 @@ def _numeric_target(path: str, frame: pd.DataFrame, name: str) -> FloatArray:
         values = column.values
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values))) + 1
-        raise InputError(f'{path}: the target "{name}" is infinite in row {row}.')
+        raise InputError(
+            f'{path}: the target "{name}" is infinite in row {row}; give a number, or leave it '
+            "empty: rows without a target are left out."
+        )
     return values
 
 

@@ -217,7 +217,7 @@ def test_columns_may_have_the_names_of_outputs_and_of_nodes(kind, output, tmp_pa
 
 
 def test_column_without_a_name_is_refused():
-    X = pd.DataFrame({"": np.arange(20.0), "b": np.arange(20.0) % 3})
+    X = pd.DataFrame({"": np.arange(20.0), "b": np.arange(20.0) % 7})
     model = GaussianRegressor(hidden=(4,), epochs=1).fit(X, X["b"])
     with pytest.raises(ExportError, match="empty name"):
         to_onnx(model)
