@@ -56,6 +56,7 @@ HOMES = {
     "matplotlib": ("priornet.report", "priornet.depth.depth_maps", "priornet_paper"),
     "plotly": ("priornet.report",),
     "sklearn": ("priornet.estimators", "priornet.tables", "priornet.distill", "priornet_paper"),
+    "threadpoolctl": ("priornet.tables.boosting",),
     "typer": ("priornet.cli", "priornet_paper"),
     "rich": ("priornet.cli", "priornet.training.stack_training", "priornet_paper"),
     "pandas": (

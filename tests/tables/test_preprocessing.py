@@ -535,3 +535,16 @@ def test_columns_taken_by_place_are_warned_about():
         warnings.simplefilter("error")
         expected = prep.transform(values)
         assert (TablePreprocessor().fit(values).transform(pd.DataFrame(values)) == expected).all()
+
+
+def test_columns_matrix_holds_raw_numbers_and_places_of_labels():
+    table = {
+        "day": ["2020-01-01", ""] * 3,
+        "colour": ["b", "a", "b", "a", "b", None],
+        "x": [5e9] * 6,
+    }
+    prep = TablePreprocessor().fit(table)
+    rows = {"x": [1.0, 2.0, 3.0], "colour": ["c", "b", None], "day": ["1970-01-03", "", ""]}
+    found = prep.columns_matrix(rows | {"more": [1, 2, 3]})
+    expected = [[2.0, -1.0, 1.0], [np.nan, 1.0, 2.0], [np.nan, np.nan, 3.0]]
+    np.testing.assert_array_equal(found, expected)

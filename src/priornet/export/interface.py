@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,9 +26,7 @@ from priornet._version import __version__
 from priornet.estimators.held_out import conformal_quantile
 from priornet.estimators.prediction import Fitted
 from priornet.messages import InputError
-from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import TablePreprocessor
-from priornet.tables.raw import read_table
 from priornet.tables.values import Texts
 
 INPUT = "X"
@@ -144,7 +142,7 @@ def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
     """
     columns = [
         values.lookup(np.array(values.labels, object), "") if isinstance(values, Texts) else values
-        for _, values in _columns(preprocessor, X)
+        for _, values in preprocessor.read_columns(X)
     ]
     names = input_names(preprocessor)
     if names is None:
@@ -154,25 +152,7 @@ def feeds(preprocessor: TablePreprocessor, X: Any) -> dict[str, NDArray[Any]]:
 
 def numbers(preprocessor: TablePreprocessor, X: Any) -> NDArray[np.float64]:
     """Convert the rows of a table to the one matrix of a program; arguments as for ``feeds``."""
-    columns: list[NDArray[np.float64]] = []
-    for column, values in _columns(preprocessor, X):
-        if isinstance(values, Texts):
-            place = {label: float(i) for i, label in enumerate(column.known_labels)}
-            values = values.lookup([place.get(text, -1.0) for text in values.labels], np.nan)
-        columns.append(values)
-    return np.column_stack(columns)
-
-
-def _columns(
-    preprocessor: TablePreprocessor, X: Any
-) -> Iterator[tuple[RawColumn, NDArray[np.float64] | Texts]]:
-    """Yield each column of training with its present numbers or labels."""
-    table = read_table(X)
-    places = preprocessor.places(table, extra="ignore")
-    for column, place in zip(preprocessor.columns_, places, strict=True):
-        raw, name = table.column(place), table.label(place)
-        is_number = column.kind == "numeric"
-        yield column, column.read_numbers(raw, name) if is_number else column.read_labels(raw)
+    return preprocessor.columns_matrix(X)
 
 
 def describe_columns(preprocessor: TablePreprocessor) -> list[dict[str, Any]]:

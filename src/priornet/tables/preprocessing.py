@@ -9,7 +9,7 @@ far.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -22,7 +22,7 @@ from priornet.tables.column_summaries import CLIPPED, ColumnSummary, summarise
 from priornet.tables.encoding import RawColumn, Role, Unseen, are_texts, expect, most_missing
 from priornet.tables.learning import MaxLabels, fair_limit, learn_column
 from priornet.tables.raw import read_table
-from priornet.tables.values import FloatArray, Table, check_not_infinite
+from priornet.tables.values import FloatArray, Table, Texts, check_not_infinite
 
 _FORMAT = 2  # the first had "max_categories", always a number, and left no column out
 # If the limit of labels is "auto": numbers in all their columns together, over the rows, or the
@@ -166,6 +166,36 @@ class TablePreprocessor:
             in_order = places == tuple(range(table.n_columns))
             matrix = table.matrix if in_order else table.matrix[:, list(places)]
             return self._standardised(matrix, dtype, unseen)
+
+    def read_columns(self, X: Any) -> Iterator[tuple[RawColumn, FloatArray | Texts]]:
+        """Yield each column of training with the numbers or labels that a table has there.
+
+        Args:
+            X: A table with the columns of training, in any order where they have names, and others.
+        """
+        table = read_table(X)
+        places = self.places(table, extra="ignore")
+        for column, place in zip(self.columns_, places, strict=True):
+            raw, name = table.column(place), table.label(place)
+            is_number = column.kind == "numeric"
+            yield column, column.read_numbers(raw, name) if is_number else column.read_labels(raw)
+
+    def columns_matrix(self, X: Any) -> FloatArray:
+        """Return the raw columns of a table as numbers, ``(rows, n_features_in_)``.
+
+        A label is its place in :attr:`RawColumn.categories`, -1 if it is not there. A missing value
+        is nan. Nothing is standardised: programs and trees read these columns.
+
+        Args:
+            X: As for :meth:`read_columns`.
+        """
+        found: list[FloatArray] = []
+        for column, values in self.read_columns(X):
+            if isinstance(values, Texts):
+                place = {label: float(i) for i, label in enumerate(column.categories)}
+                values = values.lookup([place.get(text, -1.0) for text in values.labels], np.nan)
+            found.append(values)
+        return np.column_stack(found)
 
     @cached_property
     def summaries_(self) -> tuple[ColumnSummary, ...]:
