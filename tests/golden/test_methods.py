@@ -58,6 +58,10 @@ def test_estimators_answer_as_before(method, tmp_path):
         found["two"] = answers(model)
         model.save(tmp_path / "two")
         found["two, predict"] = added_columns(tmp_path / "two", tmp_path)
+        found["two, conformal"] = added_columns(tmp_path / "two", tmp_path, *conformal)
+        table.to_csv(tmp_path / "data.csv", index=False)
+        scored = json.loads(call("evaluate", tmp_path / "two", tmp_path / "data.csv", "--json"))
+        found["two, evaluate"] = measured(scored)
     assert_golden(f"estimators/{method}", {method: found})
 
 

@@ -1,6 +1,7 @@
 """Model folders of format 2, saved before the first release, which must load for ever.
 
-Both were fitted as in ``test_methods.py``. Neither they nor their values are ever written anew.
+They were fitted as in ``test_methods.py``, ``pair`` by EnD2 to two targets. Neither they nor their
+values are ever written anew.
 """
 
 from pathlib import Path
@@ -14,7 +15,7 @@ from _golden_table import added_columns, answers
 MODELS = Path(__file__).parent / "models"
 
 
-@pytest.mark.parametrize("name", ["ensemble", "endd"])
+@pytest.mark.parametrize("name", ["ensemble", "endd", "pair"])
 def test_a_saved_model_answers_as_before(name, tmp_path):
     model = priornet.load(MODELS / name)
     found = {"python": answers(model), "predict": added_columns(MODELS / name, tmp_path)}
