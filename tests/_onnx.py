@@ -25,7 +25,7 @@ def run_onnx(proto: Any, fed: dict[str, Any]) -> dict[str, Any]:
 def short_encoder() -> Iterator[None]:
     """EfficientNet-Lite0 with one block of each kind: a third less to trace, and nothing new in it.
 
-    The whole of it is traced in tests/depth/test_onnx_file.py and by the page about export.
+    The whole of it is traced in tests/depth/test_onnx_file.py.
     """
     with pytest.MonkeyPatch.context() as patch:
         groups = tuple((1, *group[1:]) for group in efficientnet._GROUPS)

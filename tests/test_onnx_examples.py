@@ -16,6 +16,7 @@ import torch
 from typer.testing import CliRunner
 
 import priornet
+from _onnx import short_encoder
 from priornet.cli import app
 from priornet.export import Comparison, outputs_of, to_onnx
 
@@ -100,7 +101,7 @@ def blocks(language):
 def test_python_blocks_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__page__"}
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), short_encoder():
         for number, block in enumerate(blocks("python"), start=1):
             exec(compile(block, f"docs/export.md block {number}", "exec"), namespace)
     written = {"model.onnx", "model.pt2", "depth.onnx", "net.safetensors"}
