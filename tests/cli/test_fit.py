@@ -350,6 +350,10 @@ def test_ids_are_left_out_of_the_model_and_accepted_by_predict(call, table, tmp_
     (note,) = found["warnings"]
     assert note.startswith('column "name" is left out: it has 120 labels in 120 rows')
     assert done.stderr.count(note) == 1
+    assert load(tmp_path / "m").fitted_.preprocessor.left_out_ == ("name",)
+    page = (tmp_path / "m-report.html").read_text()
+    assert "<dt>Left out as ids</dt><dd>1: name</dd>" in page
+    assert "Rare labels pooled" not in page
     without = tmp_path / "without.csv"
     table.to_csv(without, index=False)
     written = [tmp_path / "with-scores.csv", tmp_path / "scores.csv"]
@@ -364,6 +368,8 @@ def test_labels_are_pooled_as_asked(fit, tmp_path):
     assert 'rare labels share one column in "colour" (2 of 3).' in done.stderr
     column = load(tmp_path / "model").fitted_.preprocessor.columns_[1]
     assert (len(column.categories), column.has_other) == (1, True)
+    page = (tmp_path / "model-report.html").read_text()
+    assert "<dt>Rare labels pooled</dt><dd>1: colour</dd>" in page
 
 
 def test_column_names_cannot_command_the_terminal(call, table, tmp_path):

@@ -68,6 +68,10 @@ class Description:
     versions: dict[str, str]
     """Versions of the packages that evaluate it."""
     seed: int | None
+    left_out: tuple[str, ...] = ()
+    """Columns that were ids."""
+    pooled: tuple[str, ...] = ()
+    """Columns whose rare labels share one input."""
 
     @property
     def colour(self) -> str:
@@ -84,15 +88,16 @@ def describe(model: Any) -> Description:
     for one in TABULAR:
         if objective == one.objective if one.needs_teacher else class_name == one.estimator:
             method = one.key
+    known = model.fitted_.preprocessor
+    names = tuple(
+        f"x{j}" if column.name is None else column.name for j, column in enumerate(known.columns_)
+    )
     return Description(
         method=method,
         label=LABELS.get(method, method),
         class_name=class_name,
         parameters={name: _short(value) for name, value in parameters.items()},
-        feature_names=tuple(
-            f"x{j}" if column.name is None else column.name
-            for j, column in enumerate(model.fitted_.preprocessor.columns_)
-        ),
+        feature_names=names,
         training=dict(model.fitted_.training),
         versions={
             "priornet": __version__,
@@ -100,6 +105,10 @@ def describe(model: Any) -> Description:
             **{package: metadata.version(package) for package in _PACKAGES},
         },
         seed=int(seed) if isinstance(seed, int) else None,
+        left_out=known.left_out_,
+        pooled=tuple(
+            name for name, column in zip(names, known.columns_, strict=True) if column.has_other
+        ),
     )
 
 

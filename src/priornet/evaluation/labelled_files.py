@@ -121,6 +121,9 @@ def fit_file(
     training, held = _split(rows, holdout, seed)
     with blamed_on(source):
         more = _fit(model, training)
+    known = model.fitted_.preprocessor  # more columns may be ids among fewer rows
+    more += [note for one in known.summaries_ if one.kind == "id" for note in one.notes()]
+    known.left_out_ = (*ids, *known.left_out_)
     tell((), more)
     evaluation = None
     notes = rows.notes

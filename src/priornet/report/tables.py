@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any
 
@@ -145,14 +145,15 @@ def _target_table(evaluation: Evaluation) -> str:
 def about(evaluation: Evaluation) -> str:
     """Describe the model: class, features, training, parameters, versions."""
     model = evaluation.model
-    features = model.feature_names
-    named = ", ".join(features[:_MOST_NAMES])
-    if len(features) > _MOST_NAMES:
-        named += f" and {len(features) - _MOST_NAMES} more"
+    columns = {
+        "Features": model.feature_names,
+        "Left out as ids": model.left_out,
+        "Rare labels pooled": model.pooled,
+    }
     shown = {
         "Method": f"{model.label} ({model.class_name})",
         "Target": ", ".join(evaluation.target_names),
-        "Features": f"{len(features)}: {named}",
+        **{title: _named(names) for title, names in columns.items() if names},
         **({} if model.seed is None else {"Seed": model.seed}),
         **_trained(model.training),
     }
@@ -163,6 +164,12 @@ def about(evaluation: Evaluation) -> str:
         f"<details><summary>Parameters and versions</summary>"
         f"{facts({**settings, 'versions': versions})}</details></section>"
     )
+
+
+def _named(names: Sequence[str]) -> str:
+    """Count columns, and name the first."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{len(names)}: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def _trained(training: Mapping[str, Any]) -> dict[str, str]:
