@@ -15,6 +15,7 @@ Difference = Callable[[Methods, str], float | None]
 FACTORS = (1.0, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)
 CLASSES = {"above 1500 rows": ("middle", "large"), "below 1500 rows": ("small",)}
 MEMBERS = "ENSM"
+COVERED = 0.87, 0.95
 
 
 def value(found: Mapping[str, Any], path: str) -> float | None:
@@ -68,7 +69,7 @@ ROWS: Mapping[str, tuple[Difference, float | None]] = {
     "fit seconds": (alone("fit_seconds"), None),
     "predict seconds": (alone("predict_seconds"), None),
 }
-LIKE_COVERAGE: Mapping[str, Difference] = {
+RANGES: Mapping[str, Difference] = {
     "coverage of 90 %, predictive": alone("predictive.coverage"),
     "coverage of 90 %, conformal": alone("conformal.coverage"),
     "width, predictive, to CatBoost's": compared(
@@ -128,11 +129,16 @@ def _rows(tables: Mapping[str, Methods], ours: str) -> list[str]:
         share = "" if within is None else f"{within} of {len(found)}"
         middle = float(np.median(list(found.values())))
         lines.append(f"{title:<44}{middle:>9.3f}{share:>12}{found[worst]:>9.3f}  {worst}")
-    for title, difference in LIKE_COVERAGE.items():
+    for title, difference in RANGES.items():
         found = _found(tables, ours, difference)
         if found:
-            least, middle, most = np.quantile(list(found.values()), [0, 0.5, 1])
-            lines.append(f"{title:<44}{middle:>9.3f}{f'{least:.3f} to':>12}{most:>9.3f}")
+            values = list(found.values())
+            least, middle, most = np.quantile(values, [0, 0.5, 1])
+            cells = f"{middle:>9.3f}{f'{least:.3f} to':>12}{most:>9.3f}"
+            if title.startswith("coverage"):
+                within = sum(COVERED[0] <= one <= COVERED[1] for one in values)
+                cells += f"  {within} of {len(values)} from {COVERED[0]} to {COVERED[1]}"
+            lines.append(f"{title:<44}{cells}")
     return lines
 
 
