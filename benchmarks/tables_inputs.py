@@ -43,21 +43,37 @@ class Categories:
 
 
 class Matrix:
-    """Numbers only: missing ones are the median, text is one-hot."""
+    """Numbers only: missing ones are the median; text is one-hot, above 50 labels target-encoded.
 
-    def __init__(self, X: pd.DataFrame) -> None:
+    The rows that it learns from are encoded without their own targets (cross-fitting).
+    """
+
+    def __init__(self, X: pd.DataFrame, y: np.ndarray) -> None:
         from sklearn.compose import make_column_transformer
         from sklearn.impute import SimpleImputer
-        from sklearn.preprocessing import OneHotEncoder
+        from sklearn.preprocessing import OneHotEncoder, TargetEncoder
 
-        X = counted_days(X)
+        X = self._filled(X)
         text = text_columns(X)
-        one_hot = OneHotEncoder(
-            handle_unknown="infrequent_if_exist", max_categories=MOST_ONE_HOT, sparse_output=False
+        many = [name for name in text if X[name].nunique() > MOST_ONE_HOT]
+        parts = (
+            (
+                OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+                sorted({*text} - {*many}),
+            ),
+            (TargetEncoder(target_type="continuous", random_state=0), many),
+            (
+                SimpleImputer(strategy="median", keep_empty_features=True),
+                [name for name in X if name not in text],
+            ),
         )
-        numbers = SimpleImputer(strategy="median", keep_empty_features=True)
-        parts = (one_hot, text), (numbers, [name for name in X if name not in text])
-        self.transformer = make_column_transformer(*parts).fit(X)
+        self.transformer = make_column_transformer(*parts)
+        self.train = np.asarray(self.transformer.fit_transform(X, y), np.float32)
 
     def __call__(self, X: pd.DataFrame) -> np.ndarray:
-        return np.asarray(self.transformer.transform(counted_days(X)), np.float32)
+        return np.asarray(self.transformer.transform(self._filled(X)), np.float32)
+
+    @staticmethod
+    def _filled(X: pd.DataFrame) -> pd.DataFrame:
+        X = counted_days(X)
+        return X.assign(**{name: X[name].fillna("missing").astype(str) for name in text_columns(X)})

@@ -2,7 +2,7 @@
 
 Peers have their defaults, 1000 rounds, and stop early on an inner 15 % of their rows after 50
 rounds without gain. Each takes labels and missing values in its own way; where it has none, numbers
-get their median and text is one-hot, rare labels pooled above 50. Days are counted as numbers.
+get their median, text is one-hot, above 50 labels target-encoded. Days are counted as numbers.
 The methods of priornet come from its own table of methods, with their defaults.
 """
 
@@ -169,9 +169,9 @@ class NGBoost:
     def fit(self, X: pd.DataFrame, y: np.ndarray, seed: int) -> None:
         from ngboost import NGBRegressor  # pyright: ignore[reportMissingImports]
 
-        self.encode = Matrix(X)
+        self.encode = Matrix(X, y)
         kept, held = inner_split(len(y), seed)
-        rows = self.encode(X)
+        rows = self.encode.train
         self.centre, self.scale = y.mean(), y.std()
         units = (y - self.centre) / self.scale  # large numbers overflow in its natural gradient
         self.model = NGBRegressor(n_estimators=ROUNDS, verbose=False, random_state=seed)
@@ -193,9 +193,9 @@ class QuantileForest:
             RandomForestQuantileRegressor,
         )
 
-        self.encode = Matrix(X)
+        self.encode = Matrix(X, y)
         self.model = RandomForestQuantileRegressor(random_state=seed, n_jobs=1)
-        self.model.fit(self.encode(X), y)
+        self.model.fit(self.encode.train, y)
 
     def answer(self, X: pd.DataFrame) -> Answer:
         rows = self.encode(X)
