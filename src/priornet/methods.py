@@ -16,6 +16,7 @@ __all__ = [
     "HeadKind",
     "Method",
     "Objective",
+    "TargetTransform",
     "method_named",
 ]
 
@@ -24,6 +25,9 @@ HeadKind = Literal["gaussian", "normal-wishart", "mixture"]
 
 Objective = Literal["endd", "end", "md-end"]
 """Objectives of students, which are also their names on the command line."""
+
+TargetTransform = Literal["none", "auto", "log", "asinh", "yeo-johnson", "quantile"]
+"""Scales on which targets are learnt, which are also their names on the command line."""
 
 
 @dataclass(frozen=True)

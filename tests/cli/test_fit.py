@@ -372,6 +372,15 @@ def test_labels_are_pooled_as_asked(fit, tmp_path):
     assert "<dt>Rare labels pooled</dt><dd>1: colour</dd>" in page
 
 
+def test_a_target_is_learnt_on_the_scale_asked_for(fit, call, csv, tmp_path):
+    fit("--target", "strength", "--target-transform", "asinh")
+    maps = load(tmp_path / "model").fitted_.targets.maps
+    assert maps is not None
+    assert maps[0].kind == "asinh"
+    assert call("predict", tmp_path / "model", csv, "--out", tmp_path / "p.csv").exit_code == 0
+    assert call("evaluate", tmp_path / "model", csv, "--json").exit_code == 0
+
+
 def test_column_names_cannot_command_the_terminal(call, table, tmp_path):
     path = tmp_path / "evil.csv"
     table.rename(columns={"x": "x\x1b[2J"}).to_csv(path, index=False)

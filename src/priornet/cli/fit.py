@@ -19,6 +19,7 @@ from priornet.cli.inputs import (
     Overwrite,
     Quiet,
     Seed,
+    Transform,
     check_coverage,
 )
 from priornet.cli.outputs import REPORT, check_model_folder, check_outputs, still_written
@@ -66,6 +67,13 @@ _MaxLabels = Annotated[
         "by default one for each label of three rows or more.",
     ),
 ]
+_TargetTransform = Annotated[
+    Transform | None,
+    typer.Option(
+        help="Scale on which targets are learnt: log for positive ones, or asinh, yeo-johnson or "
+        "quantile for skewed ones; auto takes the one of the highest held-out likelihood."
+    ),
+]
 
 
 def fit(
@@ -81,6 +89,7 @@ def fit(
     epochs: Epochs = None,
     calibration: _Calibration = None,
     max_labels: _MaxLabels = None,
+    target_transform: _TargetTransform = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -100,7 +109,9 @@ def fit(
     from priornet.report import write_report
 
     tell = partial(say_columns, called(data), quiet=quiet)
-    given = {"calibration_fraction": calibration, "max_labels": max_labels}
+    given: dict[str, Any] = {"calibration_fraction": calibration, "max_labels": max_labels}
+    if target_transform is not None:
+        given["target_transform"] = target_transform.value
     model = _estimator(method, epochs, given, random_state=seed, verbose=not quiet)
     rows: Any = {"ignore": ignore or (), "holdout": holdout, "seed": seed}
     found = fit_file(model, data, target, out, **rows, coverage=coverage, tell=tell)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from priornet.messages import InputError, blamed_on, one_line
-from priornet.methods import TABULAR
+from priornet.methods import TABULAR, TargetTransform
 
 if TYPE_CHECKING:
     from priornet.depth import SavedDepth
@@ -26,6 +26,14 @@ class Method(StrEnum):
     _ignore_ = "method"
     for method in TABULAR:
         vars()[method.key] = method.spelling
+
+
+class Transform(StrEnum):
+    """Scales on which targets are learnt."""
+
+    _ignore_ = "one"
+    for one in get_args(TargetTransform):
+        vars()[one] = one
 
 
 class Interval(StrEnum):

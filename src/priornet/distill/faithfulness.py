@@ -23,7 +23,7 @@ from priornet.distill.teacher import (
     join_ensembles,
 )
 from priornet.distill.transfer import Questions, TransferSet
-from priornet.distributions import GaussianEnsemble
+from priornet.distributions import GaussianEnsemble, TransformedBelief
 from priornet.metrics.ranking import spearman
 from priornet.tables.raw import num_rows, read_table, take_rows
 from priornet.tables.values import Numbers
@@ -164,10 +164,11 @@ def _compare_ood(
 
 @torch.no_grad()
 def _belief(model: Model, *tables: Any) -> Any:
-    """Compute the belief about the rows of tables, in units of the targets."""
+    """Compute the belief about the rows of tables; of mapped targets, before the map."""
     prep = model.preprocessor
     inputs = [prep.transform(columns_by_name(one, prep.feature_names_in_)) for one in tables]
-    return model.belief(torch.from_numpy(np.concatenate(inputs)))
+    belief = model.belief(torch.from_numpy(np.concatenate(inputs)))
+    return belief.base if isinstance(belief, TransformedBelief) else belief
 
 
 def _ask(teacher: Model | Teacher, table: Any) -> Answers:

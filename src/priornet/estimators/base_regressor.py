@@ -10,7 +10,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from priornet.estimators.prepared import (
     row_index,
 )
 from priornet.messages import warn_user
-from priornet.methods import HeadKind
+from priornet.methods import HeadKind, TargetTransform
 from priornet.nn.architecture import Network
 from priornet.tables.column_summaries import ColumnSummary
 from priornet.tables.preprocessing import check_max_labels
@@ -78,6 +78,7 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     validation_fraction: float = 0.1
     calibration_fraction: float | Auto = "auto"
     max_labels: int | Auto = "auto"
+    target_transform: TargetTransform = "none"
     random_state: Any = None
     device: str = "cpu"
     verbose: bool = False
@@ -106,6 +107,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _adopt(self, fitted: Fitted, prepared: Prepared) -> Self:
         """Calibrate a trained model, and keep it."""
         fitted.calibrate(prepared.inputs, prepared.targets, prepared.held)
+        if fitted.targets.maps is not None:
+            fitted.training["target_transform"] = fitted.targets.maps[0].kind
         known = prepared.preprocessor
         self.n_features_in_ = known.n_features_in_
         if known.left_out_:
@@ -132,6 +135,12 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{self.learning_rate} and {self.weight_decay}."
             )
         check_max_labels(self.max_labels)
+        allowed = get_args(TargetTransform)
+        if self.target_transform not in allowed:
+            raise ValueError(
+                f"unknown target_transform {self.target_transform!r}; choose one of: "
+                f"{', '.join(allowed)}."
+            )
         chosen_device(self.device)
 
     def _train(self, prepared: Prepared) -> Fitted:

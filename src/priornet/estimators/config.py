@@ -23,6 +23,7 @@ from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.factory import ESTIMATORS
 from priornet.nn.architecture import Network
+from priornet.special.maps import map_from_json
 from priornet.tables.learning import Scaling, TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
 
@@ -66,6 +67,7 @@ _TARGETS: dict[str, Any] = {
     "shift": tuple[Signed, ...],
     "scale": tuple[float, ...],
 }
+_MAPS: dict[str, Any] = {"maps": tuple[dict[str, Any], ...]}  # younger than the format
 # The other fields of a network are younger than the format.
 _NETWORK = ("n_inputs", "widths", "n_targets", "head", "n_members", "min_excess")
 
@@ -248,7 +250,7 @@ def _network(state: dict[str, Any]) -> Network:
 
 
 def _targets(state: dict[str, Any], n_targets: int) -> TargetColumns:
-    given = _check("targets", state, _TARGETS, _TARGETS)
+    given = _check("targets", state, _TARGETS | _MAPS, _TARGETS)
     _check_names("targets.names", given["names"], n_targets)
     _expect(
         not given["is_vector"] or n_targets == 1,
@@ -261,7 +263,13 @@ def _targets(state: dict[str, Any], n_targets: int) -> TargetColumns:
             f'"targets.{key}" is {shown_value(values.tolist())}; it should be {n_targets} numbers.',
         )
     _expect(bool((scale > 0).all()), f'"targets.scale" is {scale.tolist()}; it must be positive.')
-    return TargetColumns(given["names"], given["is_vector"], Scaling(shift, scale))
+    maps = None
+    if "maps" in given:
+        count = len(given["maps"])
+        _expect(count == n_targets, f'"targets.maps" has {count} maps for {n_targets} targets.')
+        with _field("targets.maps"):
+            maps = tuple(map(map_from_json, given["maps"]))
+    return TargetColumns(given["names"], given["is_vector"], Scaling(shift, scale), maps)
 
 
 # -- checking values -----------------------------------------------------------------------------

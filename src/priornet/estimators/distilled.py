@@ -204,6 +204,11 @@ class DistilledRegressor(BaseRegressor):
             prepared = prepare_table(self, X, y, sample_weight)
             self.teacher_ = teacher._fit_prepared(prepared)
             return None, prepared
+        if self.target_transform not in ("none", "auto"):
+            raise ValueError(
+                "with `teacher` the student learns on the scale of the teacher; leave "
+                f'`target_transform` at "none"; got "{self.target_transform}".'
+            )
         self.teacher_ = teacher = checked_teacher(self.teacher)
         if isinstance(teacher, BaseRegressor):
             known = teacher.fitted_.preprocessor
@@ -262,6 +267,8 @@ class DistilledRegressor(BaseRegressor):
     ) -> Faithfulness:
         """Compare the student with its teacher at rows, and at as many out-of-domain rows.
 
+        Both are compared on the scale on which they learnt the targets (``target_transform``).
+
         Args:
             X: Inputs, preferably unseen in training; the first 2000 are used.
             y: Their targets, to score student and teacher.
@@ -275,7 +282,13 @@ class DistilledRegressor(BaseRegressor):
         table = check_inputs(self, without_arrow(X), known=self.fitted_.preprocessor)
         rows = np.arange(min(num_rows(table), _MOST_COMPARED))
         targets = None if y is None else check_targets(y, table)[0][rows]
-        known = _answering(checked_teacher(given))
+        known, own = _answering(checked_teacher(given)), self.fitted_.targets
+        if own.maps != (known.targets.maps if isinstance(known, Fitted) else None):
+            raise ValueError(
+                "student and teacher learnt the targets on different scales (`target_transform`), "
+                "on which they cannot be compared: give the student's own teacher."
+            )
+        targets = None if targets is None else own.mapped(targets)
         return compare(self.fitted_, known, take_rows(table, rows), targets, seed=seed)
 
     def _compare(self, X: Any, y: Any) -> None:

@@ -34,6 +34,7 @@ from priornet.estimators.config import (
 from priornet.estimators.held_out import Reference
 from priornet.estimators.prediction import Fitted, in_units
 from priornet.messages import warn_user
+from priornet.tables.learning import TargetColumns
 from priornet.uncertainty import uncertainty
 from priornet.writing import (
     found_folder,
@@ -111,6 +112,7 @@ def _config(model: BaseRegressor) -> dict[str, Any]:
             "is_vector": fitted.targets.is_vector,
             "shift": fitted.targets.scaling.shift.tolist(),
             "scale": fitted.targets.scaling.scale.tolist(),
+            **_maps(fitted.targets),
         },
         "reference_data": fitted.reference.data,
         "training": _without_nan(fitted.training),
@@ -119,6 +121,11 @@ def _config(model: BaseRegressor) -> dict[str, Any]:
             **{name: version(name) for name in ("torch", "numpy", "scikit-learn")},
         },
     }
+
+
+def _maps(targets: TargetColumns) -> dict[str, Any]:
+    """Return the maps of the targets, if they have any: models without stay as they were."""
+    return {} if targets.maps is None else {"maps": [own.to_json() for own in targets.maps]}
 
 
 def _without_nan(value: Any) -> Any:

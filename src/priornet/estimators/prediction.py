@@ -18,6 +18,7 @@ from torch import Tensor
 
 from priornet.distributions.gaussian import Normal
 from priornet.distributions.student_t import StudentT
+from priornet.distributions.transformed_belief import TransformedBelief
 from priornet.estimators.held_out import (
     WORDS,
     Reference,
@@ -27,6 +28,7 @@ from priornet.estimators.held_out import (
 )
 from priornet.nn import Stack, joint_belief, stack_outputs
 from priornet.nn.architecture import Network
+from priornet.special.maps import CoordinateMaps
 from priornet.tables.encoding import Unseen
 from priornet.tables.learning import TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
@@ -171,28 +173,24 @@ class Prediction:
     @property
     def total(self) -> FloatArray:
         """Compute total uncertainty as a standard deviation: total² = data² + knowledge²."""
-        return self._deviation(self.standard_belief.total_covariance())
+        return self._deviation("total_covariance")
 
     @property
     def data(self) -> FloatArray:
         """Compute data uncertainty as a standard deviation."""
-        return self._deviation(self.standard_belief.data_covariance())
+        return self._deviation("data_covariance")
 
     @property
     def knowledge(self) -> FloatArray:
         """Compute knowledge uncertainty as a standard deviation."""
-        return self._deviation(self.standard_belief.knowledge_covariance())
+        return self._deviation("knowledge_covariance")
 
     @cached_property
     def uncertainty(self) -> RowUncertainty:
-        """Compute every measure of uncertainty, entropies included.
-
-        They are measured before the belief is moved to units of the targets: far from zero, members
-        would lose the digits in which they differ.
-        """
-        scale = torch.from_numpy(self.targets.scaling.scale)
+        """Compute every measure of uncertainty, entropies included."""
+        belief, scale = self._measured
         square, log_scale = scale.square(), scale.log().sum()
-        parts: dict[str, Any] = vars(uncertainty(self.standard_belief)).copy()
+        parts: dict[str, Any] = vars(uncertainty(belief)).copy()
         for name, value in parts.items():
             if name.endswith("variance"):
                 parts[name] = self._shaped(value * square)
@@ -216,7 +214,8 @@ class Prediction:
         Args:
             coverage: Probability that a target lies between its bounds, between 0 and 1.
             method: ``"predictive"`` for quantiles of the predictive, ``"conformal"`` for its
-                standard deviation times the factor that the held-out rows needed.
+                standard deviation times the factor that the held-out rows needed; of mapped
+                targets on the scale of the networks.
         """
         if not 0 < coverage < 1:
             raise ValueError(f"`coverage` must lie between 0 and 1; got {coverage:g}.")
@@ -224,8 +223,13 @@ class Prediction:
             lower, upper = _quantiles(self.predictive, coverage)
         elif method == "conformal":
             factor = torch.from_numpy(conformal_quantile(self.calibration_scores, coverage))
-            reach = factor * self.predictive.variance.sqrt()
-            lower, upper = self.predictive.mean - reach, self.predictive.mean + reach
+            maps = self.targets.maps
+            # Of mapped targets the bounds are found on their own scale, and mapped back.
+            found = self.predictive if maps is None else self.predictive.base
+            reach = factor * found.variance.sqrt()
+            lower, upper = found.mean - reach, found.mean + reach
+            if maps is not None:
+                lower, upper = (CoordinateMaps(maps).inverse(end) for end in (lower, upper))
         else:
             raise ValueError(f'unknown method "{method}"; choose one of: predictive, conformal.')
         return self._shaped(lower), self._shaped(upper)
@@ -300,9 +304,22 @@ class Prediction:
         array = values.numpy()
         return array[:, 0] if self.targets.is_vector else array
 
-    def _deviation(self, covariance: Tensor) -> FloatArray:
-        scale = torch.from_numpy(self.targets.scaling.scale)
+    def _deviation(self, part: str) -> FloatArray:
+        belief, scale = self._measured
+        covariance = getattr(belief, part)()
         return self._shaped(covariance.diagonal(dim1=-2, dim2=-1).sqrt() * scale)
+
+    @property
+    def _measured(self) -> tuple[Any, Tensor]:
+        """Return the belief whose uncertainty is measured, and the scale of its targets.
+
+        Before the belief is moved to units of the targets: far from zero, members would lose the
+        digits in which they differ. The variances of mapped targets depend on the place.
+        """
+        scale = torch.from_numpy(self.targets.scaling.scale)
+        if self.targets.maps is None:
+            return self.standard_belief, scale
+        return self.belief, torch.ones_like(scale)
 
 
 @dataclass(frozen=True)
@@ -358,7 +375,8 @@ class RowUncertainty:
 
 def in_units(belief: Any, targets: TargetColumns) -> Any:
     """Move a belief about standardised targets to the units of the targets."""
-    return belief.affine(*map(torch.from_numpy, targets.scaling))
+    moved = belief.affine(*map(torch.from_numpy, targets.scaling))
+    return moved if targets.maps is None else TransformedBelief(moved, CoordinateMaps(targets.maps))
 
 
 def row_variances(belief: Any) -> tuple[FloatArray, FloatArray]:

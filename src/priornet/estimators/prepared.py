@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from torch import Tensor
 
 from priornet.estimators.held_out import FEWEST
+from priornet.estimators.target_transform import choose_transform, fit_maps
 from priornet.messages import warn_user
 from priornet.tables.column_summaries import TableWarning, column_notes, warn_of_columns
 from priornet.tables.learning import (
@@ -35,6 +36,7 @@ from priornet.tables.learning import (
 from priornet.tables.memory import check_fits
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.raw import column_names, num_rows, pick_columns, take_rows, unmasked
+from priornet.tables.target_maps import map_targets
 from priornet.tables.values import check_not_infinite
 from priornet.training.stack_training import SMALL, Auto
 
@@ -91,11 +93,17 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
     row = _row_names(X, rows)
     notes = column_notes(preprocessor.summaries_, row)
     warn_of_columns([*target_notes(values, names, row), *notes])
-    values = clip_targets(values, train)
-    scaling = target_scaling(values[train], None if weight is None else weight[train], names)
+    own = None if weight is None else weight[train]
+    kind = model.target_transform
+    if kind == "auto":
+        known = take_rows(table, train)
+        kind = choose_transform(preprocessor, known, values[train], own, names, rng)
+    maps = fit_maps(kind, values[train], own, names)
+    # Of a mapped target it is the mapped value that is an outlier or not.
+    mapped = clip_targets(values if maps is None else map_targets(values, maps, names), train)
+    columns = TargetColumns(names, is_vector, target_scaling(mapped[train], own, names), maps)
     weight = np.ones(len(values)) if weight is None else weight / weight[train].mean()
-    columns = TargetColumns(names, is_vector, scaling)
-    return _standardised(model, preprocessor, columns, table, values, weight, (train, held), rng)
+    return _standardised(model, preprocessor, columns, table, mapped, weight, (train, held), rng)
 
 
 def prepare_for_teacher(
@@ -118,7 +126,8 @@ def prepare_for_teacher(
             raise ValueError(
                 f"`y` has {len(names)} columns; the teacher predicts {len(columns.names)} targets."
             )
-        columns = TargetColumns(names, is_vector, columns.scaling)
+        columns = TargetColumns(names, is_vector, columns.scaling, columns.maps)
+        values = columns.mapped(values)
         train, held = _split_rows(n_rows, model.calibration_fraction, rng)
     weight = _check_weight(sample_weight, values)
     counted = train if known is None else np.arange(n_rows)
@@ -178,7 +187,7 @@ def _standardised(
     split: tuple[Rows, Rows],
     rng: np.random.RandomState,
 ) -> Prepared:
-    """Standardise checked rows and targets ``(N, K)``."""
+    """Standardise checked rows and mapped targets ``(N, K)``."""
     # Tables of a few rows afford double precision: weighting and repeating a row then agree.
     dtype = torch.float64 if len(values) < SMALL else torch.float32
     if len(values) < FEWEST:

@@ -38,6 +38,10 @@ class GaussianRegressor(BaseRegressor):
             at least four, or three in ten. 0 to hold none out.
         calibration_fraction: Share of the rows that no training sees, for conformal intervals;
             ``"auto"`` for a tenth, at most 1000, and none of fewer than 100 rows.
+        target_transform: Scale on which targets are learnt: ``"log"`` (positive targets, which get
+            positive intervals), ``"asinh"``, ``"yeo-johnson"``, ``"quantile"``, ``"none"``, or
+            ``"auto"`` for the one of the highest held-out likelihood. Predictions have the units of
+            the targets.
         max_labels: Inputs of a column of text at most, one for each label; rarer labels share one.
             ``"auto"`` for one per label of at least three rows, up to 671 of all columns together.
         random_state: Seed of splits, first weights and batches.

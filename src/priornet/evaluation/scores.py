@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from priornet import metrics
-from priornet.distributions.ensemble import ensemble_information
+from priornet.distributions import TransformedBelief, ensemble_information
 from priornet.evaluation.numbers import json_number
 from priornet.metrics import LEVELS
 
@@ -62,7 +62,10 @@ def spread_of(prediction: Any, scale: FloatArray, *, with_measures: bool = True)
         return Spread(**deviation, rows=rows, measures={})
     data_entropy, information = record.data_entropy, record.mutual_information
     if information is None:
-        information = ensemble_information(prediction.belief)
+        belief: Any = prediction.belief
+        if isinstance(belief, TransformedBelief):  # a map changes no information
+            belief = belief.base
+        information = ensemble_information(belief)
     total_entropy = record.total_entropy
     if total_entropy is None:
         total_entropy = data_entropy + information

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, Normal
 from torch.distributions import StudentT as TorchStudentT
 
 from priornet.checks import check_shape, check_values, checked_target, common_tensors, target_mean
-from priornet.distributions import NormalMixture, StudentT, as_gaussian
-from priornet.special.elementwise import horner
+from priornet.distributions import NormalMixture, StudentT, TransformedUnivariate, as_gaussian
+from priornet.special.elementwise import horner, normal_cdf
 from priornet.special.gamma import log_gamma_gap
+from priornet.special.maps import CoordinateMaps
 from priornet.special.student_t import student_t_cdf
 
 # a as a series in u, radius 1/2: -ln 2, then (-1)^n (1 - 2^(1-n)) zeta(n, 1/2) / n for u^(n-1).
@@ -22,6 +24,8 @@ _SLOPE = (
     -math.log(2),
     *((-1) ** n * (1 - 2.0 ** (1 - n)) * zeta / n for n, zeta in enumerate(_ZETA, start=2)),
 )
+# For mapped targets: where to cut the line, in normal scores, and nodes in each piece.
+_CUTS, _NODES = (-7.0, -5.0, -3.5, -2.3, -1.4, -0.7, 0.0, 0.7, 1.4, 2.3, 3.5, 5.0, 7.0), 6
 _EXPM1 = tuple(1 / math.factorial(k) for k in range(1, 14))
 
 
@@ -68,7 +72,7 @@ def _relative(w: Tensor) -> Tensor:
 
 
 def crps(distribution: Distribution, y: Tensor) -> Tensor:
-    r"""Compute the continuous ranked probability score of a predictive, in closed form.
+    r"""Compute the continuous ranked probability score of a predictive.
 
     .. math:: \mathrm{CRPS}(F, y) = \int_{-\infty}^{\infty} (F(x) - 1_{x \ge y})^2\, dx
 
@@ -76,10 +80,12 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
     best. Over vectors it is the sum over coordinates; :func:`nll` scores their dependence too.
 
     Formulas: Gneiting and Raftery (2007) for the Gaussian; Jordan, Krueger and Lerch (2019) for the
-    Student-T, ``inf`` for df <= 1/2; Grimit et al. (2006) for mixtures, of order :math:`M^2`.
+    Student-T, ``inf`` for df <= 1/2; Grimit et al. (2006) for mixtures, of order :math:`M^2`. That
+    of a mapped target is integrated piece by piece, to about five digits.
 
     Args:
-        distribution: Gaussian, Student-T or mixture of Gaussians, event ``()`` or ``(K,)``.
+        distribution: Gaussian, Student-T, mixture of Gaussians, or a map of one of these; event
+            ``()`` or ``(K,)``.
         y: Targets, shape ``(*batch, *event)``.
 
     Returns:
@@ -101,6 +107,8 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
         score = single.scale * standard_student_t_crps(z, single.df - 2)
     elif isinstance(single, NormalMixture):
         score = _mixture_crps(single, y)
+    elif isinstance(single, TransformedUnivariate):
+        score = _mapped_crps(single, y)
     else:
         raise NotImplementedError(
             f"no closed-form CRPS for {type(distribution).__name__}; give a Gaussian, a Student-T "
@@ -226,3 +234,32 @@ def _mixture_crps(mixture: NormalMixture, y: Tensor) -> Tensor:
         scale = torch.hypot(scales[..., step:], scales[..., : m - step])
         among = among + _absolute_moment(gap, scale).sum(-1)
     return to_target - among / (m * m)
+
+
+def _mapped_crps(single: TransformedUnivariate, y: Tensor) -> Tensor:
+    r"""Integrate :math:`(F(t) - 1_{h(t) \ge y})^2\, h'(t)` over t, between quantiles of t."""
+    base, own = single.base, single.target_map
+    cuts = y.new_tensor(_CUTS)
+    if isinstance(base, NormalMixture):
+        means, scales = base.components
+        edges = (means.unsqueeze(-1) + scales.unsqueeze(-1) * cuts).flatten(-2).movedim(-1, 0)
+    else:
+        levels = normal_cdf(cuts).reshape(-1, *[1] * len(single.batch_shape))
+        edges = base.icdf(levels.expand(-1, *single.batch_shape))
+    t = own.forward(y)
+    edges = edges.expand(-1, *torch.broadcast_shapes(t.shape, single.batch_shape))
+    inside = t.clamp(edges.amin(0), edges.amax(0))
+    maps = own.maps if isinstance(own, CoordinateMaps) else (own,)
+    most = max(len(one.edges) for one in maps)
+    padded = [[*one.edges, *[one.high] * (most - len(one.edges))] for one in maps]
+    bends = t.new_tensor(padded).T.squeeze(-1)
+    bends = bends.reshape(most, *[1] * (t.dim() + 1 - bends.dim()), *bends.shape[1:])
+    bends = bends.clamp(edges.amin(0), edges.amax(0)).expand(most, *inside.shape)
+    edges = torch.cat([edges, inside[None], bends]).sort(0).values
+    total = (y - own.inverse(inside)).abs()  # where F is 0 or 1
+    for node, weight in zip(*np.polynomial.legendre.leggauss(_NODES), strict=True):
+        at = edges[:-1] + (0.5 + 0.5 * float(node)) * edges.diff(dim=0)
+        miss = base.cdf(at) - (at >= inside).to(at.dtype)
+        parts = edges.diff(dim=0) * miss * miss * torch.exp(own.log_slope(at))
+        total = total + 0.5 * float(weight) * parts.sum(0)
+    return total

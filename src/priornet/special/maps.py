@@ -87,6 +87,11 @@ class MonotoneMap(ABC):
         return low, high
 
     @property
+    def edges(self) -> tuple[float, ...]:
+        """Return the places on the scale t where a derivative of h jumps, in order."""
+        return (self.low, *self.bends, self.high)
+
+    @property
     def is_positive(self) -> bool:
         """Tell if h has only values above ``loc``."""
         return self.low == -math.inf
@@ -243,6 +248,11 @@ class QuantileMap(MonotoneMap):
         if (self.low, self.high) != (self.knots[0], self.knots[-1]):
             raise ValueError("`low` and `high` must be the first and the last of `knots`.")
         super().__post_init__()
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Return the knots."""
+        return self.knots
 
     def _piece(self, at: Tensor, edges: Sequence[float]) -> Tensor:
         """Find the number of the piece that a value is in."""

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from priornet.tables.values import (
     parse_labels,
     shown,
 )
+
+if TYPE_CHECKING:
+    from priornet.special.maps import MonotoneMap
 
 _NAMED = 10.0  # as CLIPPED, for a warning only
 _MOST_SHARE = 0.5  # of the variance
@@ -334,6 +337,17 @@ class TargetColumns:
     is_vector: bool
     """True if the targets came as ``(N,)``; predictions then do too."""
     scaling: Scaling
+    """Of the targets, or of the mapped ones."""
+    maps: tuple[MonotoneMap, ...] | None = None
+    """Maps to the scale on which networks learn; None for targets as they are."""
+
+    def mapped(self, y: FloatArray) -> FloatArray:
+        """Map targets ``(N, K)`` to the scale that :attr:`scaling` standardises."""
+        if self.maps is None:
+            return y
+        from priornet.tables.target_maps import map_targets
+
+        return map_targets(y, self.maps, self.names)
 
 
 def check_magnitude(y: FloatArray, names: tuple[str, ...]) -> None:
