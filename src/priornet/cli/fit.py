@@ -114,7 +114,8 @@ def fit(
         given["target_transform"] = target_transform.value
     model = _estimator(method, epochs, given, random_state=seed, verbose=not quiet)
     rows: Any = {"ignore": ignore or (), "holdout": holdout, "seed": seed}
-    found = fit_file(model, data, target, out, **rows, coverage=coverage, tell=tell)
+    found = fit_file(model, data, target, **rows, coverage=coverage, tell=tell)
+    found.model.save(out)
     if found.evaluation is None:
         written = None
     elif written is not None:

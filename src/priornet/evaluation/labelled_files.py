@@ -91,7 +91,6 @@ def fit_file(
     model: BaseRegressor,
     source: str | Path,
     targets: Sequence[str],
-    out: str | Path | None = None,
     *,
     ignore: Sequence[str] = (),
     holdout: float = 0.15,
@@ -105,7 +104,6 @@ def fit_file(
         model: An estimator; it is fitted in place.
         source: CSV or Parquet file; ``-`` for CSV on standard input.
         targets: Columns to predict.
-        out: Folder for the model; None to save none.
         ignore: Columns to leave out.
         holdout: Share of the rows to hold out; of fewer than 5 there is no evaluation.
         coverage: Coverage of the intervals to check.
@@ -133,8 +131,6 @@ def fit_file(
     elif holdout > 0:
         few = counted(len(rows.targets))  # two or more
         notes.append(f"{few} are too few to hold some out: no evaluation.")
-    if out is not None:
-        model.save(out)
     messages, n_training = (*heard, *more), len(training.targets)
     return FileFit(model, evaluation, rows, n_training, columns, messages, tuple(notes))
 
