@@ -37,7 +37,7 @@ demo: setup ## Run the main job on embedded data
 	$(BIN)/priornet demo
 
 test: lint ## Lint, type-check, run every test
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 # Types are checked in two processes of a core each, and take longer than all the rest.
 lint: setup ## Lint, check the formatting, check the types
