@@ -78,7 +78,7 @@ def fitted_pair(name: str):
 @pytest.mark.parametrize("name", ["single", "ensemble", "prior network", "evidential", "endd"])
 def test_check_estimator(name):
     n_passed = 0
-    checks: Any = estimator_checks_generator(with_epochs(name, 10))
+    checks: Any = estimator_checks_generator(with_epochs(name, 3))
     for quick, check in checks:
         # One check, in three forms, asks for a good score: it takes training.
         learns = check.func.__name__ == "check_regressors_train"
