@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 
 from _beliefs import DIMENSIONS
-from _contract import BATCHES, LOSSES, every, settings, spread
+from _contract import BATCHES, LOSSES, each, every, settings, spread
 from priornet.nn import MLP, GaussianHead, GaussianMixtureHead, NormalWishartHead
 
 MAPPED = 3  # size of an axis that a transform takes away: what it leaves has each batch shape
 EVERY_LOSS = every(settings(LOSSES))
 # Slower questions about a loss, whose gradients other tests take in every batch shape.
 EVERY_LOSS_AND_K = every(spread(LOSSES))
-EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
-EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
+EVERY_K = each("k_dim", DIMENSIONS)
+EVERY_BATCH = each("batch", BATCHES)
 
 MODELS = {
     "gaussian": lambda k: nn.Sequential(MLP(3, 8), GaussianHead(8, k, init_gain=1.0)),

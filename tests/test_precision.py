@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from _asserts import assert_close
 from _beliefs import DIMENSIONS, random_normal, random_tril, random_uniform
-from _contract import DISTRIBUTIONS, LOSSES, answers, cast, every, points, settings
+from _contract import DISTRIBUTIONS, LOSSES, answers, cast, each, every, points, settings
 from priornet.distributions import NormalWishart
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.priors import semi_informative_prior
@@ -25,8 +25,8 @@ from priornet.uncertainty import uncertainty
 BATCHES = ((), (2, 3))
 EVERY_DISTRIBUTION = every(settings(DISTRIBUTIONS, batches=BATCHES))
 EVERY_LOSS = every(settings(LOSSES, batches=BATCHES))
-EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
-EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
+EVERY_K = each("k_dim", DIMENSIONS)
+EVERY_BATCH = each("batch", BATCHES)
 
 
 class Watch(TorchDispatchMode):

@@ -17,6 +17,7 @@ from _beliefs import (
     random_normal_wishart,
     random_product,
 )
+from _contract import each
 from priornet.uncertainty import uncertainty
 
 BELIEFS = {
@@ -26,8 +27,8 @@ BELIEFS = {
     "gaussian": random_gaussian,
 }
 EVERY_BELIEF = pytest.mark.parametrize("name", BELIEFS)
-EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
-EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES, ids=str)
+EVERY_K = each("k_dim", DIMENSIONS)
+EVERY_BATCH = each("batch", BATCHES)
 
 
 @EVERY_BATCH

@@ -8,7 +8,7 @@ sliced, expanded, transformed and differentiated. Parameters are ``(*batch, *eve
 from __future__ import annotations
 
 from _beliefs import BATCHES
-from _contract.combinations import every, settings, spread
+from _contract.combinations import each, every, settings, spread
 from _contract.distributions import DISTRIBUTIONS, MAPPED, DistributionCase, answers
 from _contract.losses import LOSSES, LossCase
 from _contract.tensors import MEMBERS, Tensors, cast, points, select
@@ -24,6 +24,7 @@ __all__ = [
     "Tensors",
     "answers",
     "cast",
+    "each",
     "every",
     "points",
     "select",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from _beliefs import BATCHES, DIMENSIONS
@@ -67,15 +68,48 @@ def every(parameters: list[Any]) -> Callable[[Callable[..., None]], Any]:
         def run(case: list[Any], **fixtures: Any) -> None:
             for parameter in case:
                 one, k_dim, batch = parameter.values
-                try:
+                with _named(parameter.id):
                     test(case=one, k_dim=k_dim, batch=batch, **fixtures)
-                except BaseException as error:
-                    error.add_note(f"in {parameter.id}")
-                    raise
 
-        signature = inspect.signature(test)
-        left = [p for name, p in signature.parameters.items() if name not in ("k_dim", "batch")]
-        run.__signature__ = signature.replace(parameters=left)  # pyright: ignore[reportAttributeAccessIssue]
+        _forget(run, test, "k_dim", "batch")
         return pytest.mark.parametrize("case", by_case.values(), ids=by_case)(run)
 
     return decorate
+
+
+def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
+    """Give a test the values of an argument in turn, in one pytest case.
+
+    Args:
+        name: The argument.
+        values: Its values.
+    """
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            for value in values:
+                with _named(f"{name} = {value!r}"):
+                    test(**fixtures, **{name: value})
+
+        _forget(run, test, name)
+        return run
+
+    return decorate
+
+
+@contextmanager
+def _named(setting: str) -> Iterator[None]:
+    """Name the setting at the end of a failure's traceback."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"in {setting}")
+        raise
+
+
+def _forget(run: Any, test: Callable[..., None], *names: str) -> None:
+    """Hide arguments from pytest, which would look for fixtures."""
+    signature = inspect.signature(test)
+    left = [p for name, p in signature.parameters.items() if name not in names]
+    run.__signature__ = signature.replace(parameters=left)

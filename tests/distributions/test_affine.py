@@ -23,6 +23,7 @@ from _beliefs import (
     random_tril,
     random_uniform,
 )
+from _contract import each
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -46,8 +47,8 @@ BELIEFS = {
     ),
 }
 EVERY_BELIEF = pytest.mark.parametrize("name", BELIEFS)
-EVERY_K = pytest.mark.parametrize("k_dim", DIMENSIONS)
-EVERY_BATCH = pytest.mark.parametrize("batch", BATCHES)
+EVERY_K = each("k_dim", DIMENSIONS)
+EVERY_BATCH = each("batch", BATCHES)
 
 
 def units(k_dim: int, batch: tuple[int, ...] = ()) -> tuple[Tensor, Tensor]:

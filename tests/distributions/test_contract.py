@@ -18,6 +18,7 @@ from _contract import (
     MEMBERS,
     answers,
     cast,
+    each,
     every,
     points,
     select,
@@ -253,8 +254,8 @@ def test_each_parameter_broadcasts_over_the_batch_of_the_others(case, k_dim, bat
             assert_close(found, case.queries[answer][0](expected, at), rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
 @pytest.mark.parametrize("product", [False, True])
 def test_kl_broadcasts_a_prior_without_batch(k_dim, batch, product, device, dtype):
     name = "ProductNormalWishart" if product else "NormalWishart"
@@ -271,8 +272,8 @@ def _torch_gaussians(gaussian):
     return MultivariateNormal(gaussian.loc, scale_tril=gaussian.scale_tril), diagonal
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
 def test_kl_between_every_kind_of_gaussian_has_the_batch_shape(k_dim, batch, device, dtype):
     case = next(c for c in DISTRIBUTIONS if c.name == "Gaussian(scale_tril)")
     ours = case.make(k_dim, batch, device, dtype)
@@ -282,8 +283,8 @@ def test_kl_between_every_kind_of_gaussian_has_the_batch_shape(k_dim, batch, dev
         assert (kl.shape, kl.dtype) == (batch, dtype)
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
 @pytest.mark.parametrize("name", ["NormalWishart", "ProductNormalWishart", "Gaussian(variance)"])
 def test_uncertainty_record_has_the_shapes_it_documents(name, k_dim, batch, device, dtype):
     case = next(c for c in DISTRIBUTIONS if c.name == name)
@@ -295,8 +296,8 @@ def test_uncertainty_record_has_the_shapes_it_documents(name, k_dim, batch, devi
         assert getattr(record, field).shape == (*batch, k_dim)
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
 def test_uncertainty_record_of_an_ensemble_leaves_out_what_has_no_closed_form(
     k_dim, batch, device, dtype
 ):
@@ -307,8 +308,8 @@ def test_uncertainty_record_of_an_ensemble_leaves_out_what_has_no_closed_form(
     assert record.epkl.shape == record.data_entropy.shape == batch
 
 
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
-@pytest.mark.parametrize("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
 def test_ensemble_estimates_and_fit_have_the_batch_shape(k_dim, batch, device, dtype, generator):
     case = next(c for c in DISTRIBUTIONS if c.name == "GaussianEnsemble(covariances)")
     ensemble = case.make(k_dim, batch, device, dtype)
@@ -352,8 +353,8 @@ def test_autocast_rounds_nothing(case, k_dim, batch, device):
 
 
 @pytest.mark.parametrize("pair", ["NormalWishart", "ProductNormalWishart", "Wishart"])
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("k_dim", [1, 2, 3, 5])
+@each("batch", BATCHES)
+@each("k_dim", [1, 2, 3, 5])
 def test_autocast_rounds_no_divergence(pair, k_dim, batch, device):
     case = next(c for c in DISTRIBUTIONS if c.name == pair)
     p, q = (case.make(k_dim, b, device, torch.float32) for b in (batch, ()))

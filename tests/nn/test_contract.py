@@ -12,6 +12,7 @@ from torch import nn
 
 from _asserts import assert_close
 from _beliefs import random_normal
+from _contract import each
 from priornet.distributions import (
     Gaussian,
     GaussianEnsemble,
@@ -89,8 +90,8 @@ def rebuilt(distribution):
     return Gaussian(distribution.means, precision_tril=factor, validate_args=True)
 
 
-@pytest.mark.parametrize("batch", [(), (4,), (2, 3), (0,)])
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@each("batch", [(), (4,), (2, 3), (0,)])
+@each("k_dim", DIMENSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_dense_head_returns_a_valid_distribution_per_row(name, k_dim, batch, device, dtype):
     module, returned = head(name, k_dim, init_gain=1.0)
@@ -102,7 +103,7 @@ def test_dense_head_returns_a_valid_distribution_per_row(name, k_dim, batch, dev
     rebuilt(out)
 
 
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@each("k_dim", DIMENSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_per_pixel_head_is_the_dense_head_at_each_pixel(name, k_dim, device, dtype):
     dense, _ = head(name, k_dim, init_gain=1.0)
@@ -130,7 +131,7 @@ def test_per_pixel_head_takes_one_image_without_batch(name, device):
         assert_close(parameters(out)[key], value.select(axis, 0), rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@each("k_dim", DIMENSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_first_prediction_is_the_prior_of_standardised_targets(name, k_dim, device, dtype):
     module, _ = head(name, k_dim)
@@ -149,7 +150,7 @@ def test_first_prediction_is_the_prior_of_standardised_targets(name, k_dim, devi
 
 
 @pytest.mark.parametrize("per_pixel", [False, True])
-@pytest.mark.parametrize("k_dim", DIMENSIONS)
+@each("k_dim", DIMENSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_output_of_the_projection_is_used(name, k_dim, per_pixel, device):
     module, _ = head(name, k_dim, init_gain=1.0, per_pixel=per_pixel)
