@@ -97,9 +97,10 @@ def test_clone_and_pickle_keep_the_teacher():
     assert back.teacher_.function is committee
 
 
+@pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
 def test_targets_calibrate_and_name():
     y = pd.Series(Y, name="price")
-    model = DistilledRegressor(committee, **QUICK).fit(X, y)
+    model = DistilledRegressor(committee, **{**QUICK, "student_epochs": 200}).fit(X, y)
     assert model.fitted_.targets.names == ("price",)
     assert len(model.fitted_.calibration_scores) == 40
     lower, upper = model.predict_interval(X, 0.9, method="conformal")
@@ -136,7 +137,7 @@ def test_text_and_missing_values_reach_the_teacher_as_they_are():
         base = base + np.where(rows["z"].isna(), 0.5, 0.0)
         return np.stack([base - 0.1 * base**2, base + 0.1 * base**2]), np.full((2, len(rows)), 0.09)
 
-    model = DistilledRegressor(teacher, **QUICK).fit(frame)
+    model = DistilledRegressor(teacher, **{**QUICK, "student_epochs": 500}).fit(frame)
     assert sum(len(rows) for rows in asked) > 8000
     assert model.faithfulness_.inside.r2 > 0.98
     red, blue = (model.predict(frame.assign(colour=c, z=0.0)) for c in ("red", "blue"))
