@@ -16,6 +16,7 @@ from priornet.training.stack_training import (
     StackRows,
     TrainingSettings,
     progress_bar,
+    stages,
     train_stack,
     validation_split,
 )
@@ -69,16 +70,30 @@ def test_none_are_held_out_where_none_are_wanted():
     assert validation_split(torch.arange(30), 0.0, [0])[1] is None
 
 
-def test_the_bar_ends_at_the_best_validation_loss(capfd):
+def test_the_bar_shows_a_smooth_validation_loss_and_the_best(capfd):
     with progress_bar("ensemble") as report:
         assert report is not None
-        report(Tick(1, 50, loss=1.25, best=1.25))
-        report(Tick(2, 50, loss=10.49, best=1.25))
+        for epoch, loss in enumerate((1.25, 1.5, 10.49), 1):
+            report(Tick(epoch, 50, loss=loss, best=1.25))
     shown = capfd.readouterr()
-    assert "best loss 1.2500" in shown.err
+    assert "ensemble" in shown.err
+    assert "validation loss 1.5000, best 1.2500" in shown.err
     assert "10.49" not in shown.err
-    assert "2/2" in shown.err  # stopped early: nothing is left to do
+    assert "3/3" in shown.err  # stopped early: nothing is left to do
     assert shown.out == ""
+
+
+def test_bars_of_one_task_are_numbered_as_its_stages(capfd):
+    with stages(2):
+        for name in ("ensemble", "endd"):
+            with progress_bar(name) as report:
+                assert report is not None
+                report(Tick(1, 1, loss=0.5, best=None))
+    with progress_bar("alone"):
+        pass
+    shown = capfd.readouterr().err
+    assert shown.index("1 of 2: ensemble") < shown.index("2 of 2: endd") < shown.index("alone")
+    assert "of 2: alone" not in shown
 
 
 def test_without_validation_the_last_weights_are_kept_and_their_loss_is_shown(capfd):

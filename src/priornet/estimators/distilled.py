@@ -49,7 +49,7 @@ from priornet.messages import warn_user
 from priornet.methods import Objective
 from priornet.tables.learning import TargetColumns
 from priornet.tables.raw import num_rows, take_rows, without_arrow
-from priornet.training.stack_training import Auto, network_seeds
+from priornet.training.stack_training import Auto, network_seeds, stages
 
 _MOST_COMPARED = 2000  # rows; more say nothing new about a student
 
@@ -152,12 +152,13 @@ class DistilledRegressor(BaseRegressor):
                 "first, with pandas for example."
             )
         self.__dict__.pop("faithfulness_", None)
-        table, prepared = self._find_teacher(X, y, sample_weight)
-        problem = self._problem(table, prepared, unlabelled)
-        settings = self._student_settings(problem)
-        seed, source = network_seeds(prepared.rng, 2)
-        answers = problem.ask(settings.transfer, settings.n_transfer, source)
-        student = train_student(settings, problem, *answers, seed)
+        with stages(1 if isinstance(self.teacher, BaseRegressor) else 2):  # teacher, student
+            table, prepared = self._find_teacher(X, y, sample_weight)
+            problem = self._problem(table, prepared, unlabelled)
+            settings = self._student_settings(problem)
+            seed, source = network_seeds(prepared.rng, 2)
+            answers = problem.ask(settings.transfer, settings.n_transfer, source)
+            student = train_student(settings, problem, *answers, seed)
         self._adopt(Fitted(prepared.preprocessor, prepared.columns, *student), prepared)
         if isinstance(self.teacher_, Teacher):
             self._compare(X, y)

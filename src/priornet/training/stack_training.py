@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +29,7 @@ SMALL = 40
 # Fewer rows than these say nothing about the best epoch, and a network that trains on is sure of
 # nonsense; but at most a share of the table.
 _LEAST_HELD, _MOST_HELD = 4, 0.3
+_SMOOTHED = 9  # epochs of which the progress bar shows the median loss
 _MOST_VALIDATION = 4000  # rows per network; more would cost time and tell nothing new
 
 
@@ -187,9 +192,26 @@ def _rounded(losses: Tensor) -> list[float]:
     return [float(f"{value:.6g}") for value in losses.tolist()]
 
 
+_stages: ContextVar[tuple[Iterator[int], int] | None] = ContextVar("stages", default=None)
+
+
+@contextmanager
+def stages(n: int) -> Generator[None]:
+    """Count the progress bars inside as the stages of one task: the first of ``n``, and so on."""
+    token = _stages.set((itertools.count(1), n))
+    try:
+        yield
+    finally:
+        _stages.reset(token)
+
+
 @contextmanager
 def progress_bar(what: str, shown: bool = True) -> Generator[Callable[[Tick], None] | None]:
-    """Show a bar with a training's name on standard error; give what feeds it, if it is shown."""
+    """Show a bar with a training's name on standard error; give what feeds it, if it is shown.
+
+    Beside the name stands the number of the stage: see :func:`stages`. The loss is the median of
+    the last epochs, of held-out rows where there are any.
+    """
     if not shown:
         yield None
         return
@@ -198,18 +220,24 @@ def progress_bar(what: str, shown: bool = True) -> Generator[Callable[[Tick], No
 
     columns = (
         TextColumn("{task.description:<12}"),
-        BarColumn(),
+        BarColumn(20),
         TextColumn("epoch {task.completed:>4.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[loss]:<18}"),
+        TextColumn("{task.fields[loss]:<36}"),
         TextColumn("time left"),
         TimeRemainingColumn(),
     )
+    counted = _stages.get()
+    if counted is not None and counted[1] > 1:
+        what = f"{next(counted[0])} of {counted[1]}: {what}"
+    losses: deque[float] = deque(maxlen=_SMOOTHED)
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(what, total=1, loss="")
 
         def report(tick: Tick) -> None:
-            # The loss of the weights kept so far, which may not be those of the last epoch.
-            loss = f"loss {tick.loss:.4f}" if tick.best is None else f"best loss {tick.best:.4f}"
+            losses.append(tick.loss)
+            loss = f"loss {median(losses):.4f}"
+            if tick.best is not None:  # of the weights kept so far
+                loss = f"validation {loss}, best {tick.best:.4f}"
             bar.update(task, total=tick.n_epochs, completed=tick.epoch, loss=loss)
 
         yield report
