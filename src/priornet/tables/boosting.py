@@ -28,10 +28,10 @@ _FEW = 10  # labels without a second column
 _PRIOR_ROWS = 3.0  # weight of the mean of all rows in the mean of a label
 _HELD_OUT = 10  # one row of so many stops the trees of a fold
 _FOLDS = ((50_000, 5), (200_000, 3))  # up to so many rows, so many folds; then two
+_FEW_ROWS = 1500
 _SETTINGS: dict[str, Any] = {
     "learning_rate": 0.15,
     "max_iter": 1000,
-    "max_leaf_nodes": 31,
     "early_stopping": True,
     "n_iter_no_change": 20,
 }
@@ -181,9 +181,14 @@ def _fit(problem: _Problem, y: FloatArray, taught: Mask, held: Mask) -> _Fitted:
     for place, (j, numbers) in enumerate(natives + others):
         known = np.arange(bins.missing[j], dtype=np.float64) if numbers is None else numbers
         matrix[:, place] = np.append(known, np.nan)[problem.codes[j]]
+    is_small = taught.sum() < _FEW_ROWS
+    leaves: dict[str, Any] = {
+        "max_leaf_nodes": 16 if is_small else 31,
+        "min_samples_leaf": 5 if is_small else 20,
+    }
     is_label: Any = list(range(len(natives))) or None
     model: Any = HistGradientBoostingRegressor(
-        **_SETTINGS, categorical_features=is_label, random_state=problem.seed
+        **_SETTINGS, **leaves, categorical_features=is_label, random_state=problem.seed
     )
     model.fit(
         matrix[taught],
@@ -236,8 +241,9 @@ def _kept(fitted: _Fitted, bins: Bins) -> Trees:
     column = np.where(is_leaf, -1, np.array(fitted.columns)[feature]).astype(np.int32)
     most = np.where(is_leaf, 0, bins.n_edges[column])
     cut = np.clip(np.floor(threshold), 0, most).astype(np.int32)
-    sets = [np.zeros((0, -(-int(bins.n_labels.max()) // 8)), np.uint8)]
-    n_sets = 0
+    has_set = ~is_leaf & (bins.n_labels[column] > 0)
+    cut[has_set] = np.arange(has_set.sum())
+    sets = np.zeros((has_set.sum(), -(-bins.n_labels.max() // 8)), np.uint8)
     for feature_place, numbers in enumerate(fitted.by_label):
         at = np.flatnonzero(~is_leaf & (feature == feature_place))
         if numbers is None or not len(at):
@@ -246,12 +252,10 @@ def _kept(fitted: _Fitted, bins: Bins) -> Trees:
             goes = bits[place[at]][:, np.nan_to_num(numbers).astype(np.int64)].astype(bool)
         else:
             goes = numbers <= threshold[at, None]
-        goes = np.where(np.isnan(numbers), missing_left[at, None], goes)
-        packed = np.packbits(goes, 1)
-        sets.append(np.pad(packed, ((0, 0), (0, sets[0].shape[1] - packed.shape[1]))))
-        cut[at] = np.arange(n_sets, n_sets := n_sets + len(at))
+        packed = np.packbits(np.where(np.isnan(numbers), missing_left[at, None], goes), 1)
+        sets[cut[at], : packed.shape[1]] = packed
     one = np.array([[len(trees)]])
-    return Trees(bins, one, base, column, cut, missing_left, value, np.concatenate(sets))
+    return Trees(bins, one, base, column, cut, missing_left, value, sets)
 
 
 def _joined(parts: Sequence[Trees], n_folds: int) -> Trees:
