@@ -172,14 +172,14 @@ class Trees:
                 goes_left = np.where(is_label[column], in_set, goes_left)
             goes_left = np.where(code == missing[column], self.missing_left[node], goes_left)
             node = np.where(column < 0, node, np.where(goes_left, node + 1, shape.right[node]))
-        return self._leaf[node]
+        return self.leaf_before[node]
 
     @property
     def _width(self) -> int:
         return self.sets.shape[1]
 
     @cached_property
-    def _leaf(self) -> _Whole:
+    def leaf_before(self) -> _Whole:
         """Count the leaves before each node, ``(nodes,)``."""
         is_leaf = self.column < 0
         return np.cumsum(is_leaf) - is_leaf
@@ -233,7 +233,9 @@ class Trees:
             waiting.append(node)
         root = np.array(waiting[::-1], np.int64)
         tree = np.repeat(np.arange(len(root)), np.diff(root, append=n_nodes))
-        leaf = np.append(self._leaf, is_leaf.sum())  # leaves before each node, and before the end
+        leaf = np.append(
+            self.leaf_before, is_leaf.sum()
+        )  # leaves before each node, and before the end
         first_leaf = leaf[root]
         n_leaves = np.diff(first_leaf, append=leaf[-1])
         _expect(n_leaves.max() <= MOST_LEAVES, f"a tree has more than {MOST_LEAVES} leaves")
@@ -248,6 +250,17 @@ class Trees:
         )
         leaves = _first_bits(n_leaves).astype(np.uint32)
         return Shape(tree, np.array(right), left_leaves, right_leaves, root, first_leaf, leaves)
+
+    @cached_property
+    def thresholds(self) -> FloatArray:
+        """Return the largest number that goes left at each node; nan at leaves and for labels."""
+        bins, is_number = self.bins, self.column >= 0
+        is_number &= bins.n_labels[self.column] == 0
+        column, cut = self.column[is_number], self.cut[is_number]
+        edges = np.append(bins.edges, np.inf)[np.minimum(bins.start[column] + cut, len(bins.edges))]
+        found = np.full(len(is_number), np.nan)
+        found[is_number] = np.where(cut < bins.n_edges[column], edges, np.inf)
+        return found
 
     # -- saving -----------------------------------------------------------------------------------
 

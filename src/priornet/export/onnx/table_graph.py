@@ -139,7 +139,7 @@ class _Made:
 
 def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Inputs:
     """Add the nodes from the raw columns to the matrix, and to the rows unlike training."""
-    made, raw = _Made(), _raw_columns(graph, preprocessor)
+    made, raw = _Made(), raw_columns(graph, preprocessor)
     numbers = {j: c for j, c in enumerate(preprocessor.columns_) if c.kind == "numeric"}
     if numbers:
         values = join([raw[j] for j in numbers]) if len(raw) > 1 else raw[0]
@@ -157,7 +157,7 @@ def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Inp
     return Inputs(matrix, _over_columns("ReduceMax", made.unseen).cast(bool))
 
 
-def _raw_columns(graph: Graph, preprocessor: TablePreprocessor) -> list[Value]:
+def raw_columns(graph: Graph, preprocessor: TablePreprocessor) -> list[Value]:
     """Add the inputs: one for each column, or one matrix of all."""
     names = input_names(preprocessor)
     if names is None:
