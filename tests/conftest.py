@@ -124,18 +124,24 @@ def _argument_checks_are_on() -> None:
     torch.distributions.Distribution.set_default_validate_args(True)
 
 
-@pytest.fixture(scope="module")
-def fabric_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Lightning Fabric as the extra for depth installs it, here and in the processes of a test.
+@pytest.fixture(scope="session")
+def without_torchmetrics(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder that hides torchmetrics from those who look in it first.
 
     Where all of Lightning is installed, Fabric loads torchmetrics, and with it Transformers and
     SciPy, to look at its version: more work than what a process is started for.
     """
     folder = tmp_path_factory.mktemp("path")
     (folder / "torchmetrics.py").write_text('raise ImportError("not on this machine")\n')
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def fabric_alone(without_torchmetrics: str) -> Iterator[None]:
+    """Lightning Fabric as the extra for depth installs it, here and in the processes of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(folder), *sys.path])
-        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        patch.setattr(sys, "path", [without_torchmetrics, *sys.path])
+        patch.setenv("PYTHONPATH", without_torchmetrics, prepend=os.pathsep)
         yield
 
 

@@ -1,6 +1,7 @@
 """Fixtures of the commands' tests, and processes that start at once."""
 
 import multiprocessing
+import os
 from multiprocessing import forkserver
 
 import pytest
@@ -13,7 +14,7 @@ __all__ = ["call", "closed_folder", "csv", "models", "refused", "sets", "table"]
 
 
 @pytest.fixture(scope="session")
-def forked_workers():
+def forked_workers(without_torchmetrics):
     """Fork the workers of jobs from a process that has imported torch: an import takes seconds.
 
     That process keeps the environment that it starts with. ``runs/test_jobs.py`` starts workers as
@@ -23,9 +24,11 @@ def forked_workers():
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", without_torchmetrics, prepend=os.pathsep)
         patch.setenv("PRIORNET_DATA", str(REAL))
         patch.delenv("OMP_NUM_THREADS", raising=False)
-        multiprocessing.set_forkserver_preload(["priornet_paper.depth.run", "priornet_paper.uci"])
+        known = ["lightning_fabric", "priornet_paper.depth.run", "priornet_paper.uci"]
+        multiprocessing.set_forkserver_preload(known)
         forkserver.ensure_running()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "_START_METHOD", "forkserver")
