@@ -14,6 +14,7 @@ STUDENT = {**QUICK, "n_members": 3, "student_epochs": 5, "n_transfer": 500}
 MAKERS = {
     "single": lambda: GaussianRegressor(**QUICK),
     "ensemble": lambda: DeepEnsembleRegressor(4, **QUICK),
+    "mapped single": lambda: GaussianRegressor(target_transform="quantile", **QUICK),
     "rkl": lambda: priornet.PriorNetRegressor(**QUICK),
     "der": lambda: priornet.EvidentialRegressor(**QUICK),
     "endd": lambda: DistilledRegressor(**STUDENT),

@@ -27,6 +27,7 @@ from priornet.tables.preprocessing import TablePreprocessor
         ("ensemble", 3, "predictive"),
         ("md-end", 1, "conformal"),
         ("endd", 1, "predictive"),
+        ("mapped single", 1, "conformal"),
     ],
 )
 def test_written_program_agrees_on_every_row(kind, n_targets, interval, model_of, rows, tmp_path):

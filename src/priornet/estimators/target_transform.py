@@ -143,9 +143,7 @@ class _Units:
         slope = torch.full((len(y),), -float(np.log(self.scaling.scale).sum()), dtype=torch.float64)
         if self.maps is None:
             return slope
-        return slope - CoordinateMaps(self.maps).log_slope(torch.from_numpy(self._mapped(y))).sum(
-            -1
-        )
+        return slope - CoordinateMaps(self.maps).log_slope(torch.tensor(self._mapped(y))).sum(-1)
 
 
 def _held_out(
@@ -177,7 +175,7 @@ def _held_out(
         found = stack(x[place].expand(count, -1, -1))
         log_prob = found.log_prob(z[:, place]).double()
         means, scales = found.loc.double(), found.variance.double().sqrt()
-    known, spread = torch.from_numpy(y[held]), torch.from_numpy(y.std(0))
+    known, spread = torch.tensor(y[held]), torch.tensor(y.std(0))
     squares = [
         ((own.mean(mean, scale) - known) / spread).square().mean(-1)
         for own, mean, scale in zip(units, means, scales, strict=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.held_out import WORDS
-from priornet.estimators.prediction import Prediction, PredictionError
+from priornet.estimators.prediction import Prediction, PredictionError, row_variances
 from priornet.export.interface import (
     INPUT,
     ExportError,
@@ -323,10 +323,8 @@ def outputs_of(model: BaseRegressor, rows: Any, about: Mapping[str, Any]) -> Exp
 
 def _standing(found: Prediction) -> dict[str, Jumping]:
     """Return score and verdict of each row, also for a little more or less uncertainty."""
-    reference, record = found.reference, found.uncertainty
-    square = np.square(found.targets.scaling.scale)
-    parts = (record.knowledge_variance, record.data_variance)
-    knowledge, data = ((_as_matrix(part) / square).mean(-1) for part in parts)
+    reference = found.reference
+    knowledge, data = row_variances(found.standard_belief)
     nearby = (1 - TOLERANCE, 1 + TOLERANCE)
     unseen = found.unseen.rows
     words = tuple(reference.words(a * knowledge, b * data, unseen) for a in nearby for b in nearby)

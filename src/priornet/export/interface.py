@@ -83,12 +83,6 @@ def fitted_part(model: Any) -> Fitted:
     """Return the fitted part of an estimator, and refuse one that is not fitted."""
     if not hasattr(model, "fitted_"):
         raise ExportError(f"this {type(model).__name__} is not fitted yet; call `fit` first.")
-    if model.fitted_.targets.maps is not None:
-        kinds = ", ".join(sorted({own.kind for own in model.fitted_.targets.maps}))
-        raise ExportError(
-            f"this model learnt mapped targets (target_transform: {kinds}), which no export holds "
-            'yet; fit it with target_transform="none" to export it.'
-        )
     return model.fitted_
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart
+from priornet.distributions import Gaussian, GaussianEnsemble, NormalWishart, TransformedBelief
 from priornet.distributions.factors import Factor
 from priornet.distributions.mixture import (
     _begin,  # pyright: ignore[reportPrivateUsage] (the same search, as a loop in the program)
@@ -35,6 +35,7 @@ from priornet.export.interface import (
     quiet,
 )
 from priornet.export.onnx.functions import evidence_series
+from priornet.special.maps import CoordinateMaps
 from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.uncertainty import Uncertainty, uncertainty
@@ -92,6 +93,8 @@ class Program(nn.Module):
     def __init__(self, fitted: Fitted, interval: Interval) -> None:
         super().__init__()
         self._interval, self._is_vector = interval, fitted.targets.is_vector
+        maps = fitted.targets.maps
+        self._maps = None if maps is None else CoordinateMaps(maps)
         self.columns = RawColumns(fitted.preprocessor)
         members = range(fitted.stack.n_networks)
         self.stack = fitted.stack.select(members).cpu().requires_grad_(False)  # a copy
@@ -118,6 +121,12 @@ class Program(nn.Module):
         mean = belief.predictive().mean
         odd = self.columns.unseen(columns) | ~mean.isfinite().all(-1)
         lower, upper = self._bounds(belief, mean, measured["total_variance"])
+        if self._maps is not None:
+            lower, upper = self._maps.inverse(lower), self._maps.inverse(upper)
+            mapped = TransformedBelief(belief, self._maps)
+            mean = mapped.predictive().mean
+            again = vars(uncertainty(mapped)).items()
+            measured = {name: value for name, value in again if value is not None}
         found = {"mean": mean, "lower": lower, "upper": upper, **measured}
         if self._is_vector:
             found = {name: v.squeeze(-1) if v.dim() > 1 else v for name, v in found.items()}

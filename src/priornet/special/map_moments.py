@@ -53,10 +53,19 @@ def map_moments(
     """
     given = (loc, scale) if excess is None else (loc, scale, excess)
     given = torch.broadcast_tensors(*given)
-    rows = [part.double().reshape(-1).split(_ROWS) for part in given]
-    pieces = [_moments(own, *part) for part in zip(*rows, strict=True)]
-    joined = (torch.cat(part) for part in zip(*pieces, strict=True))
+    rows = [part.double().reshape(-1) for part in given]
+    joined = in_pieces(lambda *part: _moments(own, *part), rows, _ROWS)
     return MapMoments(*(part.reshape(given[0].shape).to(loc.dtype) for part in joined))
+
+
+def in_pieces(
+    function: Callable[..., tuple[Tensor, ...]], rows: list[Tensor], n: int
+) -> tuple[Tensor, ...]:
+    """Apply a function to n rows at a time; to all at once in a program, whose rows vary."""
+    if torch.compiler.is_compiling():
+        return function(*rows)
+    pieces = [function(*part) for part in zip(*(row.split(n) for row in rows), strict=True)]
+    return tuple(torch.cat(part) for part in zip(*pieces, strict=True))
 
 
 def _moments(
@@ -121,8 +130,8 @@ def _of_bell(own: MonotoneMap, loc: Tensor, scale: Tensor, bell: _Bell) -> MapMo
     for low, high, log_slope, (m0, m1, m2) in _linear_pieces(own, loc, scale, bell):
         # On this piece h(t) - h(m) = a + b x, with x = (t - m) / s, and a = 0 where m is on it.
         near = loc.clamp(low, high)
-        a = own.inverse(near) - centre + math.exp(log_slope) * (loc - near)
-        b = math.exp(log_slope) * scale
+        a = own.inverse(near) - centre + torch.exp(log_slope) * (loc - near)
+        b = torch.exp(log_slope) * scale
         first = first + a * m0 + b * m1
         second = second + a * a * m0 + 2 * a * b * m1 + b * b * m2
         slope = slope + log_slope * m0
@@ -138,7 +147,7 @@ def _of_bell(own: MonotoneMap, loc: Tensor, scale: Tensor, bell: _Bell) -> MapMo
 
 def _linear_pieces(
     own: MonotoneMap, loc: Tensor, scale: Tensor, bell: _Bell
-) -> Iterator[tuple[float, float, float, list[Tensor]]]:
+) -> Iterator[tuple[float, float, Tensor, list[Tensor]]]:
     """Yield the ends of each linear piece, its ln h', and the moments of x on it."""
     knots = own.knots if isinstance(own, QuantileMap) else (own.low, own.high)
     edges = (-math.inf, *knots, math.inf)
@@ -148,7 +157,7 @@ def _linear_pieces(
         if high == -math.inf or is_curved:
             continue
         inside = high if i == 0 else low if high == math.inf else 0.5 * (low + high)
-        log_slope = own.log_slope(torch.tensor(inside, dtype=torch.float64)).item()
+        log_slope = own.log_slope(loc.new_tensor(inside))
         yield low, high, log_slope, [part[i] for part in moments]
 
 

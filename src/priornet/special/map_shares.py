@@ -8,8 +8,10 @@ H_k(x)`, conditional expectation multiplies :math:`a_k` by :math:`\rho^{k/2}` (M
     V[E[y\mid\mu,\Lambda]\mid\Lambda] = \sum_{k\ge1}\rho^k a_k^2, \qquad
     E[V[y\mid\mu,\Lambda]\mid\Lambda] = \sum_{k\ge1}(1-\rho^k)\,a_k^2:
 
-positive terms, precise for every belief. The precision is then integrated in its logarithm by the
-trapezoidal rule, and the variance of :math:`a_0` over it is knowledge too.
+positive terms, of the right size for every belief. The precision is then integrated in its
+logarithm by the trapezoidal rule, and the variance of :math:`a_0` over it is knowledge too. The
+smaller part has a median error of 1e-4, and up to 10 % where maps bend sharply within the width of
+t.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from priornet.special.map_moments import in_pieces
 from priornet.special.maps import MonotoneMap
 
 _PRECISIONS, _NODES = 24, 40
@@ -40,8 +43,8 @@ def knowledge_share(
         excess: Its degrees of freedom - 2; where it is not positive, the share is that of t.
         belief: Belief of the Normal-Wishart.
     """
-    rows = [part.double().reshape(-1).split(_ROWS) for part in (loc, scale, excess, belief)]
-    shares = torch.cat([_share(own, *part) for part in zip(*rows, strict=True)])
+    rows = [part.double().reshape(-1) for part in (loc, scale, excess, belief)]
+    (shares,) = in_pieces(lambda *part: (_share(own, *part),), rows, _ROWS)
     return shares.reshape(loc.shape).to(loc.dtype)
 
 

@@ -47,7 +47,7 @@ def fit_map(kind: str, y: FloatArray, weight: FloatArray | None, name: str) -> M
 
 def map_targets(y: FloatArray, maps: Sequence[MonotoneMap], names: Sequence[str]) -> FloatArray:
     """Map targets ``(N, K)`` to the scale of the model; refuse values that a map does not reach."""
-    columns = [own.forward(torch.from_numpy(y[:, k])).numpy() for k, own in enumerate(maps)]
+    columns = [own.forward(torch.tensor(y[:, k])).numpy() for k, own in enumerate(maps)]
     mapped = np.stack(columns, axis=1)
     wrong = ~np.isfinite(mapped)
     if wrong.any():

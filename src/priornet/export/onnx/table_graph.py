@@ -84,6 +84,13 @@ def to_onnx(
         The ``onnx.ModelProto``.
     """
     fitted = fitted_part(model)
+    if fitted.targets.maps is not None:
+        kinds = ", ".join(sorted({own.kind for own in fitted.targets.maps}))
+        raise ExportError(
+            f"this model learnt mapped targets (target_transform: {kinds}), for which there is no "
+            "ONNX graph yet: use `to_torch_export` (a name that ends in .pt2), or fit the model "
+            'with target_transform="none".'
+        )
     check_opset(opset)
     wanted = interval_of(fitted, coverage, interval)
     columns = input_names(fitted.preprocessor) or ()
