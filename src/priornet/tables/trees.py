@@ -137,9 +137,10 @@ class Trees:
         found = np.empty((len(matrix), n_folds * n_targets))
         ends = np.cumsum(self.n_trees)
         size = max(1, _CELLS // int(ends[-1]))
+        codes = self.bins.codes(matrix)
         for first in range(0, len(matrix), size):
             rows = slice(first, first + size)
-            leaves = find(self.bins.codes(matrix[rows]))
+            leaves = find(codes[:, rows])
             np.add.reduceat(
                 self.value.take(leaves), ends - self.n_trees.ravel(), 1, out=found[rows]
             )
