@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         EvidentialRegressor,
         GaussianRegressor,
         PriorNetRegressor,
+        SharedPriorRegressor,
         load,
     )
 
@@ -45,6 +46,7 @@ __all__ = [
     "MultivariateStudentT",
     "NormalWishart",
     "PriorNetRegressor",
+    "SharedPriorRegressor",
     "__version__",
     "depth",
     "distill",

@@ -48,6 +48,8 @@ class Method:
     """Class of the estimator; None for a method that only learns depth."""
     has_knowledge: bool
     """Tells knowledge uncertainty from data uncertainty."""
+    learns_depth: bool = True
+    """Has a network for photographs."""
 
     @property
     def paper(self) -> str:
@@ -70,6 +72,16 @@ class Method:
         return self.head == "gaussian" and not self.needs_teacher
 
 
+_SHARED = Method(
+    "Shared",
+    "Shared",
+    "shared",
+    "#F0E442",
+    "normal-wishart",
+    "SharedPriorRegressor",
+    has_knowledge=True,
+    learns_depth=False,
+)
 _TABLE = (
     Method("DD", "DD", "dd", "#777777", None, None, False),
     Method("Single", "Single", "single", "#56B4E9", "gaussian", "GaussianRegressor", False),
@@ -79,6 +91,7 @@ _TABLE = (
     Method("DER", "DER", "der", "#8C6D1F", "normal-wishart", "EvidentialRegressor", True),
     Method("EnD", "EnD", "end", "#E69F00", "gaussian", "DistilledRegressor", False),
     Method("MD-EnD", "MD-EnD", "md-end", "#CC79A7", "mixture", "DistilledRegressor", True),
+    _SHARED,
 )
 
 METHODS: Mapping[str, Method] = {method.key: method for method in _TABLE}

@@ -28,6 +28,7 @@ from priornet import (
     EvidentialRegressor,
     GaussianRegressor,
     PriorNetRegressor,
+    SharedPriorRegressor,
 )
 
 QUICK = {"hidden": (16,), "epochs": 60, "random_state": 0}
@@ -41,6 +42,7 @@ MAKERS = {
     "endd likelihood": lambda: DistilledRegressor(**STUDENT, target="likelihood", temperature=5.0),
     "end": lambda: DistilledRegressor(objective="end", **STUDENT),
     "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+    "shared": lambda: SharedPriorRegressor(4, **QUICK),
 }
 every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 

@@ -24,6 +24,7 @@ from priornet.distill import (
     TransferSet,
     draw_inputs,
 )
+from priornet.nn import Network
 from priornet.training.stack_training import train_stack
 
 RNG = np.random.default_rng(0)
@@ -231,6 +232,12 @@ def test_a_forests_answers_count_by_their_rows_and_three_tenths_teach_a_gaussian
     assert [len(learnt), model.fitted_.training["epochs"]] == [2, 7]
 
 
+def edges_of(model):
+    network = model.fitted_.network
+    assert isinstance(network, Network)
+    return network.edges
+
+
 @pytest.mark.filterwarnings("ignore::priornet.distill.FaithfulnessWarning")  # brief training
 def test_a_forest_is_read_in_ramps_unless_told_otherwise():
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.where(X[:, 0] > 0, "x", "y"))
@@ -242,15 +249,15 @@ def test_a_forest_is_read_in_ramps_unless_told_otherwise():
     forest = RandomForestRegressor(5, random_state=0).fit(X, Y)
     quick = {**QUICK, "student_epochs": 2, "n_transfer": 500}
     edges = [
-        DistilledRegressor(Numbers(forest, X, Y), student_pieces=pieces, **quick)
-        .fit(frame)
-        .fitted_.network.edges
+        edges_of(
+            DistilledRegressor(Numbers(forest, X, Y), student_pieces=pieces, **quick).fit(frame)
+        )
         for pieces in ("auto", 4, 0)
     ]
     assert [len(own) for own in edges[0]] == [9, 9, 0, 0]
     assert [len(own) for own in edges[1]] == [5, 5, 0, 0]
     assert edges[2] == ()
-    assert student().fitted_.network.edges == ()
+    assert edges_of(student()) == ()
 
 
 def test_pieces_must_be_a_count():

@@ -37,6 +37,7 @@ MAKERS = {
     "endd": lambda: DistilledRegressor(**STUDENT, transfer=TransferSet(near=0.1)),
     "end": lambda: DistilledRegressor(objective="end", **STUDENT),
     "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+    "shared": lambda: priornet.SharedPriorRegressor(4, **QUICK),
 }
 
 

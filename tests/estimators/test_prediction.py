@@ -15,6 +15,7 @@ from priornet import (
     EvidentialRegressor,
     GaussianRegressor,
     PriorNetRegressor,
+    SharedPriorRegressor,
 )
 from priornet.estimators import BaseRegressor, PredictionError
 from priornet.evaluation import evaluate
@@ -133,6 +134,7 @@ MAKERS = {
     "endd": lambda: DistilledRegressor(**STUDENT),
     "end": lambda: DistilledRegressor(objective="end", **STUDENT),
     "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+    "shared": lambda: SharedPriorRegressor(4, **QUICK),
 }
 ASKED = (
     *("predict", "predict_dist", "predict_belief", "predict_uncertainty", "predict_interval"),

@@ -11,6 +11,7 @@ from priornet.estimators.regressors import (
     GaussianRegressor,
     PriorNetRegressor,
 )
+from priornet.estimators.shared import SharedPriorRegressor
 from priornet.tables.column_summaries import ColumnSummary, ColumnWarning, TableWarning
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "PredictionError",
     "PriorNetRegressor",
     "RowUncertainty",
+    "SharedPriorRegressor",
     "TableWarning",
     "load",
     "make_estimator",

@@ -99,7 +99,8 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             sample_weight: Weight per row; 2 counts as two equal rows.
         """
         self.check_parameters()
-        return self._fit_prepared(prepare_table(self, X, y, sample_weight))
+        share = self.calibration_fraction
+        return self._fit_prepared(prepare_table(self, X, y, sample_weight, share))
 
     def _fit_prepared(self, prepared: Prepared) -> Self:
         return self._adopt(self._train(prepared), prepared)

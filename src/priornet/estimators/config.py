@@ -23,6 +23,7 @@ from priornet.distill import TransferSet
 from priornet.estimators.base_regressor import BaseRegressor
 from priornet.estimators.factory import ESTIMATORS
 from priornet.nn.architecture import Network
+from priornet.nn.shared import SharedNetwork
 from priornet.special.maps import map_from_json
 from priornet.tables.learning import Scaling, TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
@@ -83,7 +84,7 @@ class SavedConfig:
     model: BaseRegressor
     """The estimator with its parameters and the names of its inputs, not fitted yet."""
     preprocessor: TablePreprocessor
-    network: Network
+    network: Network | SharedNetwork
     n_networks: int
     targets: TargetColumns
     reference_data: float
@@ -170,9 +171,10 @@ def _checked(state: dict[str, Any]) -> SavedConfig:
         preprocessor = TablePreprocessor.from_json(state["preprocessing"])
     network = _network(state["network"])
     n_outputs = len(preprocessor.source_)
+    n_known = network.n_inputs - (network.n_witness if isinstance(network, SharedNetwork) else 0)
     _expect(
-        network.n_inputs == n_outputs,
-        f'"network.n_inputs" is {shown_value(network.n_inputs)}, but the networks do not fit the '
+        n_known == n_outputs,
+        f'"network.n_inputs" is {shown_value(n_known)}, but the networks do not fit the '
         f"preprocessing then: that has {n_outputs} outputs.",
     )
     count = state["n_networks"]
@@ -235,7 +237,9 @@ def _model(name: str, parameters: dict[str, Any]) -> BaseRegressor:
     return model
 
 
-def _network(state: dict[str, Any]) -> Network:
+def _network(state: dict[str, Any]) -> Network | SharedNetwork:
+    if state.get("kind") == SharedNetwork.kind:
+        return _shared_network({name: part for name, part in state.items() if name != "kind"})
     hints = get_type_hints(Network) | {"edges": tuple[tuple[Signed, ...], ...]}
     given = _check("network", state, hints, _NETWORK)
     for own in given.get("edges", ()):
@@ -246,6 +250,19 @@ def _network(state: dict[str, Any]) -> Network:
     with _field("network"):
         network = Network.from_json(state)
         _ = network.n_weights  # a size that cannot be built is refused here
+        return network
+
+
+def _shared_network(state: dict[str, Any]) -> SharedNetwork:
+    hints = get_type_hints(SharedNetwork) | {
+        "knots": tuple[tuple[tuple[Signed, Signed], ...], ...],
+        "label_columns": tuple[tuple[int, int], ...],
+    }
+    del hints["kind"]
+    given = _check("network", state, hints, hints)
+    with _field("network"):
+        network = SharedNetwork(**given)
+        _ = network.n_weights
         return network
 
 

@@ -202,7 +202,7 @@ class DistilledRegressor(BaseRegressor):
             common = {name: getattr(self, name) for name in BaseRegressor().get_params()}
             teacher = DeepEnsembleRegressor(self.n_members, **common)
             teacher.check_parameters()
-            prepared = prepare_table(self, X, y, sample_weight)
+            prepared = prepare_table(self, X, y, sample_weight, self.calibration_fraction)
             self.teacher_ = teacher._fit_prepared(prepared)
             return None, prepared
         if self.target_transform not in ("none", "auto"):

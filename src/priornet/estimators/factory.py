@@ -12,6 +12,7 @@ from priornet.estimators.regressors import (
     GaussianRegressor,
     PriorNetRegressor,
 )
+from priornet.estimators.shared import SharedPriorRegressor
 from priornet.methods import METHODS
 
 ESTIMATORS: dict[str, type[BaseRegressor]] = {
@@ -22,6 +23,7 @@ ESTIMATORS: dict[str, type[BaseRegressor]] = {
         DistilledRegressor,
         PriorNetRegressor,
         EvidentialRegressor,
+        SharedPriorRegressor,
     )
 }
 

@@ -32,9 +32,11 @@ from priornet.estimators.config import (
     read_config,
 )
 from priornet.estimators.held_out import Reference
-from priornet.estimators.prediction import Fitted, in_units
+from priornet.estimators.prediction import Fitted, in_units, label_counts
 from priornet.messages import warn_user
+from priornet.nn.shared import SharedNetwork
 from priornet.tables.learning import TargetColumns
+from priornet.tables.trees import Trees
 from priornet.uncertainty import uncertainty
 from priornet.writing import (
     found_folder,
@@ -47,6 +49,7 @@ CONFIG, WEIGHTS = "config.json", "weights.safetensors"
 
 _PAUSES = (0.0, *(0.001 * 2**i for i in range(7)), *[0.1] * 12)  # seconds before another try
 _PROBED = (0.0, 1.0, -1.0, 1e6, -1e6)  # standard deviations; the last catch what nearly overflows
+_TREES = "trees."
 _LARGEST_REST = 1 << 30  # bytes of a file of weights that are not weights
 _WAY_OUT = "restore the folder from a copy, or save the model again"
 
@@ -90,7 +93,10 @@ def _is_replaceable(path: Path) -> bool:
 
 
 def _tensors(fitted: Fitted) -> dict[str, Tensor]:
+    trees = {} if fitted.trees is None else fitted.trees.tensors()
+    own = {f"{_TREES}{name}": np.ascontiguousarray(part) for name, part in trees.items()}
     return {
+        **{name: torch.from_numpy(part) for name, part in own.items()},
         "weights": fitted.stack.weights.detach().cpu().contiguous(),
         "calibration_scores": torch.from_numpy(np.ascontiguousarray(fitted.calibration_scores)),
         "reference_knowledge": torch.from_numpy(np.ascontiguousarray(fitted.reference.knowledge)),
@@ -257,6 +263,8 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
     stack = network.build([0], weights)  # draws the first weights of one network, not of each
     stack.weights = torch.nn.Parameter(weights.clone())
     fitted = Fitted(config.preprocessor, config.targets, network, stack, config.training)
+    if isinstance(network, SharedNetwork) and network.witnessed:
+        fitted.trees = _trees(tensors, config)
     shape = (None, network.n_targets)
     fitted.calibration_scores = _tensor(tensors, "calibration_scores", shape).numpy()
     knowledge = _tensor(tensors, "reference_knowledge", (None,)).numpy()
@@ -265,6 +273,19 @@ def _rebuild(config: SavedConfig, tensors: dict[str, Tensor]) -> BaseRegressor:
     fitted.reference = Reference(knowledge, config.reference_data)
     model.fitted_ = fitted
     return model
+
+
+def _trees(tensors: dict[str, Tensor], config: SavedConfig) -> Trees:
+    own = {
+        name.removeprefix(_TREES): tensor.numpy()
+        for name, tensor in tensors.items()
+        if name.startswith(_TREES)
+    }
+    try:
+        n_labels = label_counts(config.preprocessor)
+        return Trees.from_tensors(own, n_labels, config.network.n_targets)
+    except ValueError as error:
+        raise ModelError(f"{error}") from error
 
 
 def _check_predictions(fitted: Fitted) -> None:

@@ -28,10 +28,12 @@ from priornet.estimators.held_out import (
 )
 from priornet.nn import Stack, joint_belief, stack_outputs
 from priornet.nn.architecture import Network
+from priornet.nn.shared import SharedNetwork
 from priornet.special.maps import CoordinateMaps
 from priornet.tables.encoding import Unseen
 from priornet.tables.learning import TargetColumns
 from priornet.tables.preprocessing import TablePreprocessor
+from priornet.tables.trees import Trees
 from priornet.uncertainty import Uncertainty, uncertainty
 
 if TYPE_CHECKING:
@@ -379,6 +381,11 @@ def in_units(belief: Any, targets: TargetColumns) -> Any:
     return moved if targets.maps is None else TransformedBelief(moved, CoordinateMaps(targets.maps))
 
 
+def label_counts(preprocessor: TablePreprocessor) -> list[int]:
+    """Count the labels of each raw column, 0 for numbers, as trees want it."""
+    return [len(column.categories) for column in preprocessor.columns_]
+
+
 def row_variances(belief: Any) -> tuple[FloatArray, FloatArray]:
     """Compute knowledge and data variance of each row: the average over standardised targets."""
     knowledge = belief.knowledge_covariance().diagonal(dim1=-2, dim2=-1)
@@ -405,10 +412,12 @@ class Fitted:
 
     preprocessor: TablePreprocessor
     targets: TargetColumns
-    network: Network
+    network: Network | SharedNetwork
     stack: Stack
     training: dict[str, Any] = field(default_factory=dict[str, Any])
     """Summary of the training, ready for JSON."""
+    trees: Trees | None = None
+    """Trees whose prediction the networks read behind the inputs of the preprocessor."""
     reference: Reference = field(init=False)
     """Uncertainty of the reference rows."""
     calibration_scores: FloatArray = field(init=False)
@@ -454,7 +463,7 @@ class Fitted:
     ) -> Prediction:
         """Predict checked rows, in one pass; ``dtype`` is that of the preprocessed inputs."""
         unseen = Unseen()
-        inputs = self.preprocessor.transform(table, dtype=dtype, unseen=unseen)
+        inputs = self.inputs(table, dtype, unseen)
         return Prediction(
             self.standard_belief(torch.from_numpy(inputs)),
             self.targets,
@@ -465,6 +474,19 @@ class Fitted:
             coverage,
             method,
         )
+
+    def inputs(
+        self, table: Any, dtype: Any = np.float64, unseen: Unseen | None = None
+    ) -> NDArray[Any]:
+        """Return what the networks read of checked rows: see :meth:`TablePreprocessor.transform`.
+
+        Where there are trees, their prediction follows.
+        """
+        matrix = self.preprocessor.transform(table, dtype=dtype, unseen=unseen)
+        if self.trees is None:
+            return matrix
+        witness = self.trees.predict(self.preprocessor.columns_matrix(table))
+        return np.concatenate([matrix, witness.astype(dtype)], 1)
 
     def has_conformal(self, coverage: float) -> bool:
         """Tell if enough rows were held out for conformal intervals of this coverage."""

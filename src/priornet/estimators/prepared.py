@@ -63,9 +63,17 @@ class Prepared:
     held: Tensor
     """Numbers of the rows for calibration."""
     rng: np.random.RandomState
+    table: Any
+    """The rows as they were given, in the order of ``inputs``."""
 
 
-def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
+def prepare_table(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    calibration_fraction: float | Auto,
+) -> Prepared:
     """Check the table that an estimator learns from, split it, and standardise it."""
     shape = getattr(X, "shape", ())
     if len(shape) == 2:  # before any copy
@@ -88,7 +96,7 @@ def prepare_table(model: Any, X: Any, y: Any, sample_weight: Any) -> Prepared:
             "minimum of 2 is required."
         )
     rng = check_random_state(model.random_state)
-    train, held = _split_rows(len(values), model.calibration_fraction, rng)
+    train, held = _split_rows(len(values), calibration_fraction, rng)
     preprocessor = _fit_preprocessor(table, weight, train, model.max_labels, leave_out_ids=True)
     row = _row_names(X, rows)
     notes = column_notes(preprocessor.summaries_, row)
@@ -212,6 +220,7 @@ def _standardised(
         torch.from_numpy(train),
         torch.from_numpy(held),
         rng,
+        table,
     )
 
 

@@ -173,7 +173,7 @@ class Leaf(NamedTuple):
         if known is not None:
             gradient = known.mul_(weight.unsqueeze(-1))
         else:
-            torch.autograd.backward(loss, weight)
+            torch.autograd.backward(loss, weight.expand_as(loss))
             gradient = self.parameters.grad
             assert gradient is not None
         if self.slope is not None:

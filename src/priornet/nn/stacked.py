@@ -102,12 +102,27 @@ class Stack(nn.Module):
         """Predict inputs ``(S, B, features)`` with batch shape ``(S, B)``."""
         return self.head.distribution(self.raw(x))
 
+    def answer(self, x: Tensor) -> Any:
+        """Predict inputs ``(S, B, features)`` as a fitted model does, batch shape ``(S, B)``."""
+        return self(x)
+
+    def joint(self, outputs: Tensor) -> Any:
+        """Return the belief that the outputs ``(S, N, n)`` stand for, batch shape ``(N,)``.
+
+        One network has a belief of its own; several Gaussian ones are an ensemble.
+        """
+        if self.n_networks == 1:
+            return self.head.distribution(outputs[0])
+        members = self.head.distribution(outputs)
+        loc, tril = members.loc, members.precision_tril
+        return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
+
     def start_step(self, x: Tensor) -> Tensor:
         """Compute outputs of a training step, which may be overwritten; see :meth:`finish_step`."""
         self._outputs = self.raw(x)
         return self._outputs.detach().clone()
 
-    def finish_step(self, gradient: Tensor) -> None:
+    def finish_step(self, gradient: Tensor) -> Tensor | None:
         """Set ``weights.grad`` from the gradient in the outputs of :meth:`start_step`."""
         self.weights.grad = None
         self._outputs.backward(gradient)
@@ -205,8 +220,13 @@ class StackedMLP(Stack):
         torch.bmm(work.last.copy_(weight.mT), x.mT, out=layer.mT)
         return torch.add(layer, bias, out=work.outputs)
 
-    def finish_step(self, gradient: Tensor) -> None:
-        """Propagate the gradient back through the layers."""
+    def finish_step(self, gradient: Tensor, through: bool = False) -> Tensor | None:
+        """Propagate the gradient back through the layers.
+
+        Args:
+            gradient: In the outputs of :meth:`start_step`.
+            through: Return the gradient in the inputs too, ``(S, B, features)``.
+        """
         work, delta, last = self._work, gradient, len(self._step) - 1
         for i, x in reversed([*enumerate(self._step)]):
             torch.sum(delta, 1, out=work.gradients[2 * i + 1])
@@ -222,6 +242,7 @@ class StackedMLP(Stack):
                     behind, x, 0, grad_input=behind
                 )
         self.weights.grad = work.gradient
+        return torch.bmm(delta, work.matrices[0].mT) if through else None
 
     def _workspace(self, x: Tensor) -> _Workspace:
         # The address of the weights too: the workspace holds views of them.
@@ -337,15 +358,8 @@ def stack_outputs(stack: Stack, inputs: Tensor) -> Tensor:
 
 @torch.no_grad()
 def joint_belief(stack: Stack, outputs: Tensor) -> Any:
-    """Return the belief that the outputs of all networks stand for, batch shape ``(N,)``.
-
-    One network has a belief of its own; several Gaussian ones are an ensemble.
-    """
-    if stack.n_networks == 1:
-        return stack.head.distribution(outputs[0])
-    members = stack.head.distribution(outputs)
-    loc, tril = members.loc, members.precision_tril
-    return GaussianEnsemble.from_precision_tril(loc, tril, validate_args=False)
+    """Return the belief that the outputs of all networks stand for, batch shape ``(N,)``."""
+    return stack.joint(outputs)
 
 
 def stack_belief(stack: Stack, inputs: Tensor) -> Any:

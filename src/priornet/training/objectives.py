@@ -56,6 +56,12 @@ def likelihood(prediction: Any, batch: Batch, _: Any = None) -> Tensor:
     return losses.gaussian_nll(prediction, batch.targets, batch.mask)
 
 
+def members(prediction: Any, batch: Batch, _: Any = None) -> Tensor:
+    """Compute the loss of the members of a shared network, which see the same rows."""
+    targets = batch.targets.expand(*prediction.batch_shape, -1)
+    return losses.gaussian_nll(prediction, targets, batch.mask)
+
+
 def evidential(coefficient: float | Tensor) -> Loss:
     """Make the loss of Deep Evidential Regression.
 

@@ -160,7 +160,7 @@ def _validation(data: Rows, held: Sequence[Tensor]) -> Validation:
     weight = weight * (1 / length)
 
     def validation(stack: Stack) -> Tensor:
-        prediction = stack(inputs)
+        prediction = stack.answer(inputs)
         y = targets[..., : prediction.event_shape[0]]
         per_row = -prediction.predictive().log_prob(y)
         return (per_row * weight).sum(-1) / weight.sum(-1)

@@ -36,7 +36,7 @@ TITLES = {
     "lsun_church": "LSUN church",
 }
 """Names of the image sets as they are written."""
-DEPTH_METHODS = tuple(METHODS)
+DEPTH_METHODS = tuple(key for key, method in METHODS.items() if method.learns_depth)
 OOD_SETS = {"nyu": ("lsun_bedroom", "kitti"), "kitti": ("lsun_bedroom", "nyu")}
 """Out-of-domain sets on which the models of a set are scored."""
 DEPTH_MEASURES = {**MEASURES, "expected_entropy": "E[H]"}
