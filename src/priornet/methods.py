@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 __all__ = [
     "COLOURS",
+    "COMPARED",
     "LABELS",
     "METHODS",
     "STUDENTS",
@@ -48,8 +49,8 @@ class Method:
     """Class of the estimator; None for a method that only learns depth."""
     has_knowledge: bool
     """Tells knowledge uncertainty from data uncertainty."""
-    learns_depth: bool = True
-    """Has a network for photographs."""
+    in_paper: bool = True
+    """Takes part in the experiments of the paper and of its page."""
 
     @property
     def paper(self) -> str:
@@ -80,7 +81,7 @@ _SHARED = Method(
     "normal-wishart",
     "SharedPriorRegressor",
     has_knowledge=True,
-    learns_depth=False,
+    in_paper=False,
 )
 _TABLE = (
     Method("DD", "DD", "dd", "#777777", None, None, False),
@@ -96,6 +97,9 @@ _TABLE = (
 
 METHODS: Mapping[str, Method] = {method.key: method for method in _TABLE}
 """The methods by their names in results, in the order of tables and figures."""
+
+COMPARED: Mapping[str, Method] = {key: one for key, one in METHODS.items() if one.in_paper}
+"""The methods of the paper's experiments, by their names in results."""
 
 TABULAR = tuple(method for method in _TABLE if method.estimator is not None)
 """Methods for tables, each with an estimator."""

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, cast
 
-from priornet.methods import METHODS as ALL_METHODS
-from priornet.methods import STUDENTS
+from priornet.methods import COMPARED, STUDENTS
 
-METHODS = tuple(ALL_METHODS)
+METHODS = tuple(COMPARED)
 DATASETS = ("nyu", "kitti")
 
 # Settings that were removed, and the value under which they did nothing: older results name them.

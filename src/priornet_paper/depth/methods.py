@@ -21,7 +21,7 @@ from priornet.depth import DepthError
 from priornet.distill import Targets, targets_for
 from priornet.distributions import GaussianEnsemble
 from priornet.losses import LARGEST_INVERSE_DEPTH, dense_depth, depth_of, inverse_depth
-from priornet.methods import METHODS, Method
+from priornet.methods import COMPARED, Method
 from priornet.nn import DenseDepth, Head, make_head, stack_head
 from priornet.nn.dense_depth import EfficientNetLite0
 from priornet.priors import semi_informative_prior
@@ -74,7 +74,7 @@ class Objective(ABC):
     @property
     def make_head(self) -> Callable[[int], Head] | None:
         """Return a function from a number of features to the head; None for a bare output."""
-        kind = METHODS[self.variant.method].head
+        kind = COMPARED[self.variant.method].head
         if kind is None:
             return None
         settings = {"min_excess": self.config.min_excess} if self.variant.method == "EnD2" else {}
@@ -231,7 +231,7 @@ class _Student(Objective):
 
     def __init__(self, variant: Variant, scale: Scale) -> None:
         super().__init__(variant, scale)
-        objective = METHODS[variant.method].objective
+        objective = COMPARED[variant.method].objective
         assert objective is not None
         self.targets: Targets = targets_for(
             objective,
@@ -270,7 +270,7 @@ def _kind_of(method: Method) -> type[Objective]:
     return _Gaussian if method.is_likelihood else others[method.key]
 
 
-_METHODS = {key: _kind_of(method) for key, method in METHODS.items()}
+_METHODS = {key: _kind_of(method) for key, method in COMPARED.items()}
 
 
 def objective_for(variant: Variant, scale: Scale) -> Objective:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from priornet.methods import METHODS
+from priornet.methods import COMPARED
 from priornet_paper.depth.config import (
     config_for,
     file_name,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Names in results, by their names on a command line.
 _NAMES = {
-    **{method.spelling: method.key for method in METHODS.values()},
+    **{method.spelling: method.key for method in COMPARED.values()},
     "endd-t1": "EnD2-T1",
     "endd-t10": "EnD2-T10",
     "endd-proxy": "EnD2-proxy",

@@ -11,7 +11,7 @@ from importlib import resources
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from priornet.methods import METHODS
+from priornet.methods import COMPARED
 
 SETS = ("boston", "energy", "concrete", "wine", "power")
 """The UCI tables that the paper reports and that can be run here in full, in its order of size."""
@@ -36,7 +36,7 @@ TITLES = {
     "lsun_church": "LSUN church",
 }
 """Names of the image sets as they are written."""
-DEPTH_METHODS = tuple(key for key, method in METHODS.items() if method.learns_depth)
+DEPTH_METHODS = tuple(COMPARED)
 OOD_SETS = {"nyu": ("lsun_bedroom", "kitti"), "kitti": ("lsun_bedroom", "nyu")}
 """Out-of-domain sets on which the models of a set are scored."""
 DEPTH_MEASURES = {**MEASURES, "expected_entropy": "E[H]"}

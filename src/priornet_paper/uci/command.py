@@ -22,9 +22,9 @@ from priornet.cli import (
     method_table,
     print_lines,
 )
-from priornet.methods import TABULAR
+from priornet.methods import COMPARED
 
-_NAMES = {method.spelling: method.key for method in TABULAR}
+_NAMES = {one.spelling: one.key for one in COMPARED.values() if one.estimator}
 _DATASETS = ("boston", "energy", "concrete", "wine", "power", "protein", "msd")
 
 

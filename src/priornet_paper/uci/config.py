@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from priornet.methods import STUDENTS, TABULAR
+from priornet.methods import COMPARED, STUDENTS
 
-METHODS = tuple(method.key for method in TABULAR)
+_OF_TABLES = tuple(method for method in COMPARED.values() if method.estimator is not None)
+METHODS = tuple(method.key for method in _OF_TABLES)
 """In the order of results; the last two only the paper's preset runs unless asked."""
-LIKELIHOOD = tuple(method.key for method in TABULAR if method.is_likelihood)
+LIKELIHOOD = tuple(method.key for method in _OF_TABLES if method.is_likelihood)
 """Methods of Gaussian networks, which one search serves: the single network and the ensemble."""
 
 Setting = dict[str, float]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from priornet.distill import start_as_members, targets_for
 from priornet.distributions import NormalWishart
-from priornet.methods import METHODS, STUDENTS, TABULAR
+from priornet.methods import COMPARED, STUDENTS
 from priornet.metrics import ood_auroc
 from priornet.nn import Network, Stack
 from priornet.priors import semi_informative_prior, stack_priors
@@ -48,7 +48,7 @@ class Trainers:
             method: Its name.
             teachers: For students: every fold's ensemble, by the rows it learnt from.
         """
-        if METHODS[method].needs_teacher:
+        if COMPARED[method].needs_teacher:
             return self._student(method, teachers)
         return {"NWPN": self._prior_network, "DER": self._evidential}[method]
 
@@ -66,7 +66,7 @@ class Trainers:
         return self._train("NWPN", loss, tasks, self.rows.with_outside(tasks, part))
 
     def _student(self, method: str, teachers: Mapping[Part, Stack]) -> Trainer:
-        objective, config = METHODS[method].objective, self.config
+        objective, config = COMPARED[method].objective, self.config
         assert objective is not None
         # By the grid, not by the stack: a fold must not depend on the other networks in it.
         annealed = any(p.get("temperature", 1.0) > 1 for p in config.points(method))
@@ -121,7 +121,7 @@ class Trainers:
         return stack
 
     def _network(self, method: str, n_inputs: int) -> Network:
-        head, widths = METHODS[method].head, (self.config.hidden,)
+        head, widths = COMPARED[method].head, (self.config.hidden,)
         assert head is not None
         n_members = self.config.n_members if head == "mixture" else 1
         tied = self.config.tied_evidence and method in ("NWPN", *STUDENTS)
@@ -146,7 +146,7 @@ Teachers = dict[Part, NDArray[np.float32]]
 """Weights of every fold's ensemble, in the order of the folds, by the rows they were fitted to."""
 
 # Methods whose single networks have knowledge uncertainty.
-_DETECTORS = tuple(method.key for method in TABULAR if method.head == "normal-wishart")
+_DETECTORS = tuple(key for key, one in COMPARED.items() if one.head == "normal-wishart")
 _N_OOD = 2000
 
 
