@@ -7,7 +7,12 @@ import pandas as pd
 import pytest
 
 import priornet
-from priornet import DeepEnsembleRegressor, DistilledRegressor, GaussianRegressor
+from priornet import (
+    DeepEnsembleRegressor,
+    DistilledRegressor,
+    GaussianRegressor,
+    SharedPriorRegressor,
+)
 
 QUICK = {"hidden": (16,), "epochs": 5, "random_state": 0}
 STUDENT = {**QUICK, "n_members": 3, "student_epochs": 5, "n_transfer": 500}
@@ -20,6 +25,8 @@ MAKERS = {
     "endd": lambda: DistilledRegressor(**STUDENT),
     "end": lambda: DistilledRegressor(objective="end", **STUDENT),
     "md-end": lambda: DistilledRegressor(objective="md-end", **STUDENT),
+    "shared": lambda: SharedPriorRegressor(6, trees=False, **QUICK),
+    "shared trees": lambda: SharedPriorRegressor(6, trees=True, **QUICK),
 }
 TARGETS = ["price", "weight", "length"]
 

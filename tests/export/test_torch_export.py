@@ -28,6 +28,7 @@ from priornet.tables.preprocessing import TablePreprocessor
         ("md-end", 1, "conformal"),
         ("endd", 1, "predictive"),
         ("mapped single", 1, "conformal"),
+        ("shared trees", 1, "predictive"),
     ],
 )
 def test_written_program_agrees_on_every_row(kind, n_targets, interval, model_of, rows, tmp_path):
@@ -44,7 +45,9 @@ def test_written_program_agrees_on_every_row(kind, n_targets, interval, model_of
     assert comparison.worst[comparison.output].error < 1e-6, comparison.worst
     assert {len(value) for value in program(inputs[:1]).values()} == {1}
     assert [c["name"] for c in json.loads(texts[METADATA])["columns"]] == list(rows.columns)
-    assert model.fitted_.stack.weights.requires_grad  # the model itself is as it was
+    stack = model.fitted_.stack
+    assert stack.weights.requires_grad  # the model itself is as it was
+    assert getattr(stack, "folded", None) is None
 
 
 def columns_of(about, table):

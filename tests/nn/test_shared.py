@@ -101,6 +101,31 @@ def test_outputs_are_those_of_the_definition():
     torch.testing.assert_close(stack.raw(x.unsqueeze(0)), member_by_member(stack, x))
 
 
+def test_frozen_members_answer_as_before():
+    stack, x = built(), with_witness(inputs()).unsqueeze(0)
+    expected = stack.raw(x)
+    stack.freeze()
+    assert stack.folded is not None
+    torch.testing.assert_close(stack.raw(x), expected, rtol=0, atol=0)
+    with torch.no_grad():
+        stack.folded.zero_()
+    assert (stack.raw(x)[N_SEEING:] == 0).all()
+
+
+def test_single_precision_places_waves_far_outside_of_the_training_range():
+    stacks = single, double = [built(dtype=dtype) for dtype in (torch.float32, torch.float64)]
+    with torch.no_grad():
+        double.weights.copy_(single.weights)
+    x = with_witness(1e9 * inputs()).float()
+    body = [
+        stack.embed(x.to(stack.weights), {name: part[0] for name, part in stack.pieces().items()})
+        for stack in stacks
+    ]
+    units = [own[:, : (3 + K) * 2].double() for own in body]
+    assert units[1].std() > 0.1
+    torch.testing.assert_close(*units, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("witnessed", [0, N_SEEING])
 def test_a_step_has_the_gradient_of_autograd(witnessed):
     network = sizes(witnessed=witnessed, n_inputs=14 + (K if witnessed else 0))

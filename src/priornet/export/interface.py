@@ -26,7 +26,6 @@ from priornet._version import __version__
 from priornet.estimators.held_out import conformal_quantile
 from priornet.estimators.prediction import Fitted
 from priornet.messages import InputError
-from priornet.nn.shared import SharedNetwork
 from priornet.tables.preprocessing import TablePreprocessor
 from priornet.tables.values import Texts
 
@@ -84,11 +83,6 @@ def fitted_part(model: Any) -> Fitted:
     """Return the fitted part of an estimator, and refuse one that is not fitted."""
     if not hasattr(model, "fitted_"):
         raise ExportError(f"this {type(model).__name__} is not fitted yet; call `fit` first.")
-    if isinstance(model.fitted_.network, SharedNetwork):
-        raise ExportError(
-            f"a {type(model).__name__} cannot be exported yet; fit a DistilledRegressor (`--method "
-            "endd`), or keep the model folder and predict with priornet."
-        )
     return model.fitted_
 
 

@@ -6,6 +6,7 @@ Inputs are raw columns ``(rows, columns)`` in double precision, in the form of
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
@@ -35,6 +36,8 @@ from priornet.export.interface import (
     quiet,
 )
 from priornet.export.onnx.functions import evidence_series
+from priornet.export.torch_trees import TreesProgram
+from priornet.nn.shared import SharedMLP
 from priornet.special.maps import CoordinateMaps
 from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
@@ -96,8 +99,10 @@ class Program(nn.Module):
         maps = fitted.targets.maps
         self._maps = None if maps is None else CoordinateMaps(maps)
         self.columns = RawColumns(fitted.preprocessor)
-        members = range(fitted.stack.n_networks)
-        self.stack = fitted.stack.select(members).cpu().requires_grad_(False)  # a copy
+        self.trees = None if fitted.trees is None else TreesProgram(fitted.trees)
+        self.stack: Any = copy.deepcopy(fitted.stack).cpu().requires_grad_(False)
+        if isinstance(self.stack, SharedMLP):
+            self.stack.freeze()
         for name, part in zip(("shift", "scale"), fitted.targets.scaling, strict=True):
             self.register_buffer(name, torch.from_numpy(part))
         coefficients = evidence_series(fitted.network.n_targets, interval.coverage)[:, 2]
@@ -110,7 +115,10 @@ class Program(nn.Module):
 
     def forward(self, columns: Tensor) -> dict[str, Tensor]:
         """Return the outputs by name, for raw columns ``(rows, columns)``."""
-        standard = self._belief(self.columns(columns))
+        inputs = self.columns(columns)
+        if self.trees is not None:
+            inputs = torch.cat([inputs, self.trees(columns)], 1)
+        standard = self._belief(inputs)
         belief, record = standard.affine(self.shift, self.scale), uncertainty(standard)
         measured = {name: value for name, value in vars(record).items() if value is not None}
         for name in measured:  # measured before the shift, which costs members their digits
@@ -151,12 +159,7 @@ class Program(nn.Module):
         stack = self.stack
         inputs = inputs.to(stack.weights.dtype)
         raw = stack.raw(inputs.expand(stack.n_networks, *inputs.shape)).double()
-        if stack.n_networks == 1:
-            return stack.head.distribution(raw[0])
-        members = stack.head.distribution(raw)
-        return GaussianEnsemble.from_precision_tril(
-            members.loc, members.precision_tril, validate_args=False
-        )
+        return stack.joint(raw)
 
     def _bounds(self, belief: Any, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
         """Compute both ends of the interval, ``(rows, K)``."""

@@ -5,8 +5,9 @@ and head (BatchEnsemble, Wen et al., 2020; for tables Gorishniy et al., 2025). S
 from the gradients of all members, and the members still disagree where no training row holds them.
 
 Numbers enter twice: as normal scores, which go on linearly outside of the training range, and as
-learnt waves of these scores. Columns behind the inputs may hold the prediction of another model,
-the *witness*: the first half of the members adds it to its mean, the others never see it.
+learnt waves of these scores, which stop far outside of it. Columns behind the inputs may hold the
+prediction of another model, the *witness*: the first half of the members adds it to its mean, the
+others never see it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _LEAST_EXCESS = 1.0  # members that differ widely want less, where variances do 
 _FEW_LABELS = 8  # so many outputs of a column, or fewer, enter the body as they are
 _LABEL_WIDTH = 16
 _FIRST_FREQUENCY = 0.3  # waves over a standard deviation, on average
+_LAST_WAVE = 10.0  # scores; waves stop there, before single precision cannot place them
 
 
 def score_knots(inputs: Tensor, continuous: Sequence[bool], n_pieces: int = 64) -> Knots:
@@ -188,6 +190,8 @@ class SharedMLP(Stack):
     """Slopes on the pieces, likewise."""
     start: Tensor
     """First number, first score and last number of each column, ``(3, numbers)``."""
+    folded: Tensor | None
+    """Weights of the members as plain perceptrons, once they are frozen."""
 
     def __init__(
         self, network: SharedNetwork, seed: int, dtype: torch.dtype = torch.float32
@@ -198,6 +202,7 @@ class SharedMLP(Stack):
         members = StackedMLP(network.n_body, network.widths, head, [0] * network.n_members, dtype)
         self._members = (members,)  # in a tuple: its weights are folded, not learnt
         self._set_scores(dtype)
+        self.register_buffer("folded", None)
         with torch.no_grad():
             self.weights[0] = torch.cat([p.flatten() for p in self._first_weights(seed)])
 
@@ -256,7 +261,8 @@ class SharedMLP(Stack):
         network = self.network
         n_known = len(network.knots)
         numbers = torch.cat([self.scores(x[:, network.numbers]), x[:, n_known:]], 1)
-        angle = 2 * math.pi * numbers.unsqueeze(-1) * parts["frequencies"]
+        waving = numbers.clamp(-_LAST_WAVE, _LAST_WAVE).unsqueeze(-1)
+        angle = 2 * math.pi * waving * parts["frequencies"]
         waves = torch.cat([angle.sin(), angle.cos()], -1).transpose(0, 1)  # (numbers, B, 2 F)
         units = torch.baddbmm(parts["waves.bias"].unsqueeze(1), waves, parts["waves.weight"]).relu()
         labels = [
@@ -265,6 +271,10 @@ class SharedMLP(Stack):
         ]
         found = [units.transpose(0, 1).flatten(1), numbers, *labels, x[:, network.rest]]
         return torch.cat(found, 1)
+
+    def freeze(self) -> None:
+        """Keep the folded weights, for a network that learns no more."""
+        self.folded = self.fold(self._parts()).detach()
 
     def fold(self, parts: dict[str, Tensor]) -> Tensor:
         """Return the weights of the members as plain perceptrons, ``(M, n)``."""
@@ -302,7 +312,7 @@ class SharedMLP(Stack):
         """Compute the members' outputs ``(M, B, n)`` of inputs ``(1, B, D)``."""
         parts, rows = self._parts(), x[0]
         body = self.embed(rows, parts)
-        pieces = self._members[0].split(self.fold(parts))
+        pieces = self._members[0].split(self.fold(parts) if self.folded is None else self.folded)
         *layers, weight, bias = pieces.values()
         hidden = body.expand(self.network.n_members, *body.shape)
         for w, b in zip(layers[::2], layers[1::2], strict=True):

@@ -38,6 +38,7 @@ from priornet.export.onnx.beliefs import MEASURES, add_outputs, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, Value, check_opset, join, unlike
 from priornet.nn import StackedMLP
 from priornet.nn.architecture import RampedMLP
+from priornet.nn.shared import SharedNetwork
 from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.tables.values import MISSING_WORDS
@@ -90,6 +91,11 @@ def to_onnx(
             f"this model learnt mapped targets (target_transform: {kinds}), for which there is no "
             "ONNX graph yet: use `to_torch_export` (a name that ends in .pt2), or fit the model "
             'with target_transform="none".'
+        )
+    if isinstance(fitted.network, SharedNetwork):
+        raise ExportError(
+            "a shared network has no ONNX graph yet: use `to_torch_export` (a name that ends in "
+            ".pt2)."
         )
     check_opset(opset)
     wanted = interval_of(fitted, coverage, interval)
