@@ -105,6 +105,20 @@ def test_every_method_fits_and_predicts(call, csv, tmp_path, method):
     assert len(pd.read_csv(scored)) == 120
 
 
+def test_trees_can_be_asked_for_and_left_out(call, csv, tmp_path):
+    command = ("fit", csv, "--out", tmp_path / "model", "--target", "strength", "--epochs", "2")
+    command += ("--method", "shared", "--quiet")
+    for option, is_there in (("--trees", True), ("--no-trees", False)):
+        assert call(*command, option).exit_code == 0
+        assert (load(tmp_path / "model").fitted_.trees is not None) == is_there
+
+
+def test_trees_belong_to_one_method(fit):
+    done = fit("--target", "strength", "--no-trees")
+    assert done.exit_code == 2
+    assert "are for --method shared" in done.output
+
+
 def test_fitting_over_a_model_replaces_it(fit, tmp_path):
     assert fit("--target", "strength").exit_code == 0
     assert fit("--target", "weight").exit_code == 0

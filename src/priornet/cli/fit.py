@@ -39,7 +39,8 @@ _Method = Annotated[
     Method,
     typer.Option(
         help="endd: an ensemble distilled into one prior network. end, md-end: into Gaussians. "
-        "ensemble: the ensemble itself. rkl: a prior network. der: evidential regression. "
+        "ensemble: the ensemble itself. shared: members with one body, with boosted trees as a "
+        "witness. rkl: a prior network. der: evidential regression. "
         "single: one Gaussian network, without knowledge uncertainty."
     ),
 ]
@@ -74,6 +75,13 @@ _TargetTransform = Annotated[
         "quantile for skewed ones; auto takes the one of the highest held-out likelihood."
     ),
 ]
+_Trees = Annotated[
+    bool | None,
+    typer.Option(
+        help="Boosted trees as a witness, for --method shared; by default held-out rows decide if "
+        "they stay."
+    ),
+]
 
 
 def fit(
@@ -90,6 +98,7 @@ def fit(
     calibration: _Calibration = None,
     max_labels: _MaxLabels = None,
     target_transform: _TargetTransform = None,
+    trees: _Trees = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -109,7 +118,13 @@ def fit(
     from priornet.report import write_report
 
     tell = partial(say_columns, called(data), quiet=quiet)
-    given: dict[str, Any] = {"calibration_fraction": calibration, "max_labels": max_labels}
+    if trees is not None and method_named(method).estimator != "SharedPriorRegressor":
+        raise typer.BadParameter("--trees and --no-trees are for --method shared.")
+    given: dict[str, Any] = {
+        "calibration_fraction": calibration,
+        "max_labels": max_labels,
+        "trees": trees,
+    }
     if target_transform is not None:
         given["target_transform"] = target_transform.value
     model = _estimator(method, epochs, given, random_state=seed, verbose=not quiet)

@@ -34,6 +34,8 @@ _STEPS = (600, 1500)  # of small and of other tables
 _MANY_ROWS = 1500
 _LARGEST_BATCH = 256
 _LONGEST_GRADIENT = 10.0  # per member
+_WAVES = ((32, 24, 8), (128, 8, 4))  # up to so many numbers: frequencies of each, and units
+_FEWEST_WAVES = (4, 2)
 _FEW_LABELS = 8  # of a column; more become a few numbers each
 
 
@@ -155,6 +157,9 @@ class SharedPriorRegressor(BaseRegressor):
         """Size the network by the columns of the table."""
         source, n_targets = prepared.preprocessor.source_, prepared.targets.shape[1]
         continuous = [one.is_continuous for one in source]
+        n_numbers = sum(continuous)
+        found = ((waves, width) for most, waves, width in _WAVES if n_numbers <= most)
+        n_waves, wave_width = next(found, _FEWEST_WAVES)
         return SharedNetwork(
             n_inputs=prepared.inputs.shape[1],
             widths=tuple(self.hidden),
@@ -162,6 +167,8 @@ class SharedPriorRegressor(BaseRegressor):
             n_members=self.n_members,
             knots=score_knots(prepared.inputs[train, :n_known], continuous),
             label_columns=_label_columns(source),
+            n_waves=n_waves,
+            wave_width=wave_width,
             witnessed=self.n_members // 2 if has_witness else 0,
         )
 
