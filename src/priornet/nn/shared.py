@@ -126,6 +126,24 @@ class SharedNetwork:
         return n_numbers * (1 + self.wave_width) + n_labels + len(self.rest)
 
     @cached_property
+    def witness_places(self) -> frozenset[int]:
+        """List the inputs of the body that come from the witness: its waves, and itself."""
+        n_seen, n_all = len(self.numbers), len(self.numbers) + self.n_witness
+        waves = range(n_seen * self.wave_width, n_all * self.wave_width)
+        plain = range(n_all * self.wave_width + n_seen, n_all * (self.wave_width + 1))
+        return frozenset([*waves, *plain])
+
+    def with_members(self, chosen: Sequence[int]) -> SharedNetwork:
+        """Return the sizes with some of the members, without a witness if none of them sees it."""
+        n_seeing = sum(member < self.witnessed for member in chosen)
+        return replace(
+            self,
+            n_inputs=len(self.knots) + (self.n_targets if n_seeing else 0),
+            n_members=len(chosen),
+            witnessed=n_seeing,
+        )
+
+    @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each parameter."""
         n_numbers, n_members = len(self.numbers) + self.n_witness, self.n_members
@@ -290,11 +308,8 @@ class SharedMLP(Stack):
     def _sight(self) -> Tensor:
         """Return 1 where a member reads an input of the body, 0 for the witness it must not see."""
         network = self.network
-        n_numbers, n_witness = len(network.numbers) + network.n_witness, network.n_witness
         sight = self.weights.new_ones(network.n_members, network.n_body)
-        units = n_numbers * network.wave_width
-        sight[network.witnessed :, units - n_witness * network.wave_width : units] = 0
-        sight[network.witnessed :, units + n_numbers - n_witness : units + n_numbers] = 0
+        sight[network.witnessed :, [*network.witness_places]] = 0
         return sight
 
     def _parts(self) -> dict[str, Tensor]:
@@ -372,41 +387,28 @@ class SharedMLP(Stack):
 
     def select_members(self, chosen: Sequence[int]) -> SharedMLP:
         """Copy some of the members to a new network, in the order of their numbers."""
-        network = self.network
-        n_seeing = sum(m < network.witnessed for m in chosen)
-        n_known, n_numbers = len(network.knots), len(network.numbers)
-        new_sizes = replace(
-            network,
-            n_inputs=n_known + (network.n_targets if n_seeing else 0),
-            n_members=len(chosen),
-            witnessed=n_seeing,
-        )
-        kept = torch.arange(network.n_body)
-        if network.witnessed and not n_seeing:  # what enters the body for the witness goes
-            n_all, width = n_numbers + network.n_witness, network.wave_width
-            units, plain = n_numbers * width, n_all * width
-            is_kept = torch.ones(network.n_body, dtype=torch.bool)
-            is_kept[units : n_all * width] = False
-            is_kept[plain + n_numbers : plain + n_all] = False
-            kept = kept[is_kept]
-        found = SharedMLP(new_sizes, 0, self.weights.dtype).to(self.weights.device)
-        parts, members = self._parts(), torch.as_tensor(chosen)
+        sizes = self.network.with_members(chosen)
+        found = SharedMLP(sizes, 0, self.weights.dtype).to(self.weights.device)
+        kept = list(range(self.network.n_body))
+        if not sizes.witnessed:
+            kept = [j for j in kept if j not in self.network.witness_places]
+        parts, own = self._parts(), [*chosen]
         with torch.no_grad():
             for name, piece in found._parts().items():
                 part = parts[name]
                 if name.startswith(("frequencies", "waves")):
-                    part = part[: len(piece)]
-                elif not name.startswith("labels") and not _is_body(name):
-                    part = part[members]
-                if name == "0.weight":
+                    part = part[: len(piece)]  # the witness stands last
+                elif name == "0.weight":
                     part = part[kept]
                 elif name == "0.read":
-                    part = part[:, kept]
+                    part = part[own][:, kept]
+                elif not name.startswith("labels") and not _is_shared(name):
+                    part = part[own]
                 piece.copy_(part)
         return found
 
 
-def _is_body(name: str) -> bool:
+def _is_shared(name: str) -> bool:
     """Tell if all members share a parameter of the layers."""
-    first, _, kind = name.partition(".")
-    return first.isdigit() and kind == "weight"
+    layer, _, kind = name.partition(".")
+    return layer.isdigit() and kind == "weight"
