@@ -183,8 +183,9 @@ class TablePreprocessor:
     def columns_matrix(self, X: Any) -> FloatArray:
         """Return the raw columns of a table as numbers, ``(rows, n_features_in_)``.
 
-        A label is its place in :attr:`RawColumn.categories`, -1 if it is not there. A missing value
-        is nan. Nothing is standardised: programs and trees read these columns.
+        A label is its place in :attr:`RawColumn.known_labels`, -1 if it is not there; pooled labels
+        come last, and are new to trees. A missing value is nan. Nothing is standardised: programs
+        and trees read these columns.
 
         Args:
             X: As for :meth:`read_columns`.
@@ -192,7 +193,7 @@ class TablePreprocessor:
         found: list[FloatArray] = []
         for column, values in self.read_columns(X):
             if isinstance(values, Texts):
-                place = {label: float(i) for i, label in enumerate(column.categories)}
+                place = {label: float(i) for i, label in enumerate(column.known_labels)}
                 values = values.lookup([place.get(text, -1.0) for text in values.labels], np.nan)
             found.append(values)
         return np.column_stack(found)
