@@ -90,7 +90,7 @@ class Stack(nn.Module):
         """Split a matrix with the weights' shape into views by the names of the parameters."""
         parts = rows.split(self._sizes, 1)
         return {
-            name: part.view(-1, *shape)
+            name: part.view(len(rows), *shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
