@@ -30,11 +30,11 @@ from priornet.nn.stacked import Stack, StackedMLP
 Knots = tuple[tuple[tuple[float, float], ...], ...]
 """For each input its rising pairs of number and normal score; empty for zeros and ones."""
 
-_LEAST_EXCESS = 1.0  # members that differ widely want less, where variances do not exist
+LEAST_EXCESS = 1.0  # members that differ widely want less, where variances do not exist
 _FEW_LABELS = 8  # so many outputs of a column, or fewer, enter the body as they are
 _LABEL_WIDTH = 16
 _FIRST_FREQUENCY = 0.3  # waves over a standard deviation, on average
-_LAST_WAVE = 10.0  # scores; waves stop there, before single precision cannot place them
+LAST_WAVE = 10.0  # scores; waves stop there, before single precision cannot place them
 
 
 def score_knots(inputs: Tensor, continuous: Sequence[bool], n_pieces: int = 64) -> Knots:
@@ -279,7 +279,7 @@ class SharedMLP(Stack):
         network = self.network
         n_known = len(network.knots)
         numbers = torch.cat([self.scores(x[:, network.numbers]), x[:, n_known:]], 1)
-        waving = numbers.clamp(-_LAST_WAVE, _LAST_WAVE).unsqueeze(-1)
+        waving = numbers.clamp(-LAST_WAVE, LAST_WAVE).unsqueeze(-1)
         angle = 2 * math.pi * waving * parts["frequencies"]
         waves = torch.cat([angle.sin(), angle.cos()], -1).transpose(0, 1)  # (numbers, B, 2 F)
         units = torch.baddbmm(parts["waves.bias"].unsqueeze(1), waves, parts["waves.weight"]).relu()
@@ -293,6 +293,13 @@ class SharedMLP(Stack):
     def freeze(self) -> None:
         """Keep the folded weights, for a network that learns no more."""
         self.folded = self.fold(self._parts()).detach()
+
+    def plain_members(self) -> StackedMLP:
+        """Copy the members as plain perceptrons of the inputs of the body, without the witness."""
+        members = self._members[0].select(range(self.network.n_members))
+        with torch.no_grad():
+            members.weights.copy_(self.fold(self._parts()))
+        return members
 
     def fold(self, parts: dict[str, Tensor]) -> Tensor:
         """Return the weights of the members as plain perceptrons, ``(M, n)``."""
@@ -353,7 +360,7 @@ class SharedMLP(Stack):
             loc=found.loc,
             precision_tril=found.precision_tril,
             belief=found.belief,
-            excess=found.excess.clamp(min=_LEAST_EXCESS),
+            excess=found.excess.clamp(min=LEAST_EXCESS),
         )
 
     def start_step(self, x: Tensor) -> Tensor:

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from _onnx import run_onnx
+from priornet.distributions import GaussianEnsemble, NormalWishart
 from priornet.export.interface import ExportError, Interval
-from priornet.export.onnx.beliefs import measures
+from priornet.export.onnx.beliefs import fitted_measures, measures
 from priornet.export.onnx.graph import Graph
 from priornet.nn import GaussianHead, GaussianMixtureHead, NormalWishartHead
 from priornet.uncertainty import uncertainty
@@ -57,6 +58,31 @@ def test_measures_are_those_of_the_distribution(kind, k_dim):
         floor = 1.0 if name.endswith("entropy") else 0.0
         error = np.abs(found[name] - expected) / np.maximum(np.abs(expected), floor + 1e-30)
         assert error.max() < 1e-4, name
+
+
+@pytest.mark.parametrize("k_dim", [1, 2, 4])
+def test_members_become_the_normal_wishart_fitted_to_them(k_dim):
+    """Members that differ widely, a little, hardly, and not at all."""
+    head = GaussianHead(4, k_dim)
+    rng = np.random.default_rng(0)
+    apart = np.array([3.0, 1.0, 0.1, 1e-3, 0.0])[:, None]
+    members = rng.normal(size=(6, 1, head.n_outputs)) * apart + rng.normal(size=head.n_outputs)
+    graph = Graph()
+    raw = graph.input("raw", np.float64, ["members", "rows", head.n_outputs])
+    for name, value in fitted_measures(head, raw, 3, Interval(0.9), 1.0).items():
+        graph.output(name, value, ["rows", None])
+    found = run_onnx(graph.model(18, {}), {"raw": members})
+    given = head.distribution(torch.from_numpy(members))
+    fit = NormalWishart.fit(GaussianEnsemble(given.loc, given.covariance_matrix))
+    excess = fit.excess.clamp(min=1.0)
+    assert (excess[0], excess[-1]) == (1, 1e8)
+    assert fit.belief[-1] == 1e8
+    belief = NormalWishart.from_excess(fit.loc, fit.precision_tril, fit.belief, excess)
+    upper = belief.predictive().marginals().icdf(torch.full((5, k_dim), 0.95).double())
+    record = {**vars(uncertainty(belief)), "mean": fit.loc, "upper": upper}
+    for name, expected in record.items():
+        value = expected.numpy().reshape(found[name].shape)
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
 
 
 def test_products_of_several_are_refused():

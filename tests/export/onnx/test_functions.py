@@ -7,7 +7,12 @@ from scipy import special, stats
 
 from _onnx import run_onnx
 from priornet.export.interface import ExportError, check_coverage, normal_quantile
-from priornet.export.onnx.functions import evidence_series, log1p, mixture_interval
+from priornet.export.onnx.functions import (
+    evidence_series,
+    excess_series,
+    log1p,
+    mixture_interval,
+)
 from priornet.export.onnx.graph import Graph
 
 EXCESS = np.concatenate([[1e-6, 1e-3], np.geomspace(0.1, 1e4, 40)])
@@ -37,6 +42,17 @@ def test_digamma_and_log_gamma_parts(k_dim):
     total = constant + half * (special.digamma(half) - special.digamma(t_df / 2)) + scale
     data = 0.5 * (k_dim * (np.log(2 * np.pi) + 1) - found)
     np.testing.assert_allclose(gap, total - data, rtol=1e-6, atol=2e-8)
+
+
+@pytest.mark.parametrize("k_dim", [1, 2, 3, 6])
+def test_excess_of_a_gap(k_dim):
+    excess = np.geomspace(1, 1e4, 40)
+    n = (excess + k_dim + 1) / 2
+    gap = k_dim * np.log(n) - special.digamma(n[:, None] - np.arange(k_dim) / 2).sum(-1)
+    coefficients, most = excess_series(k_dim, 1.0)
+    assert most == pytest.approx(gap[0], rel=1e-12)
+    v = gap * np.polynomial.chebyshev.chebval(1 - 2 * gap / most, coefficients[:, 0])
+    np.testing.assert_allclose(2 / v - 2, excess, rtol=1e-6)
 
 
 @pytest.mark.parametrize("coverage", [0.01, 0.5, 0.9, 0.99, 0.99999])

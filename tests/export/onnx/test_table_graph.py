@@ -13,7 +13,12 @@ import pytest
 import torch
 
 from _onnx import run_onnx
-from priornet import DeepEnsembleRegressor, EvidentialRegressor, GaussianRegressor
+from priornet import (
+    DeepEnsembleRegressor,
+    EvidentialRegressor,
+    GaussianRegressor,
+    SharedPriorRegressor,
+)
 from priornet.estimators.held_out import WORDS, Reference
 from priornet.export import (
     Comparison,
@@ -25,11 +30,12 @@ from priornet.export import (
     to_torch_export,
 )
 from priornet.export.onnx.graph import LEAST_OPSET, Graph
-from priornet.export.onnx.table_graph import no_number, perceptron, standing
+from priornet.export.onnx.networks import perceptron
+from priornet.export.onnx.table_graph import no_number, standing
 from priornet.nn import GaussianHead, StackedMLP
 from priornet.nn.architecture import RampedMLP
 
-KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end"]
+KINDS = ["single", "ensemble", "rkl", "der", "endd", "end", "md-end", "shared", "shared trees"]
 
 
 def compared(model, rows, coverage=0.9, interval: Any = "predictive"):
@@ -280,6 +286,17 @@ def test_numbers_as_ramps(seeds, generator):
     x[1] = torch.tensor([0.5, 1.0, -0.5])  # on the edges
     assert_same(stack, x[1:])
     assert np.isfinite(outputs(stack, x[:1])).all()
+
+
+def test_labels_alone_and_constant_numbers_reach_shared_members():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(list("abcdefghijkl"), 100)})
+    settings: dict[str, Any] = {"trees": False, "hidden": (8,), "epochs": 2, "random_state": 0}
+    y = table["a"].map(ord) + rng.normal(size=100)
+    assert compared(SharedPriorRegressor(4, **settings).fit(table, y), table).holds
+    table["b"] = 5.0
+    model = SharedPriorRegressor(4, **settings).fit(table, y)
+    assert compared(model, table.assign(b=np.arange(100.0))).holds
 
 
 def stands(reference, knowledge, data, mean=None):

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from priornet.export.interface import ExportError, Interval, normal_quantile
-from priornet.export.onnx.functions import evidence_series, log1p, mixture_interval
+from priornet.export.onnx.functions import (
+    evaluate_series,
+    evidence_series,
+    excess_series,
+    log1p,
+    mixture_interval,
+)
 from priornet.export.onnx.graph import Value, join
 from priornet.nn import GaussianHead, GaussianMixtureHead, Head, NormalWishartHead
 from priornet.tables.learning import Scaling
@@ -26,6 +32,7 @@ MEASURES = (
     *("total_entropy", "data_entropy", "mutual_information", "epkl"),
 )
 """Names of the outputs, in order."""
+_MOST_EVIDENCE, _LEAST_GAP = 1e8, 1e-15  # the bounds of a fit, and less than the former allows
 Measures = dict[str, Value]
 """Mean, interval and uncertainty of standardised targets, those that have a closed form."""
 
@@ -75,7 +82,7 @@ def measures(
     if isinstance(head, NormalWishartHead):
         if head.n_targets > 1 and head.covariance == "diagonal":
             raise ExportError("a product of several Normal-Wisharts cannot be exported.")
-        return _normal_wishart(head, raw, rank, interval)
+        return _normal_wishart_head(head, raw, rank, interval)
     if isinstance(head, GaussianMixtureHead):
         n_per_member = head.n_outputs // head.n_members
         raw = raw.reshape(*[0] * (rank - 1), head.n_members, n_per_member)
@@ -116,21 +123,33 @@ def _triangular(entries: Value, k_dim: int, rank: int) -> tuple[Value, Value]:
     chosen = np.zeros((len(rows), k_dim * k_dim))
     chosen[np.arange(len(rows)), rows * k_dim + columns] = 1
     strict = (entries @ chosen).reshape(*[0] * (rank - 1), k_dim, k_dim)
-    eye = np.eye(k_dim)
-    inverse = eye - strict
+    return strict + np.eye(k_dim), _unit_inverse(strict, k_dim)
+
+
+def _unit_inverse(strict: Value, k_dim: int) -> Value:
+    """Return the inverse of 1 + N from N, strictly lower triangular."""
+    inverse = np.eye(k_dim) - strict
     for _ in range(k_dim - 2):
-        inverse = eye - strict @ inverse
-    return strict + eye, inverse
+        inverse = np.eye(k_dim) - strict @ inverse
+    return inverse
 
 
-def _normal_wishart(head: NormalWishartHead, raw: Value, rank: int, interval: Interval) -> Measures:
-    k_dim = head.n_targets
+def _normal_wishart_head(
+    head: NormalWishartHead, raw: Value, rank: int, interval: Interval
+) -> Measures:
     maps = (head._belief,) if head.tied_evidence else (head._belief, head._excess)  # pyright: ignore[reportPrivateUsage] (the head's own bounds)
     parts = _split(head, raw, rank, maps)
     rarity = (parts.evidence[0] * -1.0).do("Exp")  # 1 / kappa
-    excess = parts.evidence[-1].do("Exp")
+    return _normal_wishart(parts, rarity, parts.evidence[-1].do("Exp"), interval)
+
+
+def _normal_wishart(
+    parts: _Gaussians, rarity: Value, excess: Value, interval: Interval
+) -> Measures:
+    k_dim = parts.k_dim
     v = 2.0 / (excess + 2.0)
-    digamma, gap, quantile = _evidence(v, k_dim, interval.coverage)
+    functions = evaluate_series(v, evidence_series(k_dim, interval.coverage))
+    digamma, gap, quantile = (functions.at([i]) for i in range(3))
     ratio = (k_dim + 1.0) / excess
     data = parts.unit_variances() * (ratio + 1.0)  # Eq. (42)
     knowledge = data * rarity  # Eq. (43)
@@ -156,6 +175,58 @@ def _normal_wishart(head: NormalWishartHead, raw: Value, rank: int, interval: In
     }
 
 
+def fitted_measures(
+    head: GaussianHead, raw: Value, rank: int, interval: Interval, least_excess: float
+) -> Measures:
+    r"""Add the nodes from members ``(M, *batch, n)`` to the measures of a Normal-Wishart.
+
+    It is fitted to them as :meth:`priornet.distributions.NormalWishart.fit` does; its precision is
+    the average :math:`\bar\Lambda`, and its mean lies :math:`\bar\Lambda^{-1}\overline{\Lambda
+    o}` from the first member, o the offsets from there.
+    """
+    members = _split(head, raw, rank)
+    k_dim, swap = members.k_dim, [*range(rank - 1), rank, rank - 1]
+    factors = members.log_inverse.do("Exp").reshape(*[0] * rank, 1)
+    if members.factor is not None:
+        factors = factors * members.factor
+    turned, first = factors.do("Transpose", perm=swap), members.mean.at([0], axis=0)
+    offsets = (members.mean - first).reshape(*[0] * rank, 1)
+    precisions = factors @ turned
+    log_inverse, root = _factorised(precisions.reduce("ReduceMean", 0, keep=True), k_dim, rank)
+    scales = log_inverse.do("Exp").reshape(*[0] * rank, 1)
+    whole = (precisions @ offsets).reduce("ReduceMean", 0, keep=True) / scales
+    shift = root.do("Transpose", perm=swap) @ (root @ whole) / scales
+    apart = turned @ (offsets - shift)
+    spread = (apart * apart).reduce("ReduceMean", 0).reduce("ReduceSum", rank - 2)
+    mean = (first + shift.reshape(*[0] * rank)).at(0, axis=0)
+    parts = _Gaussians(
+        mean, log_inverse.at(0, axis=0), None, root.at(0, axis=0), [], k_dim, rank - 1
+    )
+    gap = (members.half_logdet().reduce("ReduceMean", 0) - parts.half_logdet()) * 2.0
+    coefficients, most = excess_series(k_dim, least_excess)
+    gap = gap.clip(_LEAST_GAP, most)
+    v = (gap * evaluate_series(gap * (1 / most), coefficients)).clip(2 / (_MOST_EVIDENCE + 2), 1.0)
+    rarity = (spread * (1 / k_dim)).clip(1 / _MOST_EVIDENCE, math.inf)
+    return _normal_wishart(parts, rarity, (1.0 - v) * 2.0 / v, interval)
+
+
+def _factorised(precision: Value, k_dim: int, rank: int) -> tuple[Value, Value]:
+    """Return ln s and the inverse of U of precisions ``(..., K, K)``, column by column."""
+    swap = [*range(rank - 1), rank, rank - 1]
+    pivots: list[Value] = []
+    columns: list[Value] = []
+    for j in range(k_dim):
+        column = precision.at([j])
+        pivots.append(column.at([j], axis=rank - 1))
+        below = column * (np.arange(k_dim) > j)[:, None]
+        columns.append(below / pivots[j])
+        precision = precision - columns[j] @ below.do("Transpose", perm=swap)
+    scales = join(pivots).do("Sqrt")  # (..., 1, K)
+    inverse = _unit_inverse(join(columns), k_dim)
+    log_inverse = scales.do("Log").reshape(*[0] * (rank - 1), k_dim)
+    return log_inverse, inverse * scales / scales.do("Transpose", perm=swap)
+
+
 def _around(mean: Value, width: Value) -> Measures:
     """Return the mean and both ends of an interval around it."""
     return {"mean": mean, "lower": mean - width, "upper": mean + width}
@@ -164,16 +235,6 @@ def _around(mean: Value, width: Value) -> Measures:
 def _unit_entropy(k_dim: int) -> float:
     """Return the entropy of a Gaussian with unit variances."""
     return 0.5 * k_dim * (math.log(2 * math.pi) + 1)
-
-
-def _evidence(v: Value, k_dim: int, coverage: float) -> list[Value]:
-    """Evaluate the functions of :func:`evidence_series` at v, each ``(..., 1)``."""
-    coefficients = evidence_series(k_dim, coverage)
-    # onnxruntime has no arc cosine in double precision, and none is needed: the series is smooth.
-    angle = (1.0 - v * 2.0).cast(np.float32).do("Acos").cast(v.dtype)
-    terms = (angle * np.arange(len(coefficients))).do("Cos")
-    functions = terms @ coefficients
-    return [functions.at([i]) for i in range(3)]
 
 
 def _gaussian(parts: _Gaussians, interval: Interval) -> Measures:

@@ -4,8 +4,8 @@ r"""Functions that ONNX has no operator for, as plain operators.
 the quantile of its Student-T are smooth functions of :math:`v = 2/(d + 2) \in (0, 1]`, d the
 excess, up to v = 0 (infinite degrees of freedom). A Chebyshev series of a dozen terms reaches
 float32, and :math:`T_k(u) = \cos(k \arccos u)` at :math:`u = 1 - 2v` makes it four plain operators
-for all functions together. Each export fits the series to the stable functions of
-:mod:`priornet.special` in float64.
+for all functions together. The excess that fits members is another such series, of their gap. Each
+export fits the series to the stable functions of :mod:`priornet.special` in float64.
 
 **The central interval of a mixture of normals.** The search of
 :mod:`priornet.distributions.mixture` as a loop: Halley steps on :math:`\ln F(x) - \ln p`, kept in
@@ -16,6 +16,7 @@ as the lower end of the mirrored mixture.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from priornet.export.interface import ExportError, normal_quantile
 from priornet.export.onnx.graph import Value, join
-from priornet.special.gamma import digamma_gap, entropy_gap
+from priornet.special.gamma import digamma_gap, entropy_gap, excess_of_gap
 from priornet.special.student_t import student_t_icdf
 
 FloatArray = NDArray[np.float64]
@@ -56,19 +57,46 @@ def evidence_series(k_dim: int, coverage: float) -> FloatArray:
     :func:`~priornet.special.gamma.entropy_gap`), and :math:`\ln t - \ln z`, quantiles of the
     Student-T and of the normal at an end of the central interval.
     """
+    return _series(lambda u: _functions(u, k_dim, coverage), k_dim)
+
+
+def excess_series(k_dim: int, least_excess: float) -> tuple[FloatArray, float]:
+    r"""Fit the coefficients ``(terms, 1)`` of :math:`v(g)/g`, and return the largest gap too.
+
+    The gap g is that of :func:`~priornet.special.gamma.excess_of_gap`, which finds the excess, and
+    so v, to a gap. It is the largest at the least excess; the series takes its share of that.
+    """
+    least = torch.tensor(least_excess, dtype=torch.float64)
+    most = -float(digamma_gap(least, k_dim))
+
+    def function(u: FloatArray) -> FloatArray:
+        gap = most * torch.from_numpy(np.maximum((1 - u) / 2, _LEAST))
+        return (2 / (excess_of_gap(gap, k_dim, 1e20) + 2) / gap).unsqueeze(-1).numpy()
+
+    return _series(function, k_dim), most
+
+
+def _series(function: Callable[[FloatArray], FloatArray], k_dim: int) -> FloatArray:
+    """Fit the coefficients ``(terms, columns)`` of functions of u, from -1 to 1."""
     check = np.cos(np.linspace(0, np.pi, 1999))
-    expected = _functions(check, k_dim, coverage)
+    expected = function(check)
     for degree in _DEGREES:
         n = 4 * degree
         nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
-        values = _functions(nodes, k_dim, coverage)
         coefficients: FloatArray = np.asarray(
-            np.polynomial.chebyshev.chebfit(nodes, values, degree), np.float64
+            np.polynomial.chebyshev.chebfit(nodes, function(nodes), degree), np.float64
         )
         found = np.polynomial.chebyshev.chebval(check, coefficients).T
         if (np.abs(found - expected) <= _CLOSE * np.maximum(np.abs(expected), 1)).all():
             return coefficients
     raise ExportError(f"a model of {k_dim} targets together cannot be exported; fit fewer at once.")
+
+
+def evaluate_series(share: Value, coefficients: FloatArray) -> Value:
+    """Evaluate series at u = 1 - 2 ``share`` ``(..., 1)``, one column for each of them."""
+    # onnxruntime has no arc cosine in double precision, and none is needed: the series is smooth.
+    angle = (1.0 - share * 2.0).cast(np.float32).do("Acos").cast(share.dtype)
+    return (angle * np.arange(len(coefficients))).do("Cos") @ coefficients
 
 
 def _functions(u: FloatArray, k_dim: int, coverage: float) -> FloatArray:

@@ -34,11 +34,11 @@ from priornet.export.interface import (
     interval_of,
     origin,
 )
-from priornet.export.onnx.beliefs import MEASURES, add_outputs, measures
+from priornet.export.onnx.beliefs import MEASURES, add_outputs, fitted_measures, measures
 from priornet.export.onnx.graph import LEAST_OPSET, Graph, Value, check_opset, join, unlike
-from priornet.nn import StackedMLP
-from priornet.nn.architecture import RampedMLP
-from priornet.nn.shared import SharedNetwork
+from priornet.export.onnx.networks import outputs_of_members, perceptron
+from priornet.export.onnx.trees_graph import add_trees
+from priornet.nn.shared import LEAST_EXCESS, SharedMLP
 from priornet.tables.encoding import RawColumn
 from priornet.tables.preprocessing import LIMIT, TablePreprocessor
 from priornet.tables.values import MISSING_WORDS
@@ -92,11 +92,6 @@ def to_onnx(
             "ONNX graph yet: use `to_torch_export` (a name that ends in .pt2), or fit the model "
             'with target_transform="none".'
         )
-    if isinstance(fitted.network, SharedNetwork):
-        raise ExportError(
-            "a shared network has no ONNX graph yet: use `to_torch_export` (a name that ends in "
-            ".pt2)."
-        )
     check_opset(opset)
     wanted = interval_of(fitted, coverage, interval)
     columns = input_names(fitted.preprocessor) or ()
@@ -117,8 +112,16 @@ def _add_table(graph: Graph, fitted: Fitted, interval: Interval, prefix: str) ->
     head, several = stack.head, stack.n_networks > 1
     # In the type of the network: double for models of a few rows.
     inputs = preprocess(graph, fitted.preprocessor, stack.weights.detach().cpu().numpy().dtype)
-    raw = perceptron(stack, inputs.matrix).cast(np.float64)  # as the estimator does
-    found = measures(head, raw, 2 + several, interval, is_ensemble=several)
+    if isinstance(stack, SharedMLP):
+        matrix = inputs.matrix
+        if fitted.trees is not None:
+            witness = add_trees(graph, fitted.trees, inputs.raw, fitted.preprocessor.columns_)
+            matrix = join([matrix, witness.cast(matrix.dtype)])
+        raw = outputs_of_members(stack, matrix).cast(np.float64)
+        found = fitted_measures(head, raw, 3, interval, LEAST_EXCESS)
+    else:
+        raw = perceptron(stack, inputs.matrix).cast(np.float64)  # as the estimator does
+        found = measures(head, raw, 2 + several, interval, is_ensemble=several)
     add_outputs(found, targets.scaling, [_ROWS], is_vector=targets.is_vector, prefix=prefix)
     odd = inputs.unseen.do("Or", no_number(found["mean"]))
     variances = (found["knowledge_variance"], found["data_variance"])
@@ -134,6 +137,8 @@ class Inputs(NamedTuple):
     """Inputs of the network, in its type, ``(rows, outputs)``."""
     unseen: Value
     """Rows with values that training never had, ``(rows, 1)``: :mod:`priornet.tables.encoding`."""
+    raw: list[Value]
+    """The raw columns: see :func:`raw_columns`."""
 
 
 @dataclass
@@ -167,7 +172,7 @@ def preprocess(graph: Graph, preprocessor: TablePreprocessor, dtype: Any) -> Inp
     order = sorted(range(len(made.places)), key=lambda i: made.places[i])
     if order != list(range(len(order))):
         matrix = matrix.at(order)
-    return Inputs(matrix, _over_columns("ReduceMax", made.unseen).cast(bool))
+    return Inputs(matrix, _over_columns("ReduceMax", made.unseen).cast(bool), raw)
 
 
 def raw_columns(graph: Graph, preprocessor: TablePreprocessor) -> list[Value]:
@@ -242,34 +247,6 @@ def _add_labels(made: _Made, raw: Value, j: int, column: RawColumn, dtype: Any) 
 def _over_columns(kind: str, parts: list[Value]) -> Value:
     """Reduce booleans ``(rows, ...)`` to one number per row, ``(rows, 1)``."""
     return join([part.cast(np.int64) for part in parts]).reduce(kind, 1, keep=True)
-
-
-def perceptron(stack: StackedMLP, x: Value) -> Value:
-    """Add the layers of a stack: ``(rows, n)`` of one network, ``(S, rows, n)`` of several."""
-    parts = [part.detach().cpu().numpy() for part in stack.pieces().values()]
-    # Weights (S, in, out), biases (S, out).
-    layers = list(zip(parts[::2], parts[1::2], strict=True))
-    if isinstance(stack, RampedMLP):
-        x = _with_ramps(stack, x)
-    for i, (weight, bias) in enumerate(layers):
-        if len(weight) == 1:
-            w, b = (x.graph.constant(part[0], x.dtype) for part in (weight, bias))
-            x = x.do("Gemm", w, b)
-        else:
-            x = x @ weight + bias[:, None]
-        if i < len(layers) - 1:
-            x = x.do("Relu")
-    return x
-
-
-def _with_ramps(stack: RampedMLP, x: Value) -> Value:
-    """Append the ramps of a stack to its inputs."""
-    own = {name: part.cpu().numpy() for name, part in stack.named_buffers()}
-    n_inputs, n_all = own["pick"].shape
-    pick, shift = (x.graph.constant(own[name], x.dtype) for name in ("pick", "shift"))
-    laid = x.do("Gemm", pick, shift)
-    ramps = (laid.at(list(range(n_inputs, n_all))) * own["slope"]).clip(0.0, 1.0)
-    return join([laid.at(list(range(n_inputs))), ramps])
 
 
 def standing(
