@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
+from scipy.integrate import quad
 
 from _asserts import assert_close, assert_mean_close
 from _maps import MAPS
@@ -21,9 +25,9 @@ from priornet.special.maps import AsinhMap, CoordinateMaps
 Y = torch.tensor([-3.0, 0.5, 1.1, 9.0, 80.0], dtype=torch.float64)
 
 
-def bases():
-    one = torch.ones_like(Y)
-    steps = torch.tensor([0.0, 2.0, 0.1], dtype=torch.float64)[:, None]
+def bases(dtype=torch.float64):
+    one = torch.ones_like(Y, dtype=dtype)
+    steps = torch.tensor([0.0, 2.0, 0.1], dtype=dtype)[:, None]
     return {
         "normal": Normal(0.3 * one, 0.7 * one),
         "student": StudentT(4.0 * one, 0.3 * one, 0.7 * one),
@@ -56,3 +60,27 @@ def test_of_a_vector_it_sums_over_coordinates():
     law, y = TransformedMultivariate(base, maps), torch.stack([Y, Y], -1)
     single = [crps(TransformedUnivariate(Normal(0 * Y, 1 + 0 * Y), own), Y) for own in maps.maps]
     assert_close(crps(law, y), single[0] + single[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", bases())
+@pytest.mark.parametrize("name", ["asinh", "yeo-johnson 0.7", "quantile"])
+def test_single_precision_scores_as_double(kind, name):
+    single, double = (
+        TransformedUnivariate(bases(dtype)[kind], MAPS[name])
+        for dtype in (torch.float32, torch.float64)
+    )
+    assert_close(crps(single, Y.float()).double(), crps(double, Y), rel=1e-3)
+
+
+@pytest.mark.parametrize("df", [2.1, 30.0])
+def test_it_is_the_integral_of_its_definition(df):
+    base = StudentT(*(torch.tensor(value, dtype=torch.float64) for value in (df, 0.3, 0.7)))
+    law, y = TransformedUnivariate(base, MAPS["asinh"]), 1.1
+
+    def gap(x):
+        return (float(law.cdf(torch.tensor(x, dtype=torch.float64))) - (x >= y)) ** 2
+
+    ends = [-np.inf, -30.0, -3.0, 0.0, y, 3.0, 30.0, np.inf]
+    expected = sum(quad(gap, a, b, limit=200)[0] for a, b in itertools.pairwise(ends))
+    found = crps(law, torch.tensor(y, dtype=torch.float64))
+    assert_close(found, torch.tensor(expected, dtype=torch.float64), rel=1e-3)

@@ -81,7 +81,8 @@ def crps(distribution: Distribution, y: Tensor) -> Tensor:
 
     Formulas: Gneiting and Raftery (2007) for the Gaussian; Jordan, Krueger and Lerch (2019) for the
     Student-T, ``inf`` for df <= 1/2; Grimit et al. (2006) for mixtures, of order :math:`M^2`. That
-    of a mapped target is integrated piece by piece, to about five digits.
+    of a mapped target is integrated piece by piece: to about five digits, three for a Student-T of
+    little more than two degrees of freedom.
 
     Args:
         distribution: Gaussian, Student-T, mixture of Gaussians, or a map of one of these; event
@@ -244,8 +245,10 @@ def _mapped_crps(single: TransformedUnivariate, y: Tensor) -> Tensor:
         means, scales = base.components
         edges = (means.unsqueeze(-1) + scales.unsqueeze(-1) * cuts).flatten(-2).movedim(-1, 0)
     else:
-        levels = normal_cdf(cuts).reshape(-1, *[1] * len(single.batch_shape))
-        edges = base.icdf(levels.expand(-1, *single.batch_shape))
+        # Lower quantiles, and their mirror images: upper levels would round to 1.
+        levels = normal_cdf(cuts[cuts < 0]).reshape(-1, *[1] * len(single.batch_shape))
+        low, middle = base.icdf(levels.expand(-1, *single.batch_shape)), base.loc
+        edges = torch.cat([low, middle[None].expand_as(low[:1]), (2 * middle - low).flip(0)])
     t = own.forward(y)
     edges = edges.expand(-1, *torch.broadcast_shapes(t.shape, single.batch_shape))
     inside = t.clamp(edges.amin(0), edges.amax(0))
