@@ -76,7 +76,7 @@ class TransformedUnivariate(BatchDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density; ``-inf`` outside the support."""
         t = self.target_map.forward(self.checked_value("value", value, ()))
-        inside = t > -torch.inf
+        inside = t != -torch.inf  # nan stays
         t = torch.where(inside, t, 0.0)
         log_prob = self.base.log_prob(t) - self.target_map.log_slope(t)
         return torch.where(inside, log_prob, -torch.inf)
@@ -84,7 +84,7 @@ class TransformedUnivariate(BatchDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         """Compute the probability of a smaller value."""
         t = self.target_map.forward(self.checked_value("value", value, ()))
-        inside = t > -torch.inf
+        inside = t != -torch.inf  # nan stays
         return torch.where(inside, self.base.cdf(torch.where(inside, t, 0.0)), 0.0)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -223,7 +223,7 @@ class TransformedMultivariate(MarginalQuantiles[TransformedUnivariate]):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-density; ``-inf`` outside the support."""
         t = self.target_map.forward(self.checked_value("value", value, self.event_shape))
-        inside = t > -torch.inf
+        inside = t != -torch.inf  # nan stays
         t = torch.where(inside, t, 0.0)
         log_prob = self.base.log_prob(t) - self.target_map.log_slope(t).sum(-1)
         return torch.where(inside.all(-1), log_prob, -torch.inf)
