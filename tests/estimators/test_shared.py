@@ -3,11 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import priornet
 from priornet import SharedPriorRegressor
 from priornet.distributions import NormalWishart
-from priornet.nn.shared import SharedNetwork
+from priornet.estimators import shared
+from priornet.nn.shared import SharedNetwork, score_knots
+from priornet.tables.boosting import fit_trees
+from priornet.training import Rows
+from priornet.training.stack_training import train_stack
 
 QUICK = {"hidden": (16,), "random_state": 0}
 
@@ -57,8 +62,65 @@ def test_without_trees_there_are_none():
     model = SharedPriorRegressor(4, trees=False, epochs=2, **QUICK).fit(*waves(100))
     assert model.fitted_.trees is None
     assert model.fitted_.training["members"] == [0, 4]
-    few = SharedPriorRegressor(4, trees=True, epochs=2, **QUICK).fit(*waves(30))
-    assert few.fitted_.trees is None  # too few rows for trees
+
+
+def test_too_few_rows_have_no_trees():
+    few = SharedPriorRegressor(4, epochs=2, **QUICK).fit(*waves(30))
+    assert few.fitted_.trees is None
+    with pytest.raises(ValueError, match="at least 50 rows to learn from; got 30"):
+        SharedPriorRegressor(4, trees=True, epochs=2, **QUICK).fit(*waves(30))
+
+
+def test_members_learn_from_answers_to_rows_that_trees_have_not_seen(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.random((100, 2)), rng.standard_normal(100), rng.random(100)
+    fits, trainings = [], []
+
+    def fit_and_note(columns, targets, weight, **settings):
+        found = fit_trees(columns, targets, weight, **settings)
+        fits.append((columns, weight, found[1]))
+        return found
+
+    def train_and_note(stack, rows, *others):
+        trainings.append(rows)
+        return train_stack(stack, rows, *others)
+
+    monkeypatch.setattr(shared, "fit_trees", fit_and_note)
+    monkeypatch.setattr(shared, "train_stack", train_and_note)
+    model = SharedPriorRegressor(4, trees=True, epochs=1, **QUICK).fit(X, y, weight)
+    ((columns, used, answers),), (rows,) = fits, trainings
+    np.testing.assert_allclose(columns, X)
+    np.testing.assert_allclose(used, weight / weight.mean(), rtol=1e-6)
+    np.testing.assert_allclose(rows.data.inputs[:, 2:], answers, rtol=1e-5)
+    seen = model.fitted_.trees.predict(columns)
+    assert np.abs(seen - answers).mean() > 0.05  # noise: trees know the rows that they have seen
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_the_weight_of_held_out_rows_chooses_members(is_right):
+    rng = torch.Generator().manual_seed(0)
+    inputs = torch.randn(200, 1, generator=rng)
+    knots = score_knots(inputs, [True])
+    network = SharedNetwork(2, (4,), 1, 8, knots, witnessed=4)
+    stack = network.build([0], inputs)
+    with torch.no_grad():
+        stack.pieces()["head.weight"].zero_()  # blind members answer 0, the others the witness
+    witness = 3 * torch.randn(200, 1, generator=rng)
+    follows = torch.arange(200) < 100
+    targets = torch.where(follows[:, None], witness, 0.0)
+    weight = torch.where(follows == is_right, 1.0, 0.0)
+    data = Rows(torch.cat([inputs, witness], 1), targets, weight)
+    chosen = shared._chosen(stack, data, torch.arange(200), may_drop=True).network
+    assert (chosen.witnessed, chosen.n_members) == ((4, 4) if is_right else (0, 4))
+
+
+def test_a_table_of_labels_only_has_members_too():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.choice(["u", "v"], 120), "b": rng.choice(list("xyz"), 120)})
+    y = (table["a"] == "u") + rng.normal(0, 0.1, 120)
+    for trees in ("auto", False):
+        model = SharedPriorRegressor(4, trees=trees, epochs=20, **QUICK).fit(table, y)
+        assert np.mean((model.predict(table) - y) ** 2) < 0.5 * y.var()
 
 
 def test_it_answers_with_a_normal_wishart(stepped):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -133,7 +133,13 @@ class SharedPriorRegressor(BaseRegressor):
 
     def _add_witness(self, prepared: Prepared, seed: int) -> Trees | None:
         """Fit trees, and append to the inputs what they say of rows that they have not seen."""
-        if self.trees is False or len(prepared.train) < LEAST_ROWS:
+        is_small = len(prepared.train) < LEAST_ROWS
+        if is_small and self.trees is True:
+            raise ValueError(
+                f"`trees` is True, but boosted trees need at least {LEAST_ROWS} rows to learn "
+                f'from; got {len(prepared.train)}: set it to "auto".'
+            )
+        if is_small or self.trees is False:
             return None
         columns = prepared.preprocessor.columns_matrix(prepared.table)
         own = prepared.train.numpy()
@@ -198,13 +204,11 @@ def _chosen(stack: SharedMLP, data: Rows, held: Tensor, *, may_drop: bool) -> Sh
     network = stack.network
     seeing, blind = range(network.witnessed), range(network.witnessed, network.n_members)
     outputs = stack_outputs(stack, data.inputs[held])
-    y = data.targets[held].double().cpu()
-    weight = data.weight[held].double().cpu()
-    likelihood = stack.head.distribution(outputs).log_prob(y.expand(len(outputs), *y.shape))
+    y, weight = (part[held].double().cpu() for part in (data.targets, data.weight))
 
     def loss(chosen: list[int]) -> float:
-        mixture = likelihood[chosen].logsumexp(0) - math.log(len(chosen))
-        return -float((mixture * weight).sum())
+        answer = stack.joint(outputs[chosen]).predictive()
+        return -float((answer.log_prob(y) * weight).sum())
 
     few = sorted({max(1, len(seeing) // 4), max(1, len(seeing) // 2)})
     candidates = [(len(seeing), n) for n in (len(blind), *few, 0)]
@@ -212,4 +216,4 @@ def _chosen(stack: SharedMLP, data: Rows, held: Tensor, *, may_drop: bool) -> Sh
     if may_drop:
         candidates.append((0, len(blind)))
     groups = [[*seeing[:a], *blind[:b]] for a, b in candidates]
-    return cast(Any, stack).select_members(min(groups, key=loss))
+    return stack.select_members(min(groups, key=loss))

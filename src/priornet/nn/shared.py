@@ -31,7 +31,6 @@ Knots = tuple[tuple[tuple[float, float], ...], ...]
 """For each input its rising pairs of number and normal score; empty for zeros and ones."""
 
 LEAST_EXCESS = 1.0  # members that differ widely want less, where variances do not exist
-_FEW_LABELS = 8  # so many outputs of a column, or fewer, enter the body as they are
 _LABEL_WIDTH = 16
 _FIRST_FREQUENCY = 0.3  # waves over a standard deviation, on average
 LAST_WAVE = 10.0  # scores; waves stop there, before single precision cannot place them
