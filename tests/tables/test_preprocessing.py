@@ -548,3 +548,12 @@ def test_columns_matrix_holds_raw_numbers_and_places_of_labels():
     found = prep.columns_matrix(rows | {"more": [1, 2, 3]})
     expected = [[2.0, -1.0, 1.0], [np.nan, 1.0, 2.0], [np.nan, np.nan, 3.0]]
     np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_matrix_numbers_pooled_labels_too():
+    labels = ["a"] * 600 + ["b"] * 400 + ["c", "d"]
+    prep = TablePreprocessor(max_labels=3).fit({"x": labels})
+    (column,) = prep.columns_
+    assert column.pooled
+    asked = [*column.categories, *column.pooled, "new"]
+    assert prep.columns_matrix({"x": asked})[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, -1.0]
