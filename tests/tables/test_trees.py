@@ -278,3 +278,14 @@ def test_wrong_columns_are_refused(fitted):
     with pytest.raises(ValueError, match=r"`columns` must have shape \(rows, 5\); got \(2, 4\)"):
         fitted[0].predict(np.zeros((2, 4)))
     assert fitted[0].predict(np.zeros((0, 5))).shape == (0, 2)
+
+
+def test_numbers_without_a_number_between_them_are_told_apart_and_saved():
+    middle = 0.1 + 0.2  # not 0.3, but its neighbour
+    values = np.array([np.nextafter(middle, 0), middle, np.nextafter(middle, 1), 0.7])
+    X = np.tile(values, 60)[:, None]
+    y = (middle == X).astype(float)
+    trees, _ = fit_trees(X, y, n_labels=[0])
+    loaded = Trees.from_tensors(trees.tensors(), [0], 1)
+    np.testing.assert_array_equal(loaded.predict(X), trees.predict(X))
+    np.testing.assert_allclose(trees.predict(values[:, None])[:, 0], [0, 1, 0, 0], atol=0.1)

@@ -156,7 +156,9 @@ def _find_bins(columns: FloatArray, n_labels: Sequence[int]) -> Bins:
             shares = np.linspace(0, 1, _N_BINS + 1)[1:-1]
             edges.append(np.unique(np.quantile(x, shares, method="midpoint")))
         else:
-            edges.append(values[:-1] + np.diff(values) / 2)
+            # The lower value, where no number lies between two neighbours.
+            middle = values[:-1] + np.diff(values) / 2
+            edges.append(np.where(middle < values[1:], middle, values[:-1]))
     lengths = np.array([len(own) for own in edges], np.int64)
     return Bins(np.concatenate(edges), lengths, np.array(n_labels, np.int64))
 
