@@ -228,3 +228,13 @@ def test_a_constant_target_keeps_its_message():
     assert fit_maps("log", np.ones((30, 1)), None, ["y"]) is None
     with pytest.raises(ValueError, match="constant"):
         GaussianRegressor(target_transform="log").fit(X, np.ones_like(y))
+
+
+def test_a_typing_error_does_not_choose_the_scale():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y = np.exp(X[:, 0] + 0.2 * rng.standard_normal(300))
+    largest = 2 * y.max()
+    y[7] = 1e9
+    model = GaussianRegressor(target_transform="auto", epochs=10, random_state=0).fit(X, y)
+    assert model.predict(X).max() < 10 * largest

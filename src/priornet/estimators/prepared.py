@@ -104,6 +104,7 @@ def prepare_table(
     own = None if weight is None else weight[train]
     kind = model.target_transform
     if kind == "auto":
+        values = clip_targets(values, train)  # a typing error must not choose the scale
         known = take_rows(table, train)
         kind = choose_transform(preprocessor, known, values[train], own, names, rng)
     maps = fit_maps(kind, values[train], own, names)
