@@ -92,6 +92,7 @@ def test_members_learn_from_answers_to_rows_that_trees_have_not_seen(monkeypatch
     np.testing.assert_allclose(columns, X)
     np.testing.assert_allclose(used, weight / weight.mean(), rtol=1e-6)
     np.testing.assert_allclose(rows.data.inputs[:, 2:], answers, rtol=1e-5)
+    assert model.fitted_.trees is not None
     seen = model.fitted_.trees.predict(columns)
     assert np.abs(seen - answers).mean() > 0.05  # noise: trees know the rows that they have seen
 

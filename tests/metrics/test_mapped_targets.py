@@ -74,7 +74,8 @@ def test_single_precision_scores_as_double(kind, name):
 
 @pytest.mark.parametrize("df", [2.1, 30.0])
 def test_it_is_the_integral_of_its_definition(df):
-    base = StudentT(*(torch.tensor(value, dtype=torch.float64) for value in (df, 0.3, 0.7)))
+    df, loc, scale = (torch.tensor(value, dtype=torch.float64) for value in (df, 0.3, 0.7))
+    base = StudentT(df, loc, scale)
     law, y = TransformedUnivariate(base, MAPS["asinh"]), 1.1
 
     def gap(x):
