@@ -230,6 +230,7 @@ def test_a_constant_target_keeps_its_message():
         GaussianRegressor(target_transform="log").fit(X, np.ones_like(y))
 
 
+@pytest.mark.filterwarnings("ignore::priornet.estimators.ColumnWarning")
 def test_a_typing_error_does_not_choose_the_scale():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 2))

@@ -284,7 +284,7 @@ def test_numbers_without_a_number_between_them_are_told_apart_and_saved():
     middle = 0.1 + 0.2  # not 0.3, but its neighbour
     values = np.array([np.nextafter(middle, 0), middle, np.nextafter(middle, 1), 0.7])
     X = np.tile(values, 60)[:, None]
-    y = (middle == X).astype(float)
+    y = np.where(np.equal(X, middle), 1.0, 0.0)
     trees, _ = fit_trees(X, y, n_labels=[0])
     loaded = Trees.from_tensors(trees.tensors(), [0], 1)
     np.testing.assert_array_equal(loaded.predict(X), trees.predict(X))
