@@ -87,7 +87,7 @@ def test_unknown_command_is_refused(call):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fit", "--no-such"), "No such option: --no-such. See `priornet fit --help`."),
+        (("fit", "--qqq"), "No such option: --qqq. See `priornet fit --help`."),
         (("frobnicate",), "No such command 'frobnicate'. See `priornet --help`."),
         (("predict",), "Missing argument 'model'. See `priornet predict --help`."),
         (
