@@ -77,6 +77,8 @@ def parameters(config: Defaults) -> dict[str, dict[str, Any]]:
         values = model.get_params(deep=False)
         values["class"] = type(model).__name__
         del values["max_labels"]  # changes nothing: the tables hold numbers alone
+        if values["target_transform"] == "none":  # as in results from before there was a choice
+            del values["target_transform"]
         found[method] = {name: _plain(value) for name, value in sorted(values.items())}
     return found
 
