@@ -99,8 +99,12 @@ class BaseRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             sample_weight: Weight per row; 2 counts as two equal rows.
         """
         self.check_parameters()
-        share = self.calibration_fraction
-        return self._fit_prepared(prepare_table(self, X, y, sample_weight, share))
+        return self._fit_prepared(prepare_table(self, X, y, sample_weight, self._share_held))
+
+    @property
+    def _share_held(self) -> float | Auto:
+        """Return the share of the rows held out for calibration."""
+        return self.calibration_fraction
 
     def _fit_prepared(self, prepared: Prepared) -> Self:
         return self._adopt(self._train(prepared), prepared)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from priornet.estimators.base_regressor import BaseRegressor, Task
 from priornet.estimators.prediction import Fitted, label_counts
-from priornet.estimators.prepared import Prepared, prepare_table
+from priornet.estimators.prepared import Prepared
 from priornet.nn.shared import SharedMLP, SharedNetwork, score_knots
 from priornet.nn.stacked import stack_outputs
 from priornet.tables.boosting import LEAST_ROWS, fit_trees
@@ -21,6 +21,7 @@ from priornet.tables.trees import Trees
 from priornet.training import Rows
 from priornet.training.objectives import members
 from priornet.training.stack_training import (
+    Auto,
     Plan,
     StackRows,
     TrainingSettings,
@@ -87,18 +88,10 @@ class SharedPriorRegressor(BaseRegressor):
         if self.trees not in ("auto", True, False):
             raise ValueError(f'`trees` must be True, False or "auto"; got {self.trees!r}.')
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from a table.
-
-        Args:
-            X: Inputs, shape ``(N, D)``: an array of numbers, or a table whose columns may be
-                numbers, text, categories or dates, with missing values.
-            y: Targets, shape ``(N,)`` or ``(N, K)``; K columns get a full covariance.
-            sample_weight: Weight per row; 2 counts as two equal rows.
-        """
-        self.check_parameters()
-        share = 0.0 if self.calibration_fraction == "auto" else self.calibration_fraction
-        return self._fit_prepared(prepare_table(self, X, y, sample_weight, share))
+    @property
+    def _share_held(self) -> float | Auto:
+        """Return the share held out for calibration: none, where validation rows calibrate."""
+        return 0.0 if self.calibration_fraction == "auto" else self.calibration_fraction
 
     def _task(self, prepared: Prepared) -> Task:
         return Task("shared", "normal-wishart", members, network_seeds(prepared.rng, 1))

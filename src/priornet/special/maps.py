@@ -48,7 +48,7 @@ class MonotoneMap(ABC):
     high: float
     kind: ClassVar[str]
     bends: ClassVar[tuple[float, ...]] = ()
-    """Where a derivative of h jumps between the ends."""
+    """Places between the ends at which a derivative of h jumps."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf or not math.isfinite(self.loc):

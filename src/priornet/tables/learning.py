@@ -337,7 +337,7 @@ class TargetColumns:
     is_vector: bool
     """True if the targets came as ``(N,)``; predictions then do too."""
     scaling: Scaling
-    """Of the targets, or of the mapped ones."""
+    """Shift and scale of the targets, or of the mapped ones."""
     maps: tuple[MonotoneMap, ...] | None = None
     """Maps to the scale on which networks learn; None for targets as they are."""
 
